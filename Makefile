@@ -1,0 +1,70 @@
+# Every target does all of its own set-up in .venv; nothing has to be activated and no MPI has to be installed.
+#
+#   make run [ARGS="..."]     the flagship experiment on 8 MPI ranks (ARGS are passed on; RANKS=4 for four)
+#   make test [ARGS="..."]    all tests, with everything they need
+#   make check                the quick loop: fast tests and ruff
+#   make lint                 ruff alone
+#   make docs                 the documentation, into docs/_build/html
+#   make bench [ARGS="..."]   the speed table
+#   make clean                remove what was built (runs/ and .venv stay)
+#   make distclean            remove .venv, too
+#
+# Another Python: make PYTHON=python3.12 run
+
+PYTHON ?= python3
+RANKS  ?= 8
+ARGS   ?=
+
+VENV := .venv
+PY   := $(VENV)/bin/python
+PIP  := $(PY) -m pip --disable-pip-version-check
+
+# An editable install points to this folder, so a clone that was moved installs itself again.
+HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
+STAMP := $(VENV)/.installed-$(HERE)
+
+.PHONY: help run test check lint docs bench clean distclean
+
+help:
+	@sed -n 's/^#   make/  make/p' Makefile
+
+run: $(STAMP)-mpi
+	$(VENV)/bin/mpirun -n $(RANKS) $(PY) -m theory.experiment $(ARGS)
+
+test: $(STAMP)-test
+	$(PY) -m pytest $(ARGS)
+
+check: $(STAMP)-test
+	$(PY) -m ruff check --quiet .
+	$(PY) -m pytest -m "not slow" -x -q $(ARGS)
+
+lint: $(STAMP)-test
+	$(PY) -m ruff check --quiet .
+
+docs: $(STAMP)-docs
+	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(STAMP)-mpi
+	$(PY) -m benchmarks $(ARGS)
+
+# One stamp for each set of extras: installed again when pyproject.toml changed, or when the clone was moved.
+$(STAMP)-%: pyproject.toml | $(PY)
+	@echo "Installing theory with the extra [$*] into $(VENV); the first time takes a minute or two."
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null  # a .venv made by uv comes without pip
+	@$(PIP) install --quiet --editable ".[$*]"
+	@touch $@
+
+$(PY):
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "No $(PYTHON) was found. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$("$(PYTHON)" --version 2>&1), and theory needs Python 3.11 or newer."; \
+	  echo "If there is one under another name, say so: make PYTHON=python3.12"; exit 1; }
+	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+clean:
+	rm -rf build dist docs/_build docs/_generated docs/lectures .pytest_cache .ruff_cache .hypothesis
+	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

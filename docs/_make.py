@@ -1,0 +1,148 @@
+"""Pages that are made from the code at build time, so that nobody has to keep a second list.
+
+``lectures/``       copies of ``notebooks/*.md`` with a table of contents (myst-nb reads only what lies below ``docs``)
+``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from pathlib import Path
+
+from numpydoc.docscrape_sphinx import get_doc_object
+
+DOCS = Path(__file__).resolve().parent
+NOTEBOOKS = DOCS.parent / "notebooks"
+
+# Part of the package, its title in the reference. What a part does not hold falls through to the next.
+TOPICS = [
+    ("data", "Data"),
+    ("problems", "Problems"),
+    ("compressors", "Compressors"),
+    ("wire", "On the wire"),
+    ("methods", "Methods"),
+    ("schedules", "Step sizes and averages"),
+    ("cluster", "The cluster"),
+    ("measure", "Measuring"),
+    ("claims", "Claims"),
+    ("plots", "Figures"),
+    ("random", "Random streams"),
+    ("", "More"),
+]
+
+
+def everything() -> None:
+    lectures()
+    write(DOCS / "_generated" / "api.md", api())
+    write(DOCS / "_generated" / "claims.md", claims())
+
+
+def write(path: Path, text: str) -> None:
+    """Write only what changed, so that a second build has less to do."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+# --- lectures -------------------------------------------------------------------------------------------------------
+
+
+def lectures() -> None:
+    folder = DOCS / "lectures"
+    sources = sorted(NOTEBOOKS.glob("*.md"))
+    for source in sources:
+        write(folder / source.name, source.read_text(encoding="utf-8"))
+    wanted = {source.name for source in sources} | {"index.md"}
+    for path in folder.glob("*.md"):
+        if path.name not in wanted:
+            path.unlink()
+    lines = ["# Lectures", "", "Each page is a notebook: the mathematics, the kernel, the picture, and exercises.", ""]
+    if sources:
+        lines += ["```{toctree}", ":maxdepth: 1", "", *[source.stem for source in sources], "```", ""]
+    write(folder / "index.md", "\n".join(lines))
+
+
+# --- API ------------------------------------------------------------------------------------------------------------
+
+
+def api() -> str:
+    import theory
+
+    names = [name for name in theory.__all__ if not name.startswith("_")]
+    modules = {name: getattr(theory, name) for name in names if inspect.ismodule(getattr(theory, name))}
+    left = [name for name in names if name not in modules]
+    parts: list[str] = []
+    for topic, title in TOPICS:
+        here = [name for name in left if belongs(getattr(theory, name), name, topic)]
+        left = [name for name in left if name not in here]
+        if here:
+            parts.append(section(title, [entry(f"theory.{name}", getattr(theory, name)) for name in here]))
+    for name, module in modules.items():
+        parts.append(section(f"`theory.{name}`", module_entries(module)))
+    return "\n".join(parts)
+
+
+def belongs(thing, name: str, topic: str) -> bool:
+    """Whether a name is defined in a part of the package: for generics, whose module is theory.dispatch, held there."""
+    if not topic:
+        return True
+    part = f"theory.{topic}"
+    inside = [m for m in list(sys.modules) if m == part or m.startswith(part + ".")]
+    home = getattr(thing, "__module__", None) or type(thing).__module__
+    if home in inside:
+        return True
+    return not home_is_known(home) and any(getattr(sys.modules[m], name, None) is thing for m in inside)
+
+
+def home_is_known(home: str) -> bool:
+    return any(topic and (home == f"theory.{topic}" or home.startswith(f"theory.{topic}.")) for topic, _ in TOPICS)
+
+
+def section(title: str, entries: list[str]) -> str:
+    return "\n".join([f"## {title}", "", "```{eval-rst}", *entries, "```", ""])
+
+
+def entry(path: str, thing) -> str:
+    compiled = getattr(thing, "py_func", None)
+    if compiled is not None:  # a Numba dispatcher: documented by the function it was made from
+        text = str(get_doc_object(compiled, "function", config={}))
+        lines = [f".. py:function:: {path}{inspect.signature(compiled)}", "", *["   " + t for t in text.splitlines()]]
+        return "\n".join([*lines, ""])
+    if inspect.isclass(thing):
+        return f".. autoclass:: {path}\n   :members:\n"
+    if callable(thing):
+        return f".. autofunction:: {path}\n"
+    return f".. autodata:: {path}\n"
+
+
+def module_entries(module) -> list[str]:
+    """A module and, for a package, each of its modules; names that it only passes on are documented where they are."""
+    lines = [f".. automodule:: {module.__name__}\n"]
+    if not hasattr(module, "__path__"):
+        return [f".. automodule:: {module.__name__}\n   :members:\n"]
+    for info in pkgutil.iter_modules(module.__path__):
+        if not info.name.startswith("_"):
+            inner = importlib.import_module(f"{module.__name__}.{info.name}")
+            lines.append(f".. automodule:: {inner.__name__}\n   :members:\n")
+    return lines
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+def claims() -> str:
+    import theory
+
+    rows = ["| claim | statement | kind | source | must refute |", "|---|---|---|---|---|"]
+    for claim in theory.list_claims():
+        mutants = ", ".join(str(getattr(mutant, "name", mutant)) for mutant in getattr(claim, "mutants", ()))
+        cells = [f"`{claim.id}`", text(claim, "statement"), text(claim, "kind"), text(claim, "source"), mutants]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    return "\n".join([*rows, ""])
+
+
+def text(claim, field: str) -> str:
+    return " ".join(str(getattr(claim, field, "") or "").split())

@@ -1,0 +1,51 @@
+"""Sphinx settings. Pages that depend on the code (API, claims, lectures) are made by _make.py before the build."""
+
+import hashlib
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
+
+import _make  # noqa: E402
+
+_make.everything()
+
+project = "theory"
+copyright = "theory developers"
+version = release = version_of("theory")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+exclude_patterns = ["_build", "_generated", "**.ipynb_checkpoints", "jupyter_execute"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# Lectures run once and are kept until they or the package change; an error in a cell is an error of the build.
+source = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((DOCS.parent / "theory").rglob("*.py"))))
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(DOCS / "_build" / f".jupyter_cache-{source.hexdigest()[:12]}")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # types stand in the docstrings
+numpydoc_show_class_members = False
+numpydoc_use_plots = False
+
+html_theme = "furo"
+html_title = "theory"
+html_static_path = []
+
+
+def skip_the_obvious(app, what, name, obj, skip, options):
+    """Leave out what every setting has: `domain`, and fields that say no more than "Alias for field number 0"."""
+    alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if alias or name == "domain" else skip
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_the_obvious)

@@ -1,0 +1,258 @@
+"""The frame around the code: what the README promises exists and runs, the layers hold, the wheel is right."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, run_group
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SOURCES = sorted((ROOT / "theory").rglob("*.py"))
+LECTURES = sorted((ROOT / "notebooks").glob("*.md"))
+
+
+def blocks(language: str) -> list[str]:
+    """The README's fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def shell_lines() -> list[str]:
+    lines = [line.split("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+def python(*args, **options) -> subprocess.CompletedProcess:
+    return run_group([sys.executable, *args], **{"timeout": 120, **options})
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/start.md"])
+def test_every_make_command_has_its_target(page):
+    # With -n make prints what it would do, and knows the target or fails.
+    targets = set(re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE))
+    assert targets
+    for target in targets:
+        plan = run_group(["make", "-n", target], timeout=20)
+        assert plan.returncode == 0, plan.stderr
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
+def test_make_passes_arguments_on_and_uses_its_own_mpirun():
+    plan = run_group(["make", "-n", "run", "RANKS=2", "ARGS=list --help"], timeout=20).stdout
+    assert ".venv/bin/mpirun -n 2 .venv/bin/python -m theory.experiment list --help" in plan
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
+def test_make_refuses_an_old_python(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    old = tmp_path / "python3"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.6"\nexit 1\n')
+    old.chmod(0o755)
+    made = run_group(["make", "run", f"PYTHON={old}"], timeout=20, cwd=tmp_path)
+    assert made.returncode != 0
+    assert "is Python 3.9.6, and theory needs Python 3.11 or newer" in made.stdout
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_the_extras_of_the_readme_exist():
+    named = set(re.findall(r"\"\.\[(\w+)\]\"|--extra (\w+)", README))
+    extras = {name for pair in named for name in pair if name}
+    assert extras
+    assert extras <= set(PYPROJECT["project"]["optional-dependencies"])
+
+
+def experiment_commands() -> list[str]:
+    """What follows ``python -m theory.experiment`` in the README, up to the first value of an option."""
+    found = (line.partition("python -m theory.experiment")[2] for line in shell_lines() if "theory.experiment" in line)
+    return sorted({words[0] for words in map(shlex.split, found) if words and not words[0].startswith("-")})
+
+
+@pytest.mark.parametrize("subcommand", ["", *experiment_commands(), "run", "plot"])
+def test_help_is_there_with_an_example(subcommand):
+    answer = python("-m", "theory.experiment", *subcommand.split(), "--help")
+    assert answer.returncode == 0, answer.stderr
+    assert "python -m theory.experiment" in answer.stdout
+
+
+def test_list_runs():
+    answer = python("-m", "theory.experiment", "list")
+    assert answer.returncode == 0, answer.stderr
+    assert "qsgd.variance" in answer.stdout
+
+
+@pytest.mark.slow
+def test_the_cell_of_the_readme_runs_as_written(tmp_path):
+    (cell,) = blocks("python")
+    script = tmp_path / "cell.py"
+    script.write_text(cell, encoding="utf-8")
+    answer = python(script, timeout=300, env={"PYTHONPATH": ROOT})
+    assert answer.returncode == 0, answer.stderr
+    assert "holds" in answer.stdout
+
+
+def test_links_of_the_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+# --- lectures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lecture", LECTURES, ids=[path.stem for path in LECTURES])
+def test_lecture_runs(lecture, tmp_path):
+    for module in ("jupytext", "nbmake", "ipykernel"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"lectures: {module} is not installed (make test installs it)")
+    import jupytext
+
+    notebook = tmp_path / f"{lecture.stem}.ipynb"
+    jupytext.write(jupytext.read(lecture), notebook)
+    arguments = ["-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-q", "--nbmake", "--nbmake-timeout=90"]
+    answer = python(*arguments, notebook, timeout=300, env={"PYTHONPATH": ROOT}, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stdout
+
+
+# --- the layers, and what is not done -------------------------------------------------------------------------------
+
+
+def package_of(path: Path) -> str:
+    """``theory.bounds.qsgd`` for its file, ``theory.bounds`` for the folder's ``__init__.py``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, *, top_level_only: bool = False) -> set[str]:
+    """Full names of what a file imports: modules, and the names taken from them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: set[str] = set()
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                name = package_of(path).split(".")
+                keep = len(name) - node.level + (path.name == "__init__.py")
+                base = ".".join([*name[:keep], *([node.module] if node.module else [])])
+            found.add(base)
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+    return found
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def test_bounds_import_nothing_of_the_package_but_their_neighbours():
+    for path in (ROOT / "theory" / "bounds").rglob("*.py"):
+        ours = {name for name in imports(path) if within(name, "theory") and name != "theory"}
+        allowed = ("theory.bounds", "theory.settings")  # settings: `require`, which refuses arguments out of the domain
+        assert all(any(within(name, part) for part in allowed) for name in ours), f"{path.name} imports {ours}"
+
+
+def test_nothing_imports_the_experiment():
+    for path in SOURCES:
+        if not within(package_of(path), "theory.experiment"):
+            assert not any(within(name, "theory.experiment") for name in imports(path)), path
+
+
+@pytest.mark.parametrize("slow", ["matplotlib", "sklearn", "mpi4py"])
+def test_importing_theory_does_not_load(slow):
+    code = f"import sys, theory; sys.exit(any(m == {slow!r} or m.startswith({slow + '.'!r}) for m in sys.modules))"
+    answer = python("-c", code)
+    assert answer.returncode == 0, answer.stderr or f"import theory loads {slow}; import it where it is used"
+
+
+def test_works_without_an_mpi_library(tmp_path):
+    # As with mpi4py's wheel and no libmpi: the package imports, mpi4py.MPI does not.
+    fake = tmp_path / "mpi4py"
+    fake.mkdir()
+    (fake / "__init__.py").write_text("")
+    (fake / "MPI.py").write_text("raise RuntimeError('cannot load MPI library')\n")
+    code = (
+        "import theory as th; data = th.load_data('breast_cancer'); problem = th.logistic(data, l2=0.1); "
+        "method = th.ParallelSGD(compressor=th.Identity(), batch=1, step=th.InverseTime(c=2.0, mu=0.1, shift=100.0)); "
+        "print(th.run(method, problem, workers=2, steps=10, seed=0).success)"
+    )
+    answer = python("-c", code, env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.strip().endswith("True")
+
+
+def test_no_pickle():
+    pickles = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+    for path in SOURCES:
+        assert not {name.split(".")[0] for name in imports(path)} & pickles, path
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant) and node.value.value is False, f"{path}:{node.value.lineno}"
+
+
+def test_no_global_random_state():
+    allowed = {"Generator", "Philox", "PCG64", "SeedSequence", "default_rng"}
+    for path in SOURCES:
+        assert "random" not in imports(path), f"{path} imports the standard library's random"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            # np.random.<name>, which draws from NumPy's one global generator
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
+                assert node.attr in allowed, f"{path}:{node.lineno} uses {ast.unparse(node)}"
+
+
+def test_only_the_entry_point_takes_comm_world():
+    for path in SOURCES:
+        if not within(package_of(path), "theory.experiment"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            uses = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "COMM_WORLD"]
+            assert not uses, f"{path}:{uses[0].lineno}: communicators are arguments"
+
+
+def test_every_public_name_exists_and_is_documented():
+    import theory
+
+    assert len(theory.__all__) == len(set(theory.__all__))
+    for name in theory.__all__:
+        assert (getattr(theory, name).__doc__ or "").strip(), f"theory.{name} has no docstring"
+
+
+# --- the package ----------------------------------------------------------------------------------------------------
+
+
+def test_the_version_is_in_the_changelog():
+    assert f"## {PYPROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_types_are_shipped():
+    assert (ROOT / "theory" / "py.typed").is_file()
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
+    pytest.importorskip("hatchling", reason="packaging: hatchling is not installed (make test installs it)")
+    built = python("-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    info = f"theory-{PYPROJECT['project']['version']}.dist-info/"
+    assert {name for name in names if not name.startswith(("theory/", info))} == set()
+    shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in {".py", ".mplstyle", ".typed", ".bib"}]
+    assert {path.relative_to(ROOT).as_posix() for path in shipped} <= names
+    assert not any("__pycache__" in name for name in names)

@@ -1,0 +1,166 @@
+"""Mini-batches and gradient diversity."""
+
+from __future__ import annotations
+
+from ..settings import require
+
+__all__ = ["batch_bound", "minibatch_second_moment", "minibatch_step"]
+
+
+def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
+    require(batch >= 1 and float(batch).is_integer(), "batch", batch, "a whole number, at least 1")
+    require(gradient_squared >= 0, "gradient_squared", gradient_squared, "a number, at least 0")
+    allowed = f"a number, at least gradient_squared = {gradient_squared}"
+    require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
+    require(n is None or n >= batch, "n", n, f"None, or a whole number, at least batch = {batch}")
+
+
+def batch_bound(second_moment: float, gradient_squared: float) -> float:
+    """Batch-size bound B_D of a set of gradients.
+
+    Setting: f = (1/n) sum f_i at one point x.
+
+    Statement: B_D(x) = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2(x)/||grad f(x)||^2, where
+    M^2 = (1/n) sum ||grad f_i||^2.
+
+    Kind: identity.
+
+    Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018,
+    Definitions 4 and 5.
+
+    Parameters
+    ----------
+    second_moment : float
+        M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
+    gradient_squared : float
+        ||grad f(x)||^2, at least 0.
+
+    Returns
+    -------
+    float
+        At least 1; infinite at a stationary point.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> batch_bound(4.0, 2.0)
+    2.0
+    """
+    _moments(second_moment, gradient_squared, 1, None)
+    return max(1.0, second_moment / gradient_squared) if gradient_squared > 0 else float("inf")
+
+
+def minibatch_second_moment(
+    second_moment: float, gradient_squared: float, batch: int, n: int | None = None, reduction: str = "mean"
+) -> float:
+    """Second moment of a mini-batch gradient.
+
+    Setting: B rows drawn uniformly from n, with replacement (n=None) or without.
+
+    Statement: for the *sum* of the B gradients, with B_D = M^2/||grad f||^2,
+    with replacement: B M^2 (1 + (B - 1)/B_D);
+    without: B M^2 (1 + ((B - 1)/(n - 1)) (n/B_D - 1)).  For the *mean* divide by B^2.
+
+    Kind: identity.
+
+    Source: Yin et al., AISTATS 2018, Lemma 1 (with replacement, sums); without replacement derived:
+    E<g_i, g_j> = (n^2 ||grad f||^2 - n M^2)/(n (n - 1)) for i != j.
+
+    Parameters
+    ----------
+    second_moment : float
+        M^2(x) = (1/n) sum ||grad f_i(x)||^2.
+    gradient_squared : float
+        ||grad f(x)||^2.
+    batch : int
+        B, at least 1.
+    n : int, optional
+        Number of rows, for draws without replacement.
+    reduction : {"mean", "sum"}
+        The source sums the gradients of a batch; the methods of this package average them.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_second_moment(4.0, 1.0, batch=3), minibatch_second_moment(4.0, 1.0, batch=4, n=4)
+    (2.0, 1.0)
+    """
+    _moments(second_moment, gradient_squared, batch, n)
+    require(reduction in ("mean", "sum"), "reduction", reduction, "'mean' or 'sum'")
+    pair = gradient_squared  # E<g_i, g_j> of two rows of the batch
+    if n is not None and n > 1:
+        pair = (n * gradient_squared - second_moment) / (n - 1)
+    total = batch * second_moment + batch * (batch - 1) * pair
+    return total if reduction == "sum" else total / batch**2
+
+
+def minibatch_step(
+    distance: float,
+    alignment: float,
+    second_moment: float,
+    gradient_squared: float,
+    *,
+    batch: int,
+    step: float,
+    n: int | None = None,
+    reduction: str = "mean",
+) -> float:
+    """Expected squared distance to any point after one mini-batch step.
+
+    Setting: x_+ = x - step * (mean or sum of the B gradients at x), any f_i, any point x*.
+
+    Statement: E||x_+ - x*||^2 = ||x - x*||^2 - 2 c <grad f(x), x - x*> + step^2 E||mini-batch gradient||^2, with
+    c = step for means and B step for sums, and :func:`minibatch_second_moment`.  For sums with replacement and
+    B = delta B_D + 1 the last term is (1 + delta) B step^2 M^2.  With a projection, "<=".
+
+    Kind: identity.
+
+    Source: Yin et al., AISTATS 2018, Lemma 1 (sums, with replacement).
+
+    Parameters
+    ----------
+    distance : float
+        ||x - x*||^2 (squared), at least 0.
+    alignment : float
+        <grad f(x), x - x*>.
+    second_moment, gradient_squared : float
+        M^2(x) and ||grad f(x)||^2.
+    batch : int
+        B, at least 1.
+    step : float
+        Above 0.
+    n : int, optional
+        Number of rows, for draws without replacement.
+    reduction : {"mean", "sum"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_step(1.0, 0.5, 4.0, 1.0, batch=3, step=0.1)  # 1 - 2 * 0.1 * 0.5 + 0.01 * 2
+    0.92
+    """
+    require(distance >= 0, "distance", distance, "a number, at least 0")
+    require(step > 0, "step", step, "a number above 0")
+    noise = minibatch_second_moment(second_moment, gradient_squared, batch, n, reduction)
+    factor = step if reduction == "mean" else batch * step
+    return distance - 2.0 * factor * alignment + step**2 * noise

@@ -1,0 +1,282 @@
+r"""What a claim is: a statement with a source, a bound, a measurement, and mutants that the measurement must refute.
+
+A claim is one decorated function.  It measures ``context.subject``, the thing that the statement is about (a way to
+make a compressor, a method, a formula), and returns what it found beside what was predicted::
+
+    @claim(
+        "sign.contraction",
+        title="Scaled sign",
+        statement="The scaled sign keeps the share ||v||_1^2 / (d ||v||_2^2) of the squared norm.",
+        latex=r"\|C(v) - v\|^2 = (1 - \|v\|_1^2 / (d \|v\|_2^2)) \|v\|^2",
+        source="Karimireddy et al., ICML 2019, Lemma 8",
+        bibtex="karimireddy2019error",
+        kind="identity",
+        subject=scaled_sign,
+        mutants={"scale forgotten": np.sign},
+    )
+    def _(context):
+        v = context.normal(100)
+        error = np.sum((context.subject(v) - v) ** 2) / (v @ v)
+        return Measurement(identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v))))
+
+``verify(id)`` then measures the subject, applies the rule of each check, and does the same to every mutant.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..measure import LEVEL, Interval, exactly
+from ..random import key
+from .sources import BIBTEX
+
+__all__ = [
+    "Check", "Claim", "Context", "Measurement", "claim", "equality", "find_claim", "identity", "list_claims", "lower",
+    "rate", "upper",
+]  # fmt: skip
+
+KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
+ROUNDING = 1e-9  # relative; what floating point may do to an equality whose samples do not vary
+
+
+class Check(NamedTuple):
+    """One number beside its prediction, and the rule that compares them.
+
+    Attributes
+    ----------
+    label : str
+        What was measured, and where.
+    rule : {"identity", "equality", "upper", "lower", "rate"}
+    interval : Interval
+    predicted : float
+    tolerance : float
+        Identity: of the difference, relative to the prediction, or absolute where that is 0.  Rate: how far from the
+        predicted slope it may be.  Equality, upper, lower: relative rounding.
+    trivial : float or None
+        A bound that is no better than this says nothing where it was evaluated: it holds, vacuously.
+    """
+
+    label: str
+    rule: str
+    interval: Interval
+    predicted: float
+    tolerance: float
+    trivial: float | None = None
+
+
+def identity(label: str, measured: float, predicted: float, tolerance: float = 1e-12) -> Check:
+    """Two computed numbers that agree to machine precision."""
+    return Check(label, "identity", exactly(measured), float(predicted), tolerance)
+
+
+def equality(label: str, interval: Interval, predicted: float, tolerance: float = ROUNDING) -> Check:
+    """An equality in law: the interval holds the value (and is narrow enough to refute every mutant)."""
+    return Check(label, "equality", interval, float(predicted), tolerance)
+
+
+def upper(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
+    """An upper bound: the interval's upper end is below it."""
+    return Check(label, "upper", interval, float(bound), ROUNDING, trivial)
+
+
+def lower(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
+    """A lower bound: the interval's lower end is above it."""
+    return Check(label, "lower", interval, float(bound), ROUNDING, trivial)
+
+
+def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Check:
+    """A rate: the interval of the log-log slope is within the tolerance of the predicted slope."""
+    return Check(label, "rate", slope, float(predicted), tolerance)
+
+
+class Measurement:
+    """What a claim found: its checks, the headline first, how many samples they took and a remark for the reader."""
+
+    def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
+        self.checks, self.samples, self.note = checks, samples, note
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a measurement is given.
+
+    Attributes
+    ----------
+    subject : object
+        What is measured: the claim's subject, or a mutant in its place.
+    name : str
+        The claim's id; it keeps the random numbers of different claims apart.
+    seed : int
+    quick : bool
+    effort : int
+        1 at first, larger when the verdict was undecided.
+    data : Dataset or None
+        The data to use in place of the default, for claims about data.
+    """
+
+    subject: Any
+    name: str = ""
+    seed: int = 0
+    quick: bool = False
+    effort: int = 1
+    data: Any = None
+
+    def samples(self, full: int, quick: int | None = None) -> int:
+        """How many samples to draw; ``full`` is the number for a thorough run at the first attempt."""
+        return self.effort * ((quick or max(2, full // 4)) if self.quick else full)
+
+    def level(self, checks: int) -> float:
+        """The level of each of several intervals that must all hold together (Bonferroni)."""
+        return 1.0 - (1.0 - LEVEL) / checks
+
+    def stream(self, *path: int | str) -> int:
+        """A seed for what ``path`` names; another effort gives fresh random numbers."""
+        return int(key(self.seed, "claim", self.name, self.effort, *path))
+
+    def normal(self, size, *path: int | str) -> np.ndarray:
+        """Standard normal numbers, the same at every effort: test vectors."""
+        return np.random.default_rng(int(key(self.seed, "vector", self.name, *path))).standard_normal(size)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that can be measured; made by :func:`claim`, whose parameters describe the fields."""
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    kind: str
+    measure: Callable[[Context], Measurement]
+    subject: Any
+    latex: str = ""
+    bibtex: str = ""
+    tight_where: str = ""
+    proof: str = ""
+    bound: Callable | None = None
+    mutants: Mapping[str, Any] = field(default_factory=dict)
+    printed: bool = False
+    see: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The verdicts that raise no alarm."""
+        return ("refuted",) if self.printed else ("holds", "holds, vacuous")
+
+
+REGISTRY: dict[str, Claim] = {}
+
+
+def claim(
+    id: str,
+    *,
+    title: str,
+    statement: str,
+    source: str,
+    kind: str,
+    subject: Any,
+    latex: str = "",
+    bibtex: str = "",
+    tight_where: str = "",
+    proof: str = "",
+    bound: Callable | None = None,
+    mutants: Mapping[str, Any] | None = None,
+    printed: bool = False,
+    see: tuple[str, ...] = (),
+):
+    r"""Register a claim: a decorator for the function that measures it.
+
+    Parameters
+    ----------
+    id : str
+        Topic and name, such as ``"qsgd.variance"``.
+    title : str
+    statement : str
+        One sentence.
+    source : str
+        Where it stands, with its number; "derived" where it stands nowhere.
+    kind : {"identity", "equality", "tight", "upper", "lower", "rate"}
+    subject : object
+        What ``context.subject`` is.
+    latex : str
+        The formula.
+    bibtex : str
+        A key of :data:`theory.claims.sources.BIBTEX`, or a BibTeX entry.
+    tight_where : str
+        Where the bound is attained.
+    proof : str
+        A short sketch.
+    bound : function
+        The closed form, from :mod:`theory.bounds`.
+    mutants : dict
+        Name to subject: deliberately wrong versions, all of which the claim must refute.
+    printed : bool
+        The statement stands in print and is refuted; its correct reading is a claim of its own, named in ``see``.
+    see : tuple of str
+        Other claims: the correct reading, or where the mutants are that this bound is too loose to catch.
+
+    Returns
+    -------
+    function
+        A decorator; what it returns is the :class:`Claim`.
+
+    Raises
+    ------
+    ValueError
+        If the id is taken, the kind or the BibTeX key unknown, or there is neither a mutant nor a claim to see.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind: got {kind!r}, allowed: {', '.join(KINDS)}")
+    if bibtex and bibtex not in BIBTEX and not bibtex.lstrip().startswith("@"):
+        raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry or one of {', '.join(sorted(BIBTEX))}")
+    if not mutants and not see:
+        raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
+
+    def decorate(measure):
+        known = REGISTRY.get(id)
+        if known is not None and known.measure.__code__.co_filename != measure.__code__.co_filename:
+            raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
+        REGISTRY[id] = Claim(id, title, statement, source, kind, measure, subject, latex, bibtex, tight_where, proof,
+                             bound, dict(mutants or {}), printed, tuple(see))  # fmt: skip
+        return REGISTRY[id]
+
+    return decorate
+
+
+def list_claims() -> list[str]:
+    """The ids of all claims, in the order in which they were made.
+
+    Examples
+    --------
+    >>> "qsgd.variance" in list_claims()
+    True
+    """
+    return list(REGISTRY)
+
+
+def find_claim(id: str) -> Claim:
+    """The claim with this id.
+
+    Parameters
+    ----------
+    id : str
+
+    Returns
+    -------
+    Claim
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message names those with the nearest ids.
+    """
+    if id in REGISTRY:
+        return REGISTRY[id]
+    near = difflib.get_close_matches(str(id), REGISTRY, n=3, cutoff=0.4)
+    near = near or [name for name in REGISTRY if name.split(".")[0] == str(id).split(".")[0]] or list(REGISTRY)[:5]
+    raise ValueError(f"id: got {id!r}, allowed: a claim; the nearest are {', '.join(near)} (all: list_claims())")

@@ -1,0 +1,183 @@
+"""The workers on MPI ranks: the same compiled pieces as in the simulator, with buffer calls of mpi4py between them.
+
+A rank hosts a run of consecutive workers.  All messages are gathered by everyone and added up in the order of the
+workers, so the sums, and with them all bits of x, do not depend on the number of ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import traceback
+
+import numpy as np
+
+from ..compressors.base import max_payload_bits, unpack
+from ..dispatch import kernel
+from ..methods.parallel_sgd import BITS, BYTES, CODING, EXCHANGE, common_step, local_step, symbols_of
+from ..schedules import averaging_weight, step_size
+from ..wire.frame import WireError, seal, verify
+
+MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
+NAP = 0.002  # seconds between two looks, where a rank waits for long and should leave the processor to others
+
+
+def wait(request) -> None:
+    """Wait for a non-blocking call without keeping a processor busy (a blocking MPI call would spin)."""
+    while not request.Test():
+        time.sleep(NAP)
+
+
+@contextlib.contextmanager
+def abort_on_error(comm):
+    """End the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
+
+    Without it, a rank that raises leaves the others waiting for ever.  Where all ranks raise the same error, the lowest
+    rank speaks first and the others are ended before they do.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator or None
+    """
+    try:
+        yield
+    except Exception:
+        if comm is None or comm.Get_size() == 1:
+            raise
+        rank = comm.Get_rank()
+        time.sleep(0.5 * rank if rank < 10 else 5.0)
+        sys.stdout.flush()
+        sys.stderr.write(f"rank {rank} of {comm.Get_size()} failed and ends the job:\n{traceback.format_exc()}")
+        sys.stderr.flush()
+        comm.Abort(1)
+
+
+def agree(comm, digest: str) -> None:
+    """Raise ``ValueError`` on every rank unless all ranks hold the same digest of their arguments."""
+    mine = np.frombuffer(bytes.fromhex(digest), np.uint8)
+    all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
+    comm.Allgather(mine, all_of_them)
+    other = [rank for rank, its in enumerate(all_of_them) if (its != all_of_them[0]).any()]
+    if other:
+        raise ValueError(f"comm: ranks {other} were given other arguments or data than rank 0; all must be the same")
+
+
+def in_turn(comm, work) -> None:
+    """Rank 0 does ``work`` first (it compiles, and stores what it compiled), then the others (they load that)."""
+    if comm.Get_rank() == 0:
+        work()
+    wait(comm.Ibarrier())
+    if comm.Get_rank() != 0:
+        work()
+    wait(comm.Ibarrier())
+
+
+def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int, str]:
+    """Rank 0's ``row`` (overwritten in place on the others), status and message, on every rank."""
+    buffer = np.zeros(row.nbytes + 8 + MESSAGE_BYTES, np.uint8)
+    split = row.nbytes + 8
+    if comm.Get_rank() == 0:
+        buffer[: row.nbytes] = row.view(np.uint8)
+        buffer[row.nbytes : split].view(np.int64)[0] = status
+        text = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
+        buffer[split : split + text.size] = text
+    wait(comm.Ibcast(buffer, root=0))
+    row.view(np.uint8)[:] = buffer[: row.nbytes]
+    text = bytes(buffer[split:]).rstrip(b"\0").decode(errors="ignore")
+    return int(buffer[row.nbytes : split].view(np.int64)[0]), text
+
+
+@kernel
+def _receive(compressor, inbox, offset, bits, frame, d, symbols):
+    """Unpack every worker's message; the number of the first worker whose message is malformed, or -1."""
+    for w in range(offset.size):
+        start = 8 * (offset[w] + frame)
+        if unpack(compressor, inbox, start, start + bits[w], d, symbols_of(symbols, w)) != start + bits[w]:
+            return w
+    return -1
+
+
+class Exchange:
+    """One rank's buffers, and what it does between the compiled parts of a step.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    compressor : compressor
+    plan : Plan
+    header : bytes
+        The head of every message of this run.
+    float_bits : int
+        Of a float on the wire.
+    """
+
+    def __init__(self, comm, compressor, plan, header, float_bits):
+        self.comm, self.compressor, self.plan, self.header = comm, compressor, plan, header
+        longest = max_payload_bits(compressor, plan.d, float_bits)
+        self.outbox = np.zeros((plan.here, plan.frame + (longest + 7) // 8 + 8), np.uint8)
+        self.lengths = np.zeros(plan.here, np.int64)  # payload bits of the messages from here
+        self.sizes = np.zeros(plan.workers, np.int64)  # bytes of everybody's messages
+        self.bits = np.zeros(plan.workers, np.int64)  # payload bits of everybody's messages
+        self.inbox = np.empty(0, np.uint8)
+
+    def rehearse(self, problem, parts, shards, plan, streams, state) -> None:
+        """Call all that a step calls but the communicator: compiles it, or loads it, before the first step."""
+        compressor, feedback, schedule, average = parts
+        eta = step_size(schedule, 0)
+        local_step(problem, compressor, feedback, shards, plan, streams, state, 0, eta, self.outbox, self.lengths)
+        message, sizes = self._seal()
+        self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
+        offset = np.cumsum(sizes) - sizes
+        _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
+        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, 0))
+
+    def round(self, state) -> None:
+        """Send the messages that stand in the outbox, receive everybody's, and unpack them into the symbols."""
+        begin = time.perf_counter_ns()
+        message, sizes = self._seal()
+        sealed = time.perf_counter_ns()
+        self._gather(message, sizes)
+        gathered = time.perf_counter_ns()
+        self._open(state)
+        state.tally[EXCHANGE] += gathered - sealed
+        state.tally[CODING] += time.perf_counter_ns() - gathered + sealed - begin
+
+    def _seal(self):
+        rows = zip(self.outbox, self.lengths, strict=True)
+        sizes = np.array([seal(row, self.header, int(bits)) for row, bits in rows], np.int64)
+        if self.plan.here == 1:
+            return self.outbox[0, : sizes[0]], sizes
+        return np.concatenate([row[:size] for row, size in zip(self.outbox, sizes, strict=True)]), sizes
+
+    def _gather(self, message, sizes) -> None:
+        self.comm.Allgather(sizes, self.sizes)
+        if self.inbox.size < self.sizes.sum():
+            self.inbox = np.empty(int(1.25 * self.sizes.sum()), np.uint8)
+        counts = self.sizes.reshape(-1, self.plan.here).sum(axis=1)
+        displacements = np.cumsum(counts) - counts
+        self.comm.Allgatherv(message, [self.inbox, counts, displacements, None])
+
+    def _open(self, state) -> None:
+        offset = np.cumsum(self.sizes) - self.sizes
+        for w in range(self.plan.workers):
+            message = self.inbox[offset[w] : offset[w] + self.sizes[w]]
+            self.bits[w] = verify(message, self.header)
+        wrong = _receive(self.compressor, self.inbox, offset, self.bits, self.plan.frame, self.plan.d, state.symbols)
+        if wrong >= 0:
+            raise WireError(f"the message of worker {wrong} has a valid checksum but does not hold valid symbols")
+        state.tally[BITS] = state.tally[BITS] - self.lengths.sum() + self.bits.sum()
+        state.tally[BYTES] = state.tally[BYTES] - self.sizes[self.plan.first : self.plan.first + self.plan.here].sum()
+        state.tally[BYTES] += self.sizes.sum()
+
+
+def advance(exchange: Exchange, problem, parts, shards, plan, streams, state, start, stop) -> None:
+    """Steps ``start`` to ``stop`` of one run on all ranks; the same steps as the simulator's, message by message."""
+    compressor, feedback, schedule, average = parts
+    for t in range(start, stop):
+        eta = step_size(schedule, t)
+        local_step(
+            problem, compressor, feedback, shards, plan, streams, state, t, eta, exchange.outbox, exchange.lengths
+        )
+        exchange.round(state)
+        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, t))

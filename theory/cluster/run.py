@@ -1,0 +1,314 @@
+"""``run``: one method on one problem, in the simulator or on MPI ranks."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..compressors.base import check
+from ..methods.layout import averaged, current, error_of
+from ..methods.parallel_sgd import (
+    BITS,
+    BYTES,
+    CODING,
+    EXCHANGE,
+    GRADIENT,
+    ParallelSGD,
+    Plan,
+    averaging,
+    new_state,
+)
+from ..methods.plain import advance_plain
+from ..methods.sampling import make_shards
+from ..methods.sparse import SparseGradient, choose_layout
+from ..problems.base import dimension, gradient, regularization, rows, value
+from ..problems.linear import astype, slope
+from ..random import key
+from ..schedules import Last, Suffix
+from ..settings import digest, require
+from ..wire.frame import header_template, overhead
+from . import mpi, simulator
+
+RECORDS = 50  # how many points a history has unless record_every says otherwise
+PURPOSES = ("sampling", "rounding", "noise")
+DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's for a callback that stopped the run
+
+HISTORY = np.dtype(
+    [
+        ("step", np.int64),
+        ("samples", np.int64),
+        ("rounds", np.int64),
+        (("bits_up", "payload_bits_up"), np.float64),
+        (("bits_down", "payload_bits_down"), np.float64),
+        ("message_bytes_up", np.float64),
+        ("message_bytes_down", np.float64),
+        ("seconds", np.float64),
+        ("seconds_gradient", np.float64),
+        ("seconds_coding", np.float64),
+        ("seconds_exchange", np.float64),
+        ("f", np.float64),
+        ("gradient_norm", np.float64),
+    ]
+)
+
+
+class _Setup(NamedTuple):
+    """A run, checked and translated into what the kernels take."""
+
+    problem: NamedTuple
+    parts: tuple
+    layout: NamedTuple
+    shards: NamedTuple
+    plan: Plan
+    purposes: np.ndarray
+    x0: np.ndarray
+    wire: np.ndarray
+    header: bytes
+    records: np.ndarray
+    plain: bool
+
+
+def run(
+    method,
+    problem,
+    *,
+    workers,
+    steps=None,
+    seed=0,
+    samples=None,
+    x0=None,
+    replicas=1,
+    record_every=None,
+    callback=None,
+    dtype=np.float64,
+    wire_dtype=np.float32,
+    comm=None,
+):
+    """Run a method on a problem and record what it cost.
+
+    Parameters
+    ----------
+    method : ParallelSGD
+    problem : problem
+        From :func:`theory.logistic`, :func:`theory.ridge` or :func:`theory.quadratic`.
+    workers : int
+        Number N of workers.  With ``comm``, the number of ranks divides it.
+    steps : int, optional
+        Number of steps (rounds).
+    seed : int
+        The same seed gives the same bits, in the simulator and on any number of ranks.
+    samples : int, optional
+        Instead of ``steps``: how many gradients all workers together evaluate, at most.
+    x0 : array_like, shape (d,), optional
+        Start; zero if omitted.
+    replicas : int
+        Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` holds
+        each replica's f, ``fun`` and the history's f their mean.
+    record_every : int, optional
+        Steps between two rows of the history; by default about 50 rows.
+    callback : callable, optional
+        Called as ``callback(intermediate_result)`` after every row (on rank 0); may raise ``StopIteration``.
+    dtype : float64 or float32
+        Of x, the memories and the data.
+    wire_dtype : float32 or float64
+        Of floats in messages.
+    comm : mpi4py communicator, optional
+        Run on its ranks.  Every rank calls with the same arguments and gets the same result; the history's seconds
+        are rank 0's.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (what
+        the workers did not send, shape (workers, d); on MPI those of this rank), ``nit``, ``success``, ``status`` and
+        ``message``.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its domain; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = th.ParallelSGD(th.Identity(), step=th.Constant(0.5))
+    >>> th.run(method, problem, workers=2, steps=3, x0=np.ones(4)).x
+    array([0.125, 0.125, 0.125, 0.125])
+    """
+    setup = _prepare(
+        method, problem, workers, steps, seed, samples, x0, replicas, record_every, dtype, wire_dtype, comm
+    )
+    if replicas > 1:
+        require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
+        require(callback is None, "callback", callback, "None with replicas > 1")
+        return _run_replicas(setup, replicas)
+    if comm is not None:
+        mpi.agree(comm, digest((method, problem, workers, setup.records, seed, setup.x0, str(dtype), str(wire_dtype))))
+        mpi.in_turn(comm, lambda: _rehearse(setup, comm))
+    return _run_once(setup, callback, comm)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, record_every, dtype, wire_dtype, comm):
+    require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+    require(dimension.implements(type(problem)), "problem", type(problem).__name__,
+            "a problem, from logistic, ridge or quadratic", TypeError)  # fmt: skip
+    for name, number in (("workers", workers), ("replicas", replicas)):
+        require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "a whole number, at least 1")
+    for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
+        good = number is None or (isinstance(number, (int, np.integer)) and number >= 1)
+        require(good, name, number, "a whole number, at least 1")
+    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
+    dtype, wire_dtype = np.dtype(dtype), np.dtype(wire_dtype)
+    for name, kind in (("dtype", dtype), ("wire_dtype", wire_dtype)):
+        require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
+    if steps is None:
+        steps = int(samples) // (workers * method.batch)
+        require(steps >= 1, "samples", samples, f"at least one round: workers * batch = {workers * method.batch}")
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
+
+    problem = astype(problem, dtype)
+    d = int(dimension(problem))
+    check(method.compressor, d)
+    x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
+    require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
+    require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
+    average = averaging(method)
+    if isinstance(average, Suffix):
+        require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
+    shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    l2 = float(regularization(problem))
+    header = header_template(method.compressor, d, wire_dtype)
+    whole = method.compress == "full"
+    here = workers // ranks
+    plan = Plan(d, int(workers), rank * here, here, method.batch, l2 if whole else 0.0, 0.0 if whole else l2,
+                not isinstance(average, Last), overhead(header), int(time.CLOCK_MONOTONIC))  # fmt: skip
+    every = record_every or max(1, steps // RECORDS)
+    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
+    parts = (method.compressor, method.feedback, method.step, average)
+    purposes = np.array([key(seed, purpose) for purpose in PURPOSES], np.uint64)
+    layout = choose_layout(method, problem)
+    plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
+    wire = np.empty(0, wire_dtype)
+    return _Setup(problem, parts, layout, shards, plan, purposes, x0, wire, header, records, plain)
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+def _start(setup):
+    streams = simulator.make_streams(setup.purposes, 0, setup.plan.first, setup.plan.here)
+    state = new_state(setup.parts[0], setup.layout, setup.shards, setup.plan, setup.x0, setup.wire)
+    return streams, state
+
+
+def _rehearse(setup, comm) -> None:
+    """Compile (or load) everything that a run calls, without a message to anyone."""
+    streams, state = _start(setup)
+    exchange = mpi.Exchange(comm, setup.parts[0], setup.plan, setup.header, 8 * setup.wire.itemsize)
+    exchange.rehearse(setup.problem, setup.parts, setup.shards, setup.plan, streams, state)
+    _evaluate(setup.problem, setup.x0)
+    x = np.empty_like(setup.x0)
+    averaged(state.x, x)
+    current(state.x, x)
+    error_of(state.memory, 0, state.x, x)
+
+
+def _evaluate(problem, x):
+    slope = np.empty_like(x)
+    gradient(problem, x, slope)
+    return float(value(problem, x)), float(np.linalg.norm(slope.astype(np.float64)))
+
+
+def _run_once(setup, callback, comm):
+    plan = setup.plan
+    streams, state = _start(setup)
+    exchange = None if comm is None else mpi.Exchange(comm, setup.parts[0], plan, setup.header, 8 * setup.wire.itemsize)
+    history = np.zeros(setup.records.size, HISTORY)
+    x, last = np.empty_like(setup.x0), np.empty_like(setup.x0)
+    seconds, status, message, done = 0.0, DONE, "all steps done", 0
+    if exchange is None:
+        drive = advance_plain if setup.plain else simulator.advance
+        drive(setup.problem, setup.parts, setup.shards, plan, streams, state, 0, 0)  # compiles, before the clock runs
+    for k, step in enumerate(setup.records):
+        begin = time.perf_counter()
+        if exchange is None:
+            drive(setup.problem, setup.parts, setup.shards, plan, streams, state, done, step)
+        else:
+            mpi.advance(exchange, setup.problem, setup.parts, setup.shards, plan, streams, state, done, step)
+        done = int(step)
+        seconds += time.perf_counter() - begin
+        averaged(state.x, x)
+        current(state.x, last)
+        history[k] = _row(plan, done, state.tally, seconds)
+        if comm is None or comm.Get_rank() == 0:
+            history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
+            status, message = _verdict(history, k)
+            if status == DONE and callback is not None:
+                intermediate = OptimizeResult(x=x.copy(), last=last.copy(), fun=history["f"][k], nit=done,
+                                              history=history[: k + 1])  # fmt: skip
+                try:
+                    callback(intermediate_result=intermediate)
+                except StopIteration:
+                    status, message = STOPPED, f"stopped by the callback after step {done}"
+        if comm is not None:
+            status, message = mpi.share_report(comm, history[k : k + 1], status, message)
+        if status != DONE:
+            history = history[: k + 1]
+            break
+    memory = np.empty((plan.here, plan.d), setup.x0.dtype)
+    for w in range(plan.here):
+        error_of(state.memory, w, state.x, memory[w])
+    return OptimizeResult(x=x, fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
+                          memory=memory, nit=done, success=status == DONE, status=status, message=message)  # fmt: skip
+
+
+def _row(plan, step, tally, seconds):
+    """A row of the history without f: costs are per worker; a worker receives what all others send."""
+    row = np.zeros((), HISTORY)
+    row["step"] = row["rounds"] = step
+    row["samples"] = step * plan.workers * plan.batch
+    row["seconds"] = seconds
+    for name, total in (("payload_bits", tally[BITS]), ("message_bytes", tally[BYTES])):
+        row[f"{name}_up"] = total / plan.workers
+        row[f"{name}_down"] = total * (plan.workers - 1) / plan.workers
+    for name, total in (("gradient", tally[GRADIENT]), ("coding", tally[CODING]), ("exchange", tally[EXCHANGE])):
+        row[f"seconds_{name}"] = total * 1e-9
+    return row
+
+
+def _verdict(history, k):
+    if np.isfinite(history["f"][k]):
+        return DONE, "all steps done"
+    step = history["step"][k]
+    before = f"f was {history['f'][k - 1]:.6g} at step {history['step'][k - 1]}" if k else "already at the start"
+    return DIVERGED, f"f is no longer finite at step {step} ({before}); try a smaller step size or more feedback"
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------------
+
+
+def _run_replicas(setup, replicas):
+    plan, begin = setup.plan, time.perf_counter()
+    runs = simulator.replicate(setup.problem, setup.parts, setup.layout, setup.shards, plan, setup.purposes, setup.x0,
+                               setup.wire, setup.records, replicas)  # fmt: skip
+    seconds = time.perf_counter() - begin
+    history = np.zeros(setup.records.size, HISTORY)
+    for k, step in enumerate(setup.records):
+        tally = np.zeros(5)
+        tally[BITS], tally[BYTES] = runs.sent[:, k].mean(axis=0)
+        history[k] = _row(plan, step, tally, seconds * step / max(1, setup.records[-1]))
+        history["f"][k] = runs.values[:, k].mean()
+    history["gradient_norm"] = np.nan  # not evaluated for replicas
+    status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
+    return OptimizeResult(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
+                          history=history, replica_values=runs.values.T.copy(), replica_last=runs.last_values.T.copy(),
+                          memory=runs.errors, nit=int(setup.records[-1]), success=status == DONE, status=status,
+                          message=message)  # fmt: skip

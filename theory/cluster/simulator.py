@@ -1,0 +1,94 @@
+"""All workers in this process: the whole loop is compiled, and replicas run side by side in threads."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..methods.layout import averaged, current, error_of
+from ..methods.parallel_sgd import BITS, BYTES, common_step, local_step, new_state
+from ..problems.base import value
+from ..random import derive
+from ..schedules import averaging_weight, step_size
+
+
+@kernel
+def advance(problem, parts, shards, plan, streams, state, start, stop):
+    """Steps ``start`` to ``stop`` of one run; messages are counted, not packed.
+
+    ``parts`` is (compressor, feedback, schedule, average).
+    """
+    compressor, feedback, schedule, average = parts
+    outbox = np.empty((plan.here, 0), np.uint8)
+    lengths = np.empty(plan.here, np.int64)
+    for t in range(start, stop):
+        eta = step_size(schedule, t)
+        local_step(problem, compressor, feedback, shards, plan, streams, state, t, eta, outbox, lengths)
+        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, t))
+
+
+@kernel
+def make_streams(purposes, replica, first, here):
+    """Keys of the workers here: row p holds those of the purpose p."""
+    streams = np.empty((purposes.size, here), np.uint64)
+    for p in range(purposes.size):
+        for w in range(here):
+            streams[p, w] = derive(derive(purposes[p], replica), first + w)
+    return streams
+
+
+class Replicas:
+    """What independent runs end with: arrays whose first axis is the replica."""
+
+    def __init__(self, replicas, records, plan, dtype):
+        self.values = np.empty((replicas, records))
+        self.last_values = np.empty((replicas, records))
+        self.chosen = np.empty((replicas, plan.d), dtype)
+        self.last = np.empty((replicas, plan.d), dtype)
+        self.sent = np.empty((replicas, records, 2), np.int64)
+        self.errors = np.empty((replicas, plan.workers, plan.d), dtype)
+
+    def arrays(self, part):
+        """The rows ``part`` of all arrays."""
+        return tuple(a[part] for a in (self.values, self.last_values, self.chosen, self.last, self.sent, self.errors))
+
+
+@kernel
+def _replicate(problem, parts, layout, shards, plan, purposes, first, x0, wire, records, out):
+    """Independent runs number ``first``, first + 1, ...; ``out`` are the arrays of :class:`Replicas` to fill."""
+    values, last_values, chosen, last, sent, errors = out
+    for r in range(values.shape[0]):
+        streams = make_streams(purposes, first + r, 0, plan.workers)
+        state = new_state(parts[0], layout, shards, plan, x0, wire)
+        done = 0
+        for k in range(records.size):
+            advance(problem, parts, shards, plan, streams, state, done, records[k])
+            done = records[k]
+            averaged(state.x, chosen[r])
+            current(state.x, last[r])
+            values[r, k] = value(problem, chosen[r])
+            last_values[r, k] = value(problem, last[r])
+            sent[r, k, 0], sent[r, k, 1] = state.tally[BITS], state.tally[BYTES]
+        for w in range(plan.workers):
+            error_of(state.memory, w, state.x, errors[r, w])
+
+
+def replicate(problem, parts, layout, shards, plan, purposes, x0, wire, records, replicas, threads=None) -> Replicas:
+    """Run ``replicas`` independent copies in threads; the result does not depend on how many threads there are."""
+    threads = threads or min(os.cpu_count() or 1, replicas)
+    result = Replicas(replicas, records.size, plan, x0.dtype)
+    edges = [replicas * i // (4 * threads) for i in range(4 * threads + 1)]
+    jobs = [(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+
+    def job(edge):
+        first, stop = edge
+        _replicate(problem, parts, layout, shards, plan, purposes, first, x0, wire, records,
+                   result.arrays(slice(first, stop)))  # fmt: skip
+
+    job((0, 0))  # compiles, in this thread alone
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(job, jobs))
+    return result

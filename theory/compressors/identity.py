@@ -1,0 +1,155 @@
+"""Full precision: every coordinate, or the non-zeros with their positions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..settings import setting
+from ..vectors import add_entry, entry
+from ..wire.bits import bits_for, read, read_float, write, write_float
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    delta,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    unpack,
+)
+from .checks import check_dimension
+from .vectors import nonzeros
+
+__all__ = ["Identity"]
+
+COUNT_BITS = 32
+
+
+@setting
+class Identity(NamedTuple):
+    """The vector itself, rounded to the floats of the wire.
+
+    Parameters
+    ----------
+    sparse : bool
+        Send the number of non-zeros, then each with its position; otherwise all coordinates.
+
+    Examples
+    --------
+    >>> Identity(sparse=True)
+    Identity(sparse=True)
+    """
+
+    sparse: bool = False
+
+
+@capacity.register(Identity)
+def _(c, d):
+    return (d if c.sparse else 0), d, 0, 0
+
+
+@quantize.register(Identity)
+def _(c, state, v, stream, symbols):
+    if c.sparse:
+        count = nonzeros(v, symbols.index)
+        for p in range(count):
+            symbols.value[p] = entry(v, symbols.index[p])
+        symbols.count[0] = count
+    else:
+        count = symbols.value.size
+        for j in range(count):
+            symbols.value[j] = entry(v, j)
+        symbols.count[0] = 0
+    symbols.count[1] = count
+
+
+@accumulate.register(Identity)
+def _(c, symbols, weight, out):
+    if c.sparse:
+        for p in range(symbols.count[0]):
+            add_entry(out, symbols.index[p], weight * symbols.value[p])
+    else:
+        for j in range(symbols.count[1]):
+            add_entry(out, j, weight * symbols.value[j])
+
+
+@payload_bits.register(Identity)
+def _(c, symbols, d):
+    width = 8 * symbols.value.itemsize
+    if c.sparse:
+        return COUNT_BITS + symbols.count[0] * (bits_for(d) + width)
+    return symbols.count[1] * width
+
+
+@max_payload_bits.register(Identity)
+def _(c, d, float_bits):
+    return COUNT_BITS + d * (bits_for(d) + float_bits) if c.sparse else d * float_bits
+
+
+@pack.register(Identity)
+def _(c, symbols, d, buffer, cursor):
+    width = bits_for(d)
+    if c.sparse:
+        cursor = write(buffer, cursor, symbols.count[0], COUNT_BITS)
+    for p in range(symbols.count[1]):
+        if c.sparse:
+            cursor = write(buffer, cursor, symbols.index[p], width)
+        cursor = write_float(buffer, cursor, symbols.value, p)
+    return cursor
+
+
+@unpack.register(Identity)
+def _(c, buffer, cursor, end, d, symbols):
+    width, float_width = bits_for(d), 8 * symbols.value.itemsize
+    count, last = np.int64(d), -1
+    if c.sparse:
+        if cursor + COUNT_BITS > end:
+            return -1
+        count = np.int64(read(buffer, cursor, COUNT_BITS))
+        cursor += COUNT_BITS
+        float_width += width
+    if count > d or cursor + count * float_width > end:
+        return -1
+    for p in range(count):
+        if c.sparse:
+            j = np.int64(read(buffer, cursor, width))
+            if j <= last or j >= d:
+                return -1
+            symbols.index[p] = last = j
+            cursor += width
+        cursor = read_float(buffer, cursor, symbols.value, p)
+    symbols.count[0] = count if c.sparse else 0
+    symbols.count[1] = count
+    return cursor
+
+
+@check.register
+def _(c: Identity, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: Identity, d: int) -> float:
+    return 0.0
+
+
+@delta.register
+def _(c: Identity, d: int) -> float:
+    return 1.0
+
+
+@expected_nonzeros.register
+def _(c: Identity, v) -> float:
+    return float(np.count_nonzero(v))
+
+
+@expected_payload_bits.register
+def _(c: Identity, v) -> float:
+    d = len(v)
+    return float(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32) if c.sparse else 32 * d)

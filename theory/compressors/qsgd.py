@@ -1,0 +1,399 @@
+"""QSGD: a norm, and for each coordinate one of the levels 0, 1/s, ..., 1 of it, rounded at random without bias.
+
+What travels for the norm is ``scale``: norm / s rounded *up* to a float of the wire.  So u_i = v_i / scale lies between
+-s and s, the level of coordinate i is floor(u_i + R_i) with R_i uniform on [0, 1), and the receiver restores
+scale * level_i: one product, which is exact in double precision, and the same wherever it is taken.
+
+R_i = (r + U) / 65536 has 69 random bits: a 16-bit number r and a uniform U on [0, 1).  One draw of the generator serves
+four coordinates with their r, and U matters only where floor(65536 u_i) + r is one short of a multiple of 65536, once
+in 65,536 coordinates: only there it is drawn.  The fast loop computes floor(65536 u_i) in the precision of v, with an
+error of less than ``slack``; where this could change a level, that level is computed anew in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..random import fill_bits, uniform
+from ..settings import require, setting
+from ..vectors import add_entry
+from ..wire.bits import (
+    bits_for,
+    bits_to_float,
+    float_to_bits,
+    read,
+    read_array,
+    read_float,
+    write,
+    write_array,
+    write_float,
+)
+from ..wire.elias import omega_length, read_omega, write_omega
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    compress_into,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    restore,
+    unpack,
+)
+from .checks import check_dimension
+
+__all__ = ["QSGD", "qsgd_bits"]
+
+i32, i64, u32, u64 = np.int32, np.int64, np.uint32, np.uint64
+
+TILE = 1024  # coordinates that share TILE / 4 draws; coordinate i uses 16 bits of word i % (TILE / 2)
+CHUNK = 256  # coordinates after which the fast loop looks whether all of them were clear
+LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with ROWS squares at a time
+FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
+TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
+
+
+@setting
+class QSGD(NamedTuple):
+    """Random rounding to s levels of the vector's norm.
+
+    Parameters
+    ----------
+    s : int
+        Number of levels above zero, from 1 to 2**24.
+    norm : float
+        2 for the Euclidean norm, ``inf`` for the largest absolute value.
+    elias : bool
+        Send the number of non-zeros, then for each its distance from the one before, its sign and its level, in Elias
+        omega codes; otherwise all levels in the same number of bits.
+
+    Notes
+    -----
+    Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD" (NIPS 2017), section 3.1.  The paper's code ends with the message;
+    here the number of non-zeros stands in front, so that messages can be put one after another.
+
+    Examples
+    --------
+    >>> QSGD(s=7)
+    QSGD(s=7, norm=2.0, elias=False)
+    """
+
+    s: int
+    norm: float = 2.0
+    elias: bool = False
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(1 <= self.s <= 2**24, "s", self.s, "a whole number from 1 to 2**24")
+        require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
+
+
+def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
+    """QSGD whose levels take ``bits`` bits a coordinate, sign included: s = 2**(bits - 1) - 1.
+
+    Parameters
+    ----------
+    bits : int
+        From 2 to 25.
+    norm : float
+
+    Returns
+    -------
+    QSGD
+
+    Examples
+    --------
+    >>> qsgd_bits(4)
+    QSGD(s=7, norm=2.0, elias=False)
+    """
+    require(2 <= bits <= 25, "bits", bits, "a whole number from 2 to 25")
+    return QSGD(2 ** (bits - 1) - 1, norm)
+
+
+# --- the norm ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _largest_size(v):
+    top = float_to_bits(abs(v[0]))
+    for j in range(1, v.size):
+        top = max(top, float_to_bits(abs(v[j])))  # as whole numbers: floats would not be compared several at a time
+    return float(bits_to_float(top, v[0]))
+
+
+@kernel
+def _sum_of_squares(v, factor):
+    """Sum of (factor v_j)**2 in double precision, in an order that depends on the length of v alone."""
+    total = 0.0
+    whole = v.size - v.size % (LANES * ROWS)
+    if whole:
+        lane = np.zeros(LANES)
+        for start in range(0, whole, LANES * ROWS):
+            for p in range(start, start + LANES):
+                a, b = factor * v[p], factor * v[p + LANES]
+                c, d = factor * v[p + 2 * LANES], factor * v[p + 3 * LANES]
+                lane[p - start] += (a * a + b * b) + (c * c + d * d)
+        for p in range(LANES):
+            total += lane[p]
+    for j in range(whole, v.size):
+        x = factor * v[j]
+        total += x * x
+    return total
+
+
+@kernel
+def norm_of(v, order):
+    """Euclidean or largest norm as float64, also where squares overflow or vanish."""
+    if order != 2.0:
+        return _largest_size(v)
+    total = _sum_of_squares(v, 1.0)
+    if 1e-280 < total < np.inf:
+        return math.sqrt(total)
+    top = _largest_size(v)
+    if not 0.0 < top < np.inf:
+        return total if top == 0.0 else top
+    factor = 2.0 ** -math.frexp(top)[1] if top > 1e-300 else 2.0**1000
+    return math.sqrt(_sum_of_squares(v, factor)) / factor
+
+
+@kernel
+def scale_for(v, order, s, like):
+    """The smallest float of the dtype of the array ``like`` that is at least norm / s."""
+    x = norm_of(v, order) / s
+    y = like.dtype.type(x)
+    if y < x:
+        y = bits_to_float(float_to_bits(y) + 1, y)
+    return y
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _exact_level(x, scale, s, r, stream, j):
+    """floor(x / scale + (r + U) / 65536)."""
+    u = min(max(float(x) / scale, -float(s)), float(s))
+    whole = math.floor(u)
+    scaled = (u - whole) * 65536.0
+    ticks = math.floor(scaled)
+    total = ticks + float(r)
+    up = total > 65535.0 or (total == 65535.0 and scaled - ticks + uniform(stream, TIES + u64(j)) >= 1.0)
+    return i32(whole) + i32(up)
+
+
+@kernel
+def _fast_chunk(x, word, factor, aside, unit, out):
+    """``out = unit * level`` for one chunk; return how near the closest call was (small: near).
+
+    The casts keep whole numbers at 32 bits, so that the processor takes as many of them at a time as of floats.
+    """
+    least = u32(0xFFFFFFFF)
+    for p in range(x.size):
+        total = i32(i32(x[p] * factor) + i32(word[p] >> u32(16)))
+        least = min(least, u32(u32(total << i32(16)) + aside))
+        out[p] = out.dtype.type(i32(total >> i32(16))) * unit
+    return least
+
+
+@kernel
+def draw_levels(v, scale, s, stream, words, unit, out):
+    """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: room for TILE / 2."""
+    if not 0.0 < scale < np.inf:
+        out[:] = 0
+        return
+    kind = v.dtype.type
+    rounding = 2.0**-23 if v.itemsize == 4 else 2.0**-52
+    factor = kind(65536.0 / scale * (1.0 - 4.0 * rounding))  # a little less, so that no level exceeds s
+    slack = 2 + int(s * (2.0**20 * rounding))  # 1 for cutting off instead of rounding down
+    fast = s < FAST_LEVELS and factor < np.inf
+    for start in range(0, v.size, CHUNK):
+        stop = min(start + CHUNK, v.size)
+        place = start % TILE
+        if place == 0:  # the upper halves of TILE / 2 words ...
+            drawn = min(stop - start, TILE // 4)
+            fill_bits(stream, start // 4, words[:drawn], words[TILE // 4 : TILE // 4 + drawn])
+        elif place == TILE // 2:  # ... and then the lower ones
+            for p in range(TILE // 2):
+                words[p] = words[p] << u32(16)
+        word = words[place % (TILE // 2) :]
+        least = u32(0)
+        if fast:
+            aside = u32((1 + slack) << 16)
+            least = _fast_chunk(v[start:stop], word, factor, aside, unit, out[start:stop])
+        if least < ((2 * slack + 1) << 16):
+            for j in range(start, stop):
+                r = i32(word[j - start] >> u32(16))
+                near = not fast
+                if fast:
+                    total = i32(i32(v[j] * factor) + r)
+                    near = (total + slack + 1) & 0xFFFF <= 2 * slack
+                if near:
+                    out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, j)) * unit
+
+
+@capacity.register(QSGD)
+def _(c, d):
+    return 0, 1, d, TILE // 2
+
+
+@quantize.register(QSGD)
+def _(c, state, v, stream, symbols):
+    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+    draw_levels(v, float(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+
+
+@compress_into.register(QSGD)
+def _(c, state, v, stream, symbols, out):
+    scale = scale_for(v, c.norm, c.s, symbols.value)
+    unit = out.dtype.type(scale)
+    if float(unit) == float(scale) or not scale < np.inf:
+        symbols.value[0] = scale
+        draw_levels(v, float(scale), c.s, stream, symbols.scratch, unit, out)
+    else:  # 64-bit floats on the wire and 32-bit vectors: the product is taken first, then rounded
+        quantize(c, state, v, stream, symbols)
+        restore(c, symbols, out)
+
+
+@accumulate.register(QSGD)
+def _(c, symbols, weight, out):
+    scale = float(symbols.value[0])
+    for j in range(symbols.count[2]):
+        add_entry(out, j, weight * (scale * symbols.level[j]))
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _elias_bits(level):
+    """Length of the Elias part: the number of non-zeros + 1, then distance, sign and size of each."""
+    bits, last, count = 0, -1, 0
+    for j in range(level.size):
+        if level[j] != 0:
+            bits += omega_length(j - last) + 1 + omega_length(abs(i64(level[j])))
+            last = j
+            count += 1
+    return bits + omega_length(count + 1)
+
+
+@kernel
+def _write_elias(buffer, cursor, level):
+    count = 0
+    for j in range(level.size):
+        count += level[j] != 0
+    cursor, last = write_omega(buffer, cursor, count + 1), -1
+    for j in range(level.size):
+        if level[j] != 0:
+            cursor = write_omega(buffer, cursor, j - last)
+            cursor = write(buffer, cursor, level[j] < 0, 1)
+            cursor = write_omega(buffer, cursor, abs(i64(level[j])))
+            last = j
+    return cursor
+
+
+@kernel
+def _read_elias(buffer, cursor, end, s, level):
+    d = level.size
+    level[:] = 0
+    count, cursor = read_omega(buffer, cursor, end, d + 1)
+    if count < 0:
+        return -1
+    j = -1
+    for _ in range(count - 1):
+        gap, cursor = read_omega(buffer, cursor, end, d - 1 - j)
+        if gap < 0 or cursor >= end:
+            return -1
+        negative = read(buffer, cursor, 1)
+        size, cursor = read_omega(buffer, cursor + 1, end, s)
+        if size < 0:
+            return -1
+        j += gap
+        level[j] = -size if negative else size
+    return cursor
+
+
+@payload_bits.register(QSGD)
+def _(c, symbols, d):
+    width = 8 * symbols.value.itemsize
+    if c.elias:
+        return width + _elias_bits(symbols.level[:d])
+    return width + d * bits_for(2 * c.s + 1)
+
+
+@max_payload_bits.register(QSGD)
+def _(c, d, float_bits):
+    if not c.elias:
+        return float_bits + d * bits_for(2 * c.s + 1)
+    longest = 0
+    for digits in range(1, 26):  # the code of a number is longest, for its digits, where these begin to be as many
+        if (1 << (digits - 1)) <= c.s:
+            longest = max(longest, omega_length(1 << (digits - 1)))
+    return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
+
+
+@pack.register(QSGD)
+def _(c, symbols, d, buffer, cursor):
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    if c.elias:
+        return _write_elias(buffer, cursor, symbols.level[:d])
+    return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
+
+
+@unpack.register(QSGD)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + 8 * symbols.value.itemsize > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    level = symbols.level[:d]
+    if c.elias:
+        cursor = _read_elias(buffer, cursor, end, c.s, level)
+    else:
+        width = bits_for(2 * c.s + 1)
+        if cursor + d * width > end:
+            return -1
+        cursor = read_array(buffer, cursor, level, c.s, width)
+        top = i32(0)
+        for j in range(d):
+            top = max(top, level[j])
+        if top > c.s:
+            return -1
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    return cursor
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register
+def _(c: QSGD, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: QSGD, d: int) -> float:
+    from .. import bounds
+
+    return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
+
+
+@expected_nonzeros.register
+def _(c: QSGD, v) -> float:
+    from ..bounds import qsgd_nonzeros_exact
+
+    return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
+
+
+@expected_payload_bits.register
+def _(c: QSGD, v) -> float:
+    if c.elias:
+        raise TypeError("QSGD(elias=True): the expected payload has no closed form here, see bounds.qsgd_code_length")
+    return 32.0 + len(v) * bits_for(2 * c.s + 1)

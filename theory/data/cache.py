@@ -1,0 +1,122 @@
+"""Arrays on disk that processes share by mapping them: a data set is parsed once on a machine.
+
+An entry is a folder with one ``.npy`` file for each array and a small ``entry.json``.  It is written under a temporary
+name and renamed when it is complete, so that a reader finds all of it or nothing.  No pickle, in either direction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from theory.dispatch import _cache_root
+
+FORMAT = 1  # raise it when the files below, or what the parser makes of a text, change
+
+
+def data_folder() -> Path:
+    """The folder of cached data sets, below ``THEORY_CACHE`` or the user's cache folder."""
+    return _cache_root() / "data"
+
+
+def entry_name(title: str, identity: str, state: str) -> str:
+    """Name of an entry: a readable title, a digest of what it is made from, and one of the state that had.
+
+    Parameters
+    ----------
+    title : str
+        For people who look into the folder.
+    identity : str
+        What stays the same when the source changes (its path, the options).  Entries of one identity replace another.
+    state : str
+        What changes with the source (its size and time).
+    """
+    title = "".join(c if c.isalnum() or c in "-_" else "_" for c in title)[:40]
+    digests = (hashlib.sha256(f"{FORMAT} {text}".encode()).hexdigest()[:12] for text in (identity, state))
+    return "-".join((title, *digests))
+
+
+def load_entry(name: str):
+    """Map an entry.
+
+    Returns
+    -------
+    (X, y, notes) or None
+        ``X`` a csr_array over read-only maps, or a mapped dense array; None if there is no such entry or it is damaged.
+    """
+    folder = data_folder() / name
+    try:
+        about = json.loads((folder / "entry.json").read_text())
+        arrays = {}
+        for key, (dtype, shape) in about["arrays"].items():
+            array = np.load(folder / f"{key}.npy", mmap_mode="r", allow_pickle=False) if 0 not in shape else None
+            if array is None:
+                array = np.empty(shape, dtype)  # an empty file cannot be mapped
+            if array.dtype.str != dtype or list(array.shape) != shape:
+                return None
+            arrays[key] = np.asarray(array)  # a plain ndarray over the same map: Numba knows no subclasses
+        shape, notes = tuple(about["shape"]), tuple(about["notes"])
+        if "indptr" not in arrays:
+            return arrays["data"], arrays["y"], notes
+        X = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
+        X.has_canonical_format = True  # it was when it was stored
+        return X, arrays["y"], notes
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
+    """Write an entry and drop older states of the same source.
+
+    Parameters
+    ----------
+    name : str
+        From `entry_name`.
+    X : csr_array or ndarray
+        In canonical format.
+    y : ndarray
+    notes : tuple of str
+
+    Returns
+    -------
+    bool
+        False if the disk does not take it (full, read-only): the caller then works with what it has in memory.
+    """
+    if sp.issparse(X):
+        # scipy copies index arrays that are wider than they must be, and both when their types differ: int32 if it fits
+        index = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
+        arrays = {"data": X.data, "indices": X.indices.astype(index, copy=False)}
+        arrays |= {"indptr": X.indptr.astype(index, copy=False), "y": y}
+    else:
+        arrays = {"data": X, "y": y}
+    about = {
+        "arrays": {key: (array.dtype.str, array.shape) for key, array in arrays.items()},
+        "shape": X.shape,
+        "notes": notes,
+    }
+    root = data_folder()
+    temporary = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        for key, array in arrays.items():
+            np.save(temporary / f"{key}.npy", array, allow_pickle=False)
+        (temporary / "entry.json").write_text(json.dumps(about))
+        if (root / name).exists() and load_entry(name) is None:
+            shutil.rmtree(root / name, ignore_errors=True)  # damaged, so nobody maps it
+        os.rename(temporary, root / name)
+    except OSError:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return load_entry(name) is not None  # somebody else was faster
+    for stale in root.glob(f"{name.rpartition('-')[0]}-*"):
+        if stale.name != name:
+            shutil.rmtree(stale, ignore_errors=True)  # who has mapped it keeps it: POSIX frees the blocks later
+    return True

@@ -1,0 +1,260 @@
+"""What a data set is: a matrix, its labels, a name, and what was done to them, as one immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class DataError(ValueError):
+    """Data that is refused at the door; the message says what was found and what to do."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A design matrix and its labels.
+
+    The arrays are read-only: a data set may be a view of a file that other processes map as well.  Two data sets are
+    equal only if they are the same object, since comparing arrays of this size by accident is never what is meant.
+
+    Parameters
+    ----------
+    X : scipy.sparse.csr_array or ndarray, shape (n, d)
+        float64.  Sparse: the indices of a row increase strictly.  Dense: C-contiguous.
+    y : ndarray, shape (n,)
+        float64.  -1 and +1 where ``task`` is "binary".
+    name : str
+        What tables, figures and records call it.
+    task : {"binary", "regression"}
+        "regression" says only that the labels are kept as they are; see `require_binary`.
+    notes : tuple of str
+        What was done on the way in, in words, such as how labels were mapped.
+
+    Examples
+    --------
+    >>> data = Dataset(np.eye(4), np.array([1.0, -1.0, 1.0, -1.0]), "four", "binary")
+    >>> data
+    Dataset(four: n=4, d=4, dense, binary)
+    >>> train, held_out = data.split(0.5, seed=0)
+    >>> train.n, held_out.n
+    (2, 2)
+    """
+
+    X: sp.csr_array | np.ndarray
+    y: np.ndarray
+    name: str
+    task: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.X.shape[1]
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries: ``n * d`` for dense data."""
+        return int(self.X.nnz) if sp.issparse(self.X) else self.X.size
+
+    def __repr__(self) -> str:
+        kind = f"nnz={self.nnz}" if sp.issparse(self.X) else "dense"
+        return f"Dataset({self.name}: n={self.n}, d={self.d}, {kind}, {self.task})"
+
+    def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
+        """Two disjoint parts that together hold every row: to train on, and to hold out.
+
+        Rows are drawn without replacement, whatever their labels, and keep their order.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the rows in the first part, in (0, 1); ``round(fraction * n)`` rows, and each part needs one.
+        seed : int
+            Non-negative.  The same seed gives the same parts, on every machine.
+
+        Returns
+        -------
+        train, held_out : Dataset
+            Copies of the rows, under the same name; a note says which part it is.
+
+        Raises
+        ------
+        DataError
+            If the fraction is not in (0, 1), a part would be empty, or the seed is not a non-negative integer.
+
+        Examples
+        --------
+        >>> from theory.data import load_data
+        >>> train, held_out = load_data("breast_cancer").split(0.8, seed=0)
+        >>> train.n, held_out.n
+        (455, 114)
+        """
+        if not 0.0 < fraction < 1.0:
+            raise DataError(f"split: fraction is {fraction!r}; give the share of rows to train on, between 0 and 1")
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+            raise DataError(f"split: seed is {seed!r}; give a non-negative integer")
+        size = round(fraction * self.n)
+        if not 0 < size < self.n:
+            raise DataError(
+                f"split: a fraction of {fraction} of {self.n} rows leaves one part empty; "
+                f"give a fraction between {1 / self.n:.3g} and {1 - 1 / self.n:.3g}"
+            )
+        # Philox is specified to the bit, and random() is one draw a row: the order of a sort of those never changes
+        order = np.argsort(np.random.Generator(np.random.Philox(int(seed))).random(self.n), kind="stable")
+        parts = []
+        for part, rows in (("train", order[:size]), ("held out", order[size:])):
+            note = f"{part}: {rows.size} of {self.n} rows, drawn with seed {int(seed)}"
+            rows = np.sort(rows)
+            parts.append(replace(self, X=_frozen(self.X[rows]), y=_frozen(self.y[rows]), notes=(*self.notes, note)))
+        return parts[0], parts[1]
+
+
+def _frozen(array):
+    """The same array, read-only."""
+    if sp.issparse(array):
+        for part in (array.data, array.indices, array.indptr):
+            part.flags.writeable = False
+    else:
+        array.flags.writeable = False
+    return array
+
+
+def _label_list(labels: np.ndarray, limit: int = 5) -> str:
+    """The first few labels, in words."""
+    shown = ", ".join(f"{label:g}" for label in labels[:limit])
+    return shown if labels.size <= limit else f"{shown}, ... ({labels.size} different ones)"
+
+
+def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
+    """Two labels become -1 (the lower) and +1 (the higher); any other number of labels is kept.
+
+    Parameters
+    ----------
+    y : ndarray, shape (n,)
+        Labels as they were found.
+
+    Returns
+    -------
+    y : ndarray, shape (n,)
+        float64.
+    task : {"binary", "regression"}
+        "binary" if there are two labels.
+    notes : tuple of str
+        The mapping in words; empty for labels that already are -1 and +1.
+
+    Examples
+    --------
+    >>> map_labels(np.array([2.0, 4.0, 2.0]))
+    (array([-1.,  1., -1.]), 'binary', ('labels 2 and 4 are read as -1 and +1 (2 and 1 rows)',))
+    """
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    labels, counts = np.unique(y, return_counts=True)
+    if labels.size != 2:
+        return y, "regression", ()
+    if labels[0] == -1.0 and labels[1] == 1.0:
+        return y, "binary", ()
+    note = f"labels {labels[0]:g} and {labels[1]:g} are read as -1 and +1 ({counts[0]} and {counts[1]} rows)"
+    return np.where(y == labels[1], 1.0, -1.0), "binary", (note,)
+
+
+def require_binary(data: Dataset) -> Dataset:
+    """Refuse a data set that is not a problem of two classes.
+
+    Parameters
+    ----------
+    data : Dataset
+
+    Returns
+    -------
+    Dataset
+        The same one.
+
+    Raises
+    ------
+    DataError
+        If there is one label only, or more than two, or two that are not -1 and +1.
+
+    Examples
+    --------
+    >>> from theory.data import load_data
+    >>> require_binary(load_data("diabetes"))
+    Traceback (most recent call last):
+    theory.data.dataset.DataError: diabetes has 214 different labels (25, 31, 37, 39, 40, ... (214 different ones)) ...
+    """
+    labels = np.unique(data.y)
+    if labels.size == 1:
+        raise DataError(
+            f"{data.name} has one class only: all {data.n} labels are {labels[0]:g}; "
+            "a classifier needs two, so add rows of the other class (or fit a regression, th.ridge)"
+        )
+    if labels.size > 2:
+        raise DataError(
+            f"{data.name} has {labels.size} different labels ({_label_list(labels)}) where two classes are needed; "
+            "keep the rows of two of them, merge them into two, or fit a regression (th.ridge)"
+        )
+    if labels[0] != -1.0 or labels[1] != 1.0:
+        raise DataError(
+            f"{data.name} has the labels {_label_list(labels)}; a binary problem wants -1 and +1 (theory.data.make_dataset maps them)"
+        )
+    return data
+
+
+def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
+    """A checked data set from arrays: what every source goes through, and the door for your own arrays.
+
+    Parameters
+    ----------
+    X : sparse matrix or array_like, shape (n, d)
+        Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that is already as it should
+        be is not copied.
+    y : array_like, shape (n,)
+        Two labels are mapped to -1 and +1, and said in the notes.
+    name : str
+    notes : tuple of str
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If there are no rows or no columns, the shapes do not fit, or a number is NaN or infinite.
+
+    Examples
+    --------
+    >>> make_dataset([[0.0, 1.0], [2.0, 0.0]], [0, 1], "two rows").notes
+    ('labels 0 and 1 are read as -1 and +1 (1 and 1 rows)',)
+    """
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64)
+        if not X.has_canonical_format:
+            X = X.copy()  # never tidy up the caller's matrix
+            X.sum_duplicates()
+        values = X.data
+    else:
+        X = values = np.ascontiguousarray(X, dtype=np.float64)
+        if X.ndim != 2:
+            raise DataError(f"{name}: X has {X.ndim} dimensions; it must be a matrix of one row for each label")
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != X.shape[:1]:
+        raise DataError(f"{name}: {X.shape[0]} rows, but labels of shape {y.shape}; give one label for each row")
+    if 0 in X.shape:
+        raise DataError(f"{name}: no {'rows' if X.shape[0] == 0 else 'columns'} (its shape is {X.shape}); give some data")
+    for what, array in (("labels", y), ("entries", values)):
+        bad = int(np.count_nonzero(~np.isfinite(array)))
+        if bad:
+            raise DataError(f"{name}: {bad} of the {what} are NaN or infinite; drop those rows or fill in a value")
+    y, task, said = map_labels(y)
+    view = X if sp.issparse(X) else X.view()
+    if sp.issparse(X):  # new array objects over the same memory, so that the caller's stay writable
+        view = sp.csr_array((X.data.view(), X.indices.view(), X.indptr.view()), shape=X.shape, copy=False)
+        view.has_canonical_format = True
+    return Dataset(_frozen(view), _frozen(y.view()), name, task, (*notes, *said))

@@ -1,0 +1,164 @@
+"""One door for all data: a name or a path in, a checked `Dataset` out, cached on disk where that is worth it."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+from theory.data import bundled, twin
+from theory.data.cache import entry_name, load_entry, store_entry
+from theory.data.dataset import DataError, Dataset, make_dataset
+from theory.data.svmlight import MAX_INDEX, read_svmlight
+
+log = logging.getLogger("theory.data")
+
+NAMES = ("rcv1-like", "rcv1", "breast_cancer", "digits", "diabetes")
+SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out of a data set's name
+
+
+def load_data(name_or_path="rcv1-like", *, n_features: int | None = None, zero_based: bool = False, comm=None) -> Dataset:
+    """Load a data set, checked.
+
+    A file is parsed once: its arrays are kept in the cache folder (``THEORY_CACHE``, or the user's), keyed by its path,
+    size and time, and are mapped into memory from then on, so that all ranks of a machine share one copy.  The same
+    holds for "rcv1" and "rcv1-like".
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "breast_cancer", "digits" (even against odd),
+        "diabetes" (regression), or the path of a LIBSVM file, plain, gzip or bzip2.
+    n_features : int, optional
+        Number of columns of a file; by default the highest index in it.
+    zero_based : bool
+        Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 is refused unless this is set.
+    comm : mpi4py communicator, optional
+        Rank 0 loads, and so fills the cache, before the others map it.  If one rank fails, all raise.
+
+    Returns
+    -------
+    Dataset
+        Two labels are -1 and +1, and ``notes`` says how they were mapped (it is logged too, at level INFO); with one
+        label, or more than two, they are kept and the task is "regression" (see `require_binary`).
+
+    Raises
+    ------
+    DataError
+        For everything that is refused, naming what was found and what to do.
+
+    Examples
+    --------
+    >>> load_data("digits")
+    Dataset(digits: n=1797, d=64, dense, binary)
+    """
+    if n_features is not None:
+        whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
+        if not whole or not 0 < n_features <= MAX_INDEX + 1:
+            raise DataError(f"n_features is {n_features!r}; give a whole number of columns, 1 or more")
+        n_features = int(n_features)
+    options = {"n_features": n_features, "zero_based": bool(zero_based)}
+    data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)
+    for note in data.notes:
+        log.info("%s: %s", data.name, note)
+    return data
+
+
+def _load_together(comm, name_or_path, **options) -> Dataset:
+    """Rank 0 first, then the others; a failure anywhere is raised everywhere, so that nobody waits for ever."""
+    data, error = None, None
+    for turn in (comm.rank == 0, comm.rank != 0):
+        if turn:
+            try:
+                data = _load(name_or_path, **options)
+            except Exception as found:  # whatever it is, the others must hear of it
+                error = found
+        _raise_together(comm, error)
+    return data
+
+
+def _raise_together(comm, error: Exception | None) -> None:
+    """Raise the lowest failing rank's error on every rank; buffer calls only, so nothing is pickled."""
+    message = b"" if error is None else (str(error) if isinstance(error, DataError) else repr(error)).encode()
+    sizes = np.empty(comm.size, np.int64)
+    comm.Allgather(np.array([len(message) + 1 if error is not None else 0], np.int64), sizes)
+    failed = np.flatnonzero(sizes)
+    if failed.size == 0:
+        return
+    root = int(failed[0])
+    buffer = np.empty(sizes[root] - 1, np.uint8)
+    if comm.rank == root:
+        buffer[:] = np.frombuffer(message, np.uint8)
+    comm.Bcast(buffer, root=root)
+    if comm.rank == root:
+        raise error
+    raise DataError(buffer.tobytes().decode())
+
+
+def _load(name_or_path, *, n_features, zero_based) -> Dataset:
+    text = os.fspath(name_or_path)
+    path = Path(text).expanduser()
+    if text in NAMES:
+        data = _named(text)
+        if n_features not in (None, data.d):
+            raise DataError(f"{text} has {data.d} columns, not {n_features}; leave n_features out (it is for files)")
+        return data
+    if path.is_file():
+        return _file(path.resolve(), n_features, zero_based)
+    raise _not_found(text, path)
+
+
+def _not_found(text: str, path: Path) -> DataError:
+    """Neither a name nor a file: the nearest of whichever was meant."""
+    names = ", ".join(f'"{name}"' for name in NAMES)
+    if path.is_dir():
+        files = sorted(p.name for p in path.iterdir() if p.is_file())
+        return DataError(f"{text} is a folder; give a file in it ({', '.join(files[:8]) or 'it has none'})")
+    if os.sep in text or path.suffix:
+        folder = path.parent
+        if not folder.is_dir():
+            return DataError(f"no file {text}: there is no folder {folder}; give the path of a LIBSVM file, or {names}")
+        files = sorted(p.name for p in folder.iterdir() if p.is_file())
+        near = difflib.get_close_matches(path.name, files, n=3, cutoff=0.4)
+        hint = f"nearest there: {', '.join(near)}" if near else f"nothing in {folder} has a similar name"
+        return DataError(f"no file {text}; {hint}. Give the path of a LIBSVM file, or one of {names}")
+    near = difflib.get_close_matches(text.lower().replace("-", "_"), [n.replace("-", "_") for n in NAMES], n=2, cutoff=0.5)
+    near = [name for name in NAMES if name.replace("-", "_") in near]
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return DataError(f'unknown data set "{text}": {hint}known are {names}, or give the path of a LIBSVM file')
+
+
+def _cached(name: str, entry: str, make) -> Dataset:
+    """The entry if there is one; otherwise what ``make() -> (X, y, notes)`` gives, stored and mapped."""
+    found = load_entry(entry)
+    if found is None:
+        X, y, notes = make()
+        data = make_dataset(X, y, name, notes)
+        if not store_entry(entry, data.X, y, notes):
+            return data  # the disk does not take it; memory does
+        del X, y, data  # let go of the parsed copy before the map replaces it
+        found = load_entry(entry)
+        if found is None:  # it was replaced under our hands
+            return make_dataset(*make()[:2], name, notes)
+    X, y, notes = found
+    return make_dataset(X, y, name, notes)
+
+
+def _file(path: Path, n_features, zero_based) -> Dataset:
+    stat = path.stat()
+    name = path.name
+    while name.endswith(SUFFIXES) and "." in name[1:]:
+        name = name.rpartition(".")[0]
+    entry = entry_name(name, f"{path} {n_features} {zero_based}", f"{stat.st_size} {stat.st_mtime_ns}")
+    return _cached(name, entry, lambda: (*read_svmlight(path, n_features=n_features, zero_based=zero_based), ()))
+
+
+def _named(name: str) -> Dataset:
+    if name == "rcv1-like":
+        return _cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
+    if name == "rcv1":
+        return _cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
+    return make_dataset(*(made := getattr(bundled, name)())[:2], name, made[2])

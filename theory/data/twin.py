@@ -1,0 +1,208 @@
+"""The synthetic twin of RCV1: a small topic model of a newswire that looks like the real matrix to a linear model.
+
+No real document is in it, nor any real word: each constant of `Twin` is a number, or one row of quantiles, fitted to
+the statistic of the real file that is named beside it.  ``docs/data.md`` shows how well the two agree.
+
+A document has a class, a topic of that class and a length.  Its distinct words are drawn one after another, each from
+its topic or, with a probability of its own, from the language that all documents share, until it has that many.  Each
+word gets a count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm: the formula that
+the real values follow too, where ratios within a row are 1, 1 + ln 2, 1 + ln 3, ... once they are divided by ln(n / df).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..dispatch import kernel
+from ..random import derive, key, normal, uniform
+from .dataset import DataError
+
+__all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]
+
+NAME = "rcv1-like (synthetic)"
+VERSION = 3  # raise it when the matrix changes: cached copies are then made anew
+SEED = 2004  # the year of the paper on RCV1-v2; other seeds give twins as good
+NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
+
+LEVELS = (0, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999, 1)  # of the quantiles of lengths
+
+
+class Twin(NamedTuple):
+    """Constants of the model, each with what it was fitted to."""
+
+    n: int = 23_756  # rows
+    d: int = 47_236  # columns
+    positive: int = 11_830  # rows of class +1
+
+    # Non-zeros of a row, by class: the real quantiles at LEVELS.  Interpolated between them on a log scale.
+    lengths_positive: tuple[int, ...] = (7, 13, 18, 21, 30, 40, 47, 56, 74, 119, 149, 202, 330, 516)
+    lengths_negative: tuple[int, ...] = (7, 14, 22, 28, 45, 64, 77, 92, 123, 171, 200, 272, 415, 618)
+
+    # Rate of the r-th most frequent word, (r + flat)^-slope (1 + r / bend)^-steeper: the rank plot of column
+    # frequencies, which is flat for the first few words, a power law up to about the bend, and steeper beyond it.
+    flat: float = 5.5
+    slope: float = 0.665
+    bend: float = 1395.0
+    steeper: float = 1.42
+    words: int = 31_400  # 28,189 columns have an entry; the rarest words are never drawn, and 15,836 do not exist
+
+    # Log rates of a word differ between classes and topics by normal numbers of these standard deviations ...
+    topics: int = 6  # of equal size in each class: second and later singular values
+    class_tilt: float = 1.28  # B_D(0), that is, the norm of the mean of b_i a_i
+    topic_tilt: float = 3.0  # second and later singular values
+    common: float = 0.06  # ... times (r / words)^common: log ratios of the classes spread less for frequent words
+    rarity: float = 0.45  # s.d. over topics of a further power of all rates: largest singular value, ||mean of a_i||
+    own: float = 3.2  # share of words from a document's own topic is U^(1 / own): accuracy, f*
+    astray: float = 0.02  # probability that the topic is one of the other class: training error
+
+    # Counts: P(tf >= k) = ((1 + shift) / (k + shift))^(burst - busier * share of documents with the word).
+    burst: float = 2.85  # tf = 1, 2, 3, 4 in 73, 16, 5, 3 % of all entries
+    busier: float = 4.5  # tf > 1 in 22 % of the entries of rare words, in 39 % of those of the most frequent
+    shift: float = 0.5  # the tail of the counts: tf > 9 in 0.5 %
+
+
+@kernel
+def _uniforms(stream, out):
+    for i in range(out.size):
+        out[i] = uniform(stream, i)
+
+
+@kernel
+def _normals(stream, out):
+    for i in range(out.size):
+        out[i] = normal(stream, i)
+
+
+@kernel
+def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indices, counts):
+    """Draw the distinct words of every document, and their counts; a document has a stream of its own."""
+    language = cumulative.shape[0] - 1
+    last_seen_in = np.full(cumulative.shape[1], -1, np.int64)
+    for i in range(topic_of.size):
+        document = derive(stream, i)
+        draw = 0
+        at = indptr[i]
+        while at < indptr[i + 1]:
+            source = topic_of[i] if uniform(document, draw) < own_share[i] else language
+            word = np.searchsorted(cumulative[source], uniform(document, draw + 1), side="right")
+            if last_seen_in[word] != i:
+                last_seen_in[word] = i
+                tail = 1.0 - uniform(document, draw + 2)
+                indices[at] = word
+                counts[at] = np.floor(min((1.0 + shift) * tail ** (-1.0 / power[word]) - shift, 1e6))
+                at += 1
+            draw += 3
+
+
+def _draw(kernel_, seed: int, what: str, *shape: int):
+    """An array of random numbers; ``what`` they are for names their stream."""
+    out = np.empty(shape)
+    kernel_(key(seed, what), out.reshape(-1))
+    return out
+
+
+def _order(seed: int, what: str, size: int):
+    """A random permutation."""
+    return np.argsort(_draw(_uniforms, seed, what, size), kind="stable")
+
+
+def _lengths(model: Twin, labels, seed: int):
+    """Number of distinct words of each document: the quantiles of its class, met exactly and in random order."""
+    lengths = np.empty(labels.size, np.int64)
+    for label, table in ((1.0, model.lengths_positive), (-1.0, model.lengths_negative)):
+        rows = np.flatnonzero(labels == label)
+        level = (_order(seed, f"lengths of {label:+.0f}", rows.size) + 0.5) / rows.size
+        lengths[rows] = np.rint(np.exp(np.interp(level, LEVELS, np.log(table))))
+    return lengths
+
+
+def _rates(model: Twin, weight, seed: int):
+    """Rates of all words: one row for each topic (those of class -1 first), the last for the language.
+
+    They are scaled so that their mean over the documents, with ``weight`` for each topic, is the rate in the language:
+    topics then do not change how often a word occurs.
+    """
+    rank = np.arange(1, model.words + 1.0)
+    language = (rank + model.flat) ** -model.slope * (1.0 + rank / model.bend) ** -model.steeper
+    language /= language.sum()
+    side = np.repeat([-1.0, 1.0], model.topics)[:, None]
+    tilt = model.topic_tilt * _draw(_normals, seed, "topics", 2 * model.topics, model.words)
+    tilt += model.class_tilt * side * _draw(_normals, seed, "classes", model.words)
+    tilt *= (rank / model.words) ** model.common
+    tilt -= model.rarity * _draw(_normals, seed, "rarity", 2 * model.topics, 1) * np.log(language)
+    rates = np.exp(tilt - tilt.max(axis=1, keepdims=True))
+    rates *= language / (rates @ language)[:, None]
+    rates *= language / (weight @ rates)
+    return np.vstack([rates, language])
+
+
+def generate(model: Twin | None = None, seed: int = SEED):
+    """Make the twin.
+
+    The same model and seed give the same bits on one machine; ``exp`` and ``log`` may round differently on another.
+
+    Parameters
+    ----------
+    model : Twin, optional
+        Constants; the fitted ones by default.
+    seed : int
+        Non-negative.
+
+    Returns
+    -------
+    X : csr_array, shape (n, d)
+        Unit rows, float64, canonical.
+    y : ndarray, shape (n,)
+        -1 and +1.
+    notes : tuple of str
+        Says that it is synthetic.
+
+    Raises
+    ------
+    DataError
+        If there are fewer columns than words, or so few words that a document cannot get its number of distinct ones.
+
+    Examples
+    --------
+    >>> X, y, _ = generate(Twin(n=50, positive=20, topics=2))
+    >>> X.shape, int((y > 0).sum()), bool(np.allclose((X * X).sum(axis=1), 1.0))
+    ((50, 47236), 20, True)
+    """
+    model = Twin() if model is None else model
+    longest = max(model.lengths_positive + model.lengths_negative)
+    if not 10 * longest <= model.words <= model.d or not 0 < model.positive < model.n:
+        raise DataError(
+            f"twin: {model.words} words, {model.d} columns, {model.positive} of {model.n} rows positive; "
+            f"give at least {10 * longest} words, as many columns or more, and rows of both classes"
+        )
+    labels = np.where(_order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
+    lengths = _lengths(model, labels, seed)
+    side = np.where(_draw(_uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
+    topic_of = (_draw(_uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (side > 0)
+    weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
+    rates = _rates(model, weight, seed)
+    own_share = _draw(_uniforms, seed, "own share", model.n) ** (1.0 / model.own)
+    # share of documents with the word, as if it were drawn from the language alone and for an average document
+    busy = -np.expm1(-1.2 * lengths.mean() * rates[-1])
+    cumulative = np.cumsum(rates, axis=1)
+    cumulative /= cumulative[:, -1:]
+
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    power = np.maximum(model.burst - model.busier * busy, 1.0)
+    _write(key(seed, "documents"), topic_of, own_share, cumulative, power, model.shift, indptr, indices, values)
+
+    with_word = np.maximum(np.bincount(indices, minlength=model.words), 1)
+    np.log(values, out=values)
+    values += 1.0
+    values *= np.log((model.n + 1.0) / with_word)[indices]  # n + 1: a word in every document still counts a little
+    norms = np.sqrt(np.add.reduceat(values * values, indptr[:-1]))
+    values /= np.repeat(norms, lengths)
+    column_of = _order(seed, "columns", model.d)[: model.words].astype(np.int32)
+    X = sp.csr_array((values, column_of[indices], indptr), shape=(model.n, model.d))
+    X.sort_indices()
+    X.has_canonical_format = True
+    return X, labels, (NOTE,)

@@ -1,0 +1,192 @@
+"""Generic functions: one name, one implementation per NamedTuple type, callable from Python and from ``@njit``.
+
+A setting (a compressor, a step size, a problem) is a ``NamedTuple``.  A *generic* looks at the class of its first
+argument and runs the implementation that was registered for that class.  Inside compiled code the same lookup happens
+once, at compile time, so that it costs nothing there.
+
+>>> from typing import NamedTuple
+>>> class Halve(NamedTuple):
+...     times: int
+>>> apply = generic("apply", "apply(c, x): what the setting c does to the number x.")
+>>> @apply.register(Halve)
+... def _(c, x):
+...     return x / 2.0**c.times
+>>> apply(Halve(3), 8.0)
+1.0
+
+Numba stores compiled code on disk, but it notices only changes in the file of the function that it stores, not in what
+that function calls.  So the folder is named by a digest of the source.  The packages that only use kernels (``LEAVES``)
+are left out of it, unless the kernel stands in one of them, so that work on a figure does not compile everything again.
+A function that was compiled for a type with an implementation from elsewhere (a notebook's, say) is never stored.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.extending import overload
+
+PACKAGE = Path(__file__).resolve().parent
+LEAVES = frozenset(
+    {"data", "bounds", "measure", "claims", "plots", "experiment"}
+)  # no other package's kernels call these
+KEPT_VERSIONS = 12  # folders of compiled code, one for each state of the source, that are kept on disk
+
+_foreign: set[type] = set()  # classes with an implementation from outside the package
+
+
+# --- compiled code on disk ------------------------------------------------------------------------------------------
+
+
+def _region(function) -> str | None:
+    """Where in the package a function stands: "" for its core, the name of a leaf, or None outside the package."""
+    try:
+        inside = Path(inspect.getsourcefile(function)).resolve().relative_to(PACKAGE)
+    except (TypeError, ValueError):
+        return None
+    return inside.parts[0] if inside.parts[0] in LEAVES else ""
+
+
+def source_digest(region: str = "", root: Path = PACKAGE) -> str:
+    """Digest of the source of the core and of one leaf, and of the versions that decide what compiled code looks like."""
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root)
+        if inside.parts[0] == region or inside.parts[0] not in LEAVES:
+            digest.update(str(inside).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    """The user's cache folder (``THEORY_CACHE`` overrides it), or a temporary one where that cannot be written."""
+    home = os.environ.get("THEORY_CACHE")
+    if home is None:
+        base = os.environ.get("XDG_CACHE_HOME")
+        if base is None:
+            base = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        home = Path(base) / "theory"
+    root = Path(home)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if os.access(root, os.W_OK):
+            return root
+    except OSError:
+        pass  # a read-only home: compiled code then lives as long as the temporary folder does
+    return Path(tempfile.gettempdir()) / f"theory-{os.getuid()}"
+
+
+@functools.cache
+def cache_folder(region: str = "") -> Path:
+    """Where compiled code of this state of the source is stored; older states are pruned."""
+    root = _cache_root() / "compiled"
+    folder = root / (source_digest(region) + (f"-{region}" if region else ""))
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    states = sorted((p for p in root.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
+    for stale in states[KEPT_VERSIONS:]:
+        shutil.rmtree(stale, ignore_errors=True)
+    return folder
+
+
+def _mentions_foreign(value) -> bool:
+    """Whether a Numba type or signature contains a class that was implemented outside the package."""
+    if isinstance(value, (tuple, list)):
+        return any(_mentions_foreign(part) for part in value)
+    if isinstance(value, types.Type):
+        if getattr(value, "instance_class", None) in _foreign:
+            return True
+        return any(_mentions_foreign(part) for part in getattr(value, "types", ()))
+    return False
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
+
+    def load_overload(self, sig, target_context):
+        return None if _mentions_foreign(sig) else super().load_overload(sig, target_context)
+
+    def save_overload(self, sig, data):
+        if not _mentions_foreign(sig):
+            super().save_overload(sig, data)
+
+
+def kernel(function):
+    """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    region = _region(function)
+    if region is None:
+        return dispatcher
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder(region))  # read once, here; other packages keep their own folder
+    try:
+        dispatcher._cache = _Cache(function)
+    finally:
+        numba.config.CACHE_DIR = saved
+    return dispatcher
+
+
+# --- generic functions ----------------------------------------------------------------------------------------------
+
+
+def generic(name: str, doc: str, default=None):
+    """Make a generic function.
+
+    Parameters
+    ----------
+    name : str
+    doc : str
+        Its contract: arguments, shapes and what it returns.
+    default : function, optional
+        Runs for classes without an implementation of their own.
+
+    Returns
+    -------
+    function
+        Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation;
+        ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
+    """
+    table: dict[type, object] = {}
+    fallback = kernel(default) if default is not None else None
+
+    def call(setting, *arguments):
+        implementation = table.get(type(setting), fallback)
+        if implementation is None:
+            known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
+            raise TypeError(
+                f"{name}: no implementation for {type(setting).__name__} (known: {known}); "
+                f"write one and decorate it with @{name}.register({type(setting).__name__})"
+            )
+        return implementation(setting, *arguments)
+
+    def typed(setting, *arguments):
+        # Numba compiles the plain function once for each signature and process; the caller is what is stored.
+        implementation = table.get(getattr(setting, "instance_class", None), fallback)
+        return implementation and implementation.py_func
+
+    def register(*classes):
+        def decorate(function):
+            implementation = kernel(function)
+            for cls in classes:
+                if _region(function) != "":
+                    _foreign.add(cls)
+                table[cls] = implementation
+            return implementation
+
+        return decorate
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    call.register, call.table = register, table
+    call.implements = lambda cls: cls in table or fallback is not None
+    overload(call, strict=False, jit_options={"error_model": "numpy"})(typed)
+    return call

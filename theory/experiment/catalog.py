@@ -1,0 +1,108 @@
+"""The methods that can be asked for by name.
+
+A name says all that tells a method from the others, such as ``qsgd-4`` or ``top-100-memory``, so that ``--methods`` spans
+an axis by itself and a seed can be derived from the name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
+
+FAMILIES = {
+    "sgd": ("sgd", "full precision, every coordinate as 32 bits"),
+    "sgd-sparse": ("sgd-sparse", "the same without loss: index and value of the non-zeros, the l2 term applied locally"),
+    "qsgd-B": (r"qsgd-(?P<number>\d+)", "QSGD with B bits a coordinate (sign and 2^(B-1) - 1 levels), a 2-norm for each bucket"),
+    "qsgd-B-inf": (r"qsgd-(?P<number>\d+)-inf", "the same with the maximum norm of each bucket"),
+    "top-K": (r"top-(?P<number>\d+|k)", "the K largest entries, the rest is lost (biased, no memory)"),
+    "top-K-memory": (r"top-(?P<number>\d+|k)-memory", "the K largest entries of step times gradient plus memory"),
+    "rand-K": (r"rand-(?P<number>\d+|k)", "K random entries times d/K (unbiased, no memory)"),
+    "rand-K-memory": (r"rand-(?P<number>\d+|k)-memory", "K random entries of step times gradient plus memory"),
+}  # fmt: skip
+
+
+class UnknownName(ValueError):
+    """A name that nothing answers to; the message gives the nearest known ones."""
+
+
+class Entry(NamedTuple):
+    """A method of the catalogue: its name, family and number (bits or k; None where the family has none)."""
+
+    name: str
+    family: str
+    number: int | str | None
+
+    @property
+    def memory(self) -> bool:
+        """Whether workers keep what was not sent."""
+        return self.family.endswith("-memory")
+
+
+def nearest(name: str, known) -> str:
+    """The known names nearest to ``name``, as the second half of an error message."""
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+
+
+def find(name: str) -> Entry:
+    """The entry that a name stands for.
+
+    Raises
+    ------
+    UnknownName
+        If it stands for none, or its number cannot be used.
+
+    Examples
+    --------
+    >>> find("qsgd-4")
+    Entry(name='qsgd-4', family='qsgd-B', number=4)
+    >>> find("topk-memory")
+    Traceback (most recent call last):
+        ...
+    theory.experiment.catalog.UnknownName: unknown method 'topk-memory': did you mean top-k-memory or rand-k-memory?
+    """
+    for family, (pattern, _) in FAMILIES.items():
+        match = re.fullmatch(pattern, name)
+        if match is None:
+            continue
+        number = match.groupdict().get("number")
+        number = int(number) if number is not None and number != "k" else number
+        if "B" in family and not 2 <= number <= 16:
+            raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
+        if number == 0:
+            raise UnknownName(f"method {name!r}: got K = 0, allowed: 1 to the dimension of the data")
+        return Entry(name, family, number)
+    raise UnknownName(f"unknown method {name!r}: {nearest(name, FLAGSHIP + ('qsgd-4-inf', 'rand-k'))}")
+
+
+def title(entry: Entry, k: int) -> str:
+    """What tables and legends call a method."""
+    n = k if entry.number == "k" else entry.number
+    return {
+        "sgd": "SGD, dense",
+        "sgd-sparse": "SGD, sparse lossless",
+        "qsgd-B": f"QSGD, {n} bits",
+        "qsgd-B-inf": f"QSGD, {n} bits, max",
+        "top-K": f"top-{n}, no memory",
+        "top-K-memory": f"top-{n} + memory",
+        "rand-K": f"rand-{n}, no memory",
+        "rand-K-memory": f"rand-{n} + memory",
+    }[entry.family]
+
+
+def compressor(entry: Entry, k: int, bucket: int):
+    """The compressor of an entry; ``k`` is what the letter k in its name stands for."""
+    from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
+
+    n = k if entry.number == "k" else entry.number
+    if entry.family == "sgd":
+        return Identity()
+    if entry.family == "sgd-sparse":
+        return Identity(sparse=True)
+    if entry.family.startswith("qsgd"):
+        return Bucketed(QSGD(s=2 ** (n - 1) - 1, norm=float("inf") if entry.family.endswith("inf") else 2.0), bucket)
+    return TopK(n) if entry.family.startswith("top") else RandK(n, unbiased=not entry.memory)

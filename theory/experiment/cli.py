@@ -1,0 +1,207 @@
+"""The command line.  Every rank parses the same arguments; rank 0 alone speaks, and all ranks exit with the same code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from dataclasses import fields
+
+from .catalog import FAMILIES, FLAGSHIP, nearest
+from .configuration import Configuration, ConfigurationError
+from .records import RecordError, read_record
+
+LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
+    "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID",
+)  # fmt: skip
+USAGE_ERROR = 2  # argparse's
+PROGRAM = "python -m theory.experiment"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that speaks on rank 0 only."""
+
+    speaks = True
+
+    def _print_message(self, message, file=None):
+        if Parser.speaks:
+            super()._print_message(message, file)
+
+
+def world():
+    """COMM_WORLD if an MPI launcher started this process, else None: the only place that asks for it."""
+    if not any(name in os.environ for name in LAUNCHERS):
+        return None
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise SystemExit(f"started by an MPI launcher, but mpi4py finds no MPI library: {error}") from None
+    return MPI.COMM_WORLD
+
+
+def _shared_flags(parser) -> None:
+    default = Configuration()
+    add = parser.add_argument
+    add("--config", metavar="FILE.toml", help="configuration; the flags below override it")
+    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
+    add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
+    add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
+    add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
+    add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
+    add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
+    add("--methods", metavar="NAMES", help=f"comma separated, see `list` (default: {len(FLAGSHIP)} of them)")
+    add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
+
+
+def _parser(command: str, text: str, example: str) -> Parser:
+    return Parser(
+        prog=f"{PROGRAM} {command}".strip(), description=text, epilog=f"example:\n  {example}", allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+
+
+def _configuration(parser, options) -> Configuration:
+    try:
+        base = Configuration.from_toml(options.config) if options.config else Configuration()
+        names = [field.name for field in fields(Configuration)]
+        given = {k: v for k, v in vars(options).items() if k in names and v is not None}
+        return Configuration.from_dict(base.as_dict() | given)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def _run(argv, comm, flagship=False) -> int:
+    if flagship:
+        text = (
+            "Eight workers minimise regularised logistic regression with full-precision, quantized and sparsified SGD.\n"
+            "Prints what each method cost in bits and what the theorems say, and leaves a record and a figure.\n\n"
+            f"commands: {', '.join(COMMANDS)} (each has --help)"
+        )
+        parser = _parser("", text, f"mpirun -n 8 {PROGRAM} --data rcv1.svm.bz2 --methods sgd,qsgd-4,top-100-memory")
+        parser.usage = f"{PROGRAM} [command] [options]"
+    else:
+        text = "Run a configuration: a TOML file, flags, or both.  Every record holds the configuration.toml that repeats it."
+        parser = _parser("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
+    _shared_flags(parser)
+    configuration = _configuration(parser, parser.parse_args(argv))
+
+    from ..cluster import abort_on_error
+    from .flagship import experiment
+
+    with abort_on_error(comm):
+        try:
+            command = f"{PROGRAM} {shlex.join(sys.argv[1:])}".strip()
+            return experiment(configuration, comm=comm, command=command, say=_say)
+        except ConfigurationError as error:
+            parser.error(str(error))
+        except ValueError as error:
+            if type(error).__name__ != "DataError":  # anything else is a fault of the program: show where
+                raise
+            parser.error(str(error))
+
+
+def _list(argv, comm) -> int:
+    text = "List what has a name: methods, data, claims."
+    _parser("list", text, f"{PROGRAM} list").parse_args(argv)
+    if not Parser.speaks:
+        return 0
+    from ..data import NAMES
+
+    _say("methods (B: bits, K: entries, a number or the letter k for a five-hundredth of the dimension)")
+    for name, (_, what) in FAMILIES.items():
+        _say(f"  {name:<16}{what}")
+    _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+    for name in NAMES:
+        _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
+    from ..claims import list_claims
+
+    _say("\nclaims (for verify)")
+    for claim in list_claims():
+        _say(f"  {claim}")
+    return 0
+
+
+def _verify(argv, comm) -> int:
+    text = (
+        "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
+        "Exits with 1 if a claim is refuted that is not marked as a refuted printed statement, or if a mutant survives."
+    )
+    parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --json ledger.json")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="claims (default: all); see `list`")
+    parser.add_argument("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--json", metavar="FILE", help="write the ledger there as well")
+    options = parser.parse_args(argv)
+    from ..claims import list_claims
+
+    known = [str(claim) for claim in list_claims()]
+    for name in options.ids:
+        if name not in known:
+            parser.error(f"unknown claim {name!r}: {nearest(name, known)}")
+    if not 0 <= options.seed < 2**63:
+        parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
+
+    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
+        parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")
+
+    from ..cluster import abort_on_error
+    from .flagship import from_root
+    from .ledger import verify_all
+
+    with abort_on_error(comm):
+        work = lambda: verify_all(options.ids or known, options.seed, options.quick, options.json, _say)  # noqa: E731
+        return from_root(comm, work)
+
+
+def _plot(argv, comm) -> int:
+    text = "Draw the figure of a record again, and print its table."
+    parser = _parser("plot", text, f"{PROGRAM} plot runs/<record>")
+    parser.add_argument("record", metavar="RECORD", help="the folder of a record, complete or not")
+    parser.add_argument("--out", metavar="FOLDER", help="where the figure goes (default: into the record)")
+    options = parser.parse_args(argv)
+    from .drawing import draw_record
+    from .report import report
+
+    try:
+        record = read_record(options.record)
+        if not record.results:
+            raise RecordError(f"{options.record} holds no run ({record.status} {record.reason})".replace(" )", ")"))
+        if options.out:
+            os.makedirs(options.out, exist_ok=True)
+    except (RecordError, OSError) as error:
+        parser.error(str(error))
+    if Parser.speaks:
+        _say(report(record))
+        for path in draw_record(record, options.out):
+            _say(f"figure: {path}")
+    return 0
+
+
+COMMANDS = {"run": _run, "list": _list, "verify": _verify, "plot": _plot}
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(argv=None) -> int:
+    """Do what the arguments ask for; return the exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    comm = world()
+    Parser.speaks = comm is None or comm.Get_rank() == 0
+    try:
+        if argv and not argv[0].startswith("-"):
+            if argv[0] not in COMMANDS:
+                _parser("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
+            return COMMANDS[argv[0]](argv[1:], comm)
+        return _run(argv, comm, flagship=True)
+    except KeyboardInterrupt:  # before or between runs; a run stops by itself at its next evaluation
+        if Parser.speaks:
+            print("interrupted", file=sys.stderr, flush=True)
+        if comm is not None and comm.Get_size() > 1:
+            comm.Abort(130)
+        return 130

@@ -1,0 +1,177 @@
+"""What an experiment is: one flat, checked, immutable configuration that TOML and JSON can hold.
+
+Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid, one *cell* for each combination.
+All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so that adding a
+method, or a value to an axis, never changes what another cell draws.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import NamedTuple
+
+from ..settings import digest
+from .catalog import FLAGSHIP, find, nearest
+
+AXES = ("workers", "batch")
+SEED_LIMIT = 2**63
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be run; the message says what was found and what is allowed."""
+
+
+class Cell(NamedTuple):
+    """One run of the grid: its label, what is run, and its own seed."""
+
+    label: str
+    method: str
+    workers: int
+    batch: int
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The axes and numbers of one experiment; every field is a key of the TOML file.
+
+    Parameters
+    ----------
+    data : str
+        A name that `theory.load_data` knows, or the path of a LIBSVM file.
+    features : int, optional
+        Number of columns of a file; inferred by default.
+    workers, batch : int or tuple of int
+        Number of workers, and rows in each worker's mini-batch.
+    steps : int
+        Rounds of the first cell; the others run as many as give the same number of samples.
+    seed : int
+    methods : tuple of str
+        Names of the catalogue (``python -m theory.experiment list``).
+    l2 : float, optional
+        Weight of (1/2)||x||^2; 1/n by default.
+    c, shift : float
+        The step sizes c / (mu (shift + t)) of all methods; without ``shift`` it follows from the problem.
+    bucket : int
+        Coordinates that share one norm in QSGD.
+    points : int
+        How many times along a run f is evaluated.
+    out : str
+        Folder in which the record gets a folder of its own.
+    """
+
+    data: str = "rcv1-like"
+    features: int | None = None
+    workers: int | tuple[int, ...] = 8
+    batch: int | tuple[int, ...] = 16
+    steps: int = 400
+    seed: int = 0
+    methods: tuple[str, ...] = FLAGSHIP
+    l2: float | None = None
+    c: float = 8.0
+    shift: float | None = None
+    bucket: int = 512
+    points: int = 40
+    out: str = "runs"
+
+    def __post_init__(self):
+        for name in AXES:
+            values = getattr(self, name)
+            values = tuple(values) if isinstance(values, (list, tuple)) else (values,)
+            if not values or not all(_is_whole(v) and v >= 1 for v in values) or len(set(values)) < len(values):
+                _refuse(name, getattr(self, name), "a whole number of at least 1, or a list of different ones")
+            object.__setattr__(self, name, values if len(values) > 1 else values[0])
+        for name in ("steps", "bucket", "points", "features"):
+            value = getattr(self, name)
+            if not (_is_whole(value) and value >= 1) and not (name == "features" and value is None):
+                _refuse(name, value, "a whole number of at least 1")
+        if not _is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
+            _refuse("seed", self.seed, "a whole number from 0 to 2**63 - 1")
+        for name in ("l2", "shift", "c"):
+            value = getattr(self, name)
+            if value is None and name != "c":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+                _refuse(name, value, "a number above 0")
+            object.__setattr__(self, name, float(value))
+        for name in ("data", "out"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                _refuse(name, getattr(self, name), "a text")
+        methods = self.methods.split(",") if isinstance(self.methods, str) else self.methods
+        if not isinstance(methods, (list, tuple)) or not all(isinstance(m, str) for m in methods):
+            _refuse("methods", self.methods, "a list of names")
+        methods = tuple(dict.fromkeys(name.strip() for name in methods if name.strip()))
+        if not methods:
+            _refuse("methods", self.methods, "at least one name")
+        for name in methods:
+            find(name)  # raises for unknown names, with the nearest known ones
+        object.__setattr__(self, "methods", methods)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Configuration:
+        """Make a configuration from a dict, such as a parsed TOML file or the first line of a record."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ConfigurationError(f"unknown key {name!r}: {nearest(name, known)}")
+        return cls(**values)
+
+    @classmethod
+    def from_toml(cls, path) -> Configuration:
+        """Read a TOML file."""
+        try:
+            with open(path, "rb") as file:
+                return cls.from_dict(tomllib.load(file))
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {path}: {error.strerror or error}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{path} is not a TOML file: {error}") from None
+        except ValueError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+
+    def as_dict(self) -> dict:
+        """The fields as plain values; lists for tuples, as JSON has them."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    def to_toml(self) -> str:
+        """Text that `from_toml` reads back; fields that are None are left out."""
+        return "".join(f"{name} = {_toml(value)}\n" for name, value in self.as_dict().items() if value is not None)
+
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name the configuration, whatever folder it writes to."""
+        return digest(replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)})[:8]
+
+    def cells(self) -> list[Cell]:
+        """The grid, method by method."""
+        from ..random import key  # compiles, so it is imported late: --help and errors answer at once
+
+        workers, batch = (v if isinstance(v, tuple) else (v,) for v in (self.workers, self.batch))
+        samples = self.steps * workers[0] * batch[0]
+        cells = []
+        for method, n, b in itertools.product(self.methods, workers, batch):
+            label = method
+            label += f" workers={n}" if len(workers) > 1 else ""
+            label += f" batch={b}" if len(batch) > 1 else ""
+            seed = int(key(self.seed, method, f"workers={n}", f"batch={b}")) % SEED_LIMIT
+            cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
+        return cells
+
+
+def _is_whole(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse(name, got, allowed):
+    raise ConfigurationError(f"{name}: got {got!r}, allowed: {allowed}")
+
+
+def _toml(value) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
+    return repr(value)

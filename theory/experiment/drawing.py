@@ -1,0 +1,41 @@
+"""The figure of a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .records import Record
+from .theorems import Constants, Theorem
+
+POINTS = 12  # evaluations of a bound along a curve: some bounds take as long as the steps
+
+
+def describe(record: Record) -> str:
+    """The line above tables and figures: whose data, which problem, how many workers."""
+    e = record.experiment
+    data, c = e["data"], Constants(**e["constants"])
+    workers = sorted({r["workers"] for r in record.results.values()})
+    batch = sorted({r["batch"] for r in record.results.values()})
+    return (
+        f"{data['name']}: n = {data['n']:,}, d = {data['d']:,}, {e['problem'].lower()}, l2 = {c.l2:.3g}; "
+        f"{' or '.join(map(str, workers))} workers on {e['ranks']} rank{'s' if e['ranks'] > 1 else ''}, "
+        f"batch {' or '.join(map(str, batch))}"
+    )
+
+
+def draw_record(record: Record, folder=None) -> list[Path]:
+    """Write ``figure.png`` and ``figure.pdf`` of a record into its folder, or another one."""
+    from ..plots import Curve, draw_panels, save_figure
+
+    constants = Constants(**record.experiment["constants"])
+    curves = []
+    for label, result in record.results.items():
+        theorem = Theorem(**result["theorem"])
+        covered = theorem.function and result["verdict"] != "not covered"
+        curves.append(Curve(result["title"], record.histories[label], theorem if covered else None))
+    figure = draw_panels(
+        curves, constants.lower, title=describe(record), start=constants.trivial,
+        notes=[f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
+               "curves are one run each"],
+    )  # fmt: skip
+    return save_figure(figure, Path(folder or record.folder) / "figure")

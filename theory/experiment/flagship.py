@@ -1,0 +1,236 @@
+"""The experiment: every cell of the grid on the same data with the same number of samples, recorded as it goes."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from contextlib import closing
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .catalog import Entry, compressor, find, title
+from .configuration import Cell, Configuration, ConfigurationError
+from .drawing import draw_record
+from .interruption import Interruption
+from .progress import Progress
+from .records import Recorder, read_record
+from .report import report
+from .theorems import Constants, judge, measure_constants, theorem_for
+
+K_SHARE = 500  # the letter k in a method's name stands for d/500, at least 1
+FIRST_STEP = 0.25  # the first step size, times L
+STOPPED = 99  # SciPy's status for a run that its callback stopped
+PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
+
+
+class Job(NamedTuple):
+    """A cell of the grid, ready to run."""
+
+    cell: Cell
+    entry: Entry
+    title: str
+    method: NamedTuple
+
+
+def make_problem(data, l2: float | None):
+    """Logistic regression for two labels, ridge regression otherwise; l2 = 1/n unless it is given."""
+    from ..problems import logistic, ridge
+
+    l2 = 1.0 / data.n if l2 is None else l2
+    return (logistic if data.task == "binary" else ridge)(data, l2)
+
+
+def make_jobs(configuration: Configuration, constants: Constants) -> list[Job]:
+    """Every cell with its method; raises ``ConfigurationError`` for what does not fit the data."""
+    from ..compressors import check
+    from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+    from ..schedules import InverseTime
+
+    k = max(1, constants.d // K_SHARE)
+    shift = configuration.shift or max(2.0, configuration.c * constants.smoothness / (FIRST_STEP * constants.mu))
+    step = InverseTime(c=configuration.c, mu=constants.mu, shift=shift)
+    jobs = []
+    for cell in configuration.cells():
+        entry = find(cell.method)
+        what = compressor(entry, k, configuration.bucket)
+        try:
+            check(what, constants.d)
+        except ValueError as error:
+            raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
+        method = ParallelSGD(
+            what, step, feedback=ErrorFeedback() if entry.memory else NoFeedback(), batch=cell.batch,
+            average="quadratic", compress="loss" if entry.family == "sgd-sparse" else "full",
+        )  # fmt: skip
+        jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
+    return jobs
+
+
+def from_root(comm, work):
+    """What ``work()`` returns on rank 0, on all ranks; a ``ConfigurationError`` in it is raised on all ranks.
+
+    The value has to survive JSON.  The other ranks sleep while they wait.
+    """
+    if comm is None:
+        return work()
+    from ..cluster.mpi import wait
+
+    size, text = np.zeros(1, np.int64), b""
+    if comm.Get_rank() == 0:
+        try:
+            text = json.dumps({"value": work()}).encode()
+        except ConfigurationError as error:
+            text = json.dumps({"error": str(error)}).encode()
+        size[0] = len(text)
+    wait(comm.Ibcast(size, root=0))
+    buffer = np.zeros(int(size[0]), np.uint8)
+    buffer[: len(text)] = np.frombuffer(text, np.uint8)
+    wait(comm.Ibcast(buffer, root=0))
+    told = json.loads(buffer.tobytes())
+    if "error" in told:
+        raise ConfigurationError(told["error"])
+    return told["value"]
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, for the record."""
+    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def experiment(configuration: Configuration, *, comm=None, command: str = "", say=print) -> int:
+    """Run a configuration, print its table, leave its record.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    comm : mpi4py communicator, optional
+        Every rank calls with the same arguments.  Without it all workers are in this process.
+    command : str
+        For the record.
+    say : callable
+        Gets the texts meant for people; called on rank 0 only.
+
+    Returns
+    -------
+    int
+        An exit code, the same on all ranks: 0, or 128 + the number of the signal that ended it.
+
+    Raises
+    ------
+    ValueError
+        On all ranks, if the configuration does not fit the data or the ranks.
+    """
+    from ..data import load_data
+    from ..settings import digest
+
+    root = comm is None or comm.Get_rank() == 0
+    ranks = 1 if comm is None else comm.Get_size()
+    for cell in configuration.cells():
+        if cell.workers % ranks:
+            raise ConfigurationError(f"workers: got {cell.workers}, allowed: a multiple of the number of ranks, {ranks}")
+    with Interruption(root) as interruption:
+        if root:
+            say(f"data {configuration.data}: loading, and solving for f*")
+        data = load_data(configuration.data, n_features=configuration.features, comm=comm)
+        problem = make_problem(data, configuration.l2)
+        constants = Constants(*from_root(comm, lambda: list(measure_constants(problem))))
+        jobs = make_jobs(configuration, constants)
+        recorder = None
+        if root:
+            recorder = Recorder(configuration.out, configuration.digest())
+            recorder.text("configuration.toml", configuration.to_toml())
+            recorder.line(
+                "experiment", format=1, started=time.strftime("%Y-%m-%dT%H:%M:%S%z"), command=command, ranks=ranks,
+                configuration=configuration.as_dict(), seed=configuration.seed, versions=versions(),
+                data={"name": data.name, "n": data.n, "d": data.d, "nnz": data.nnz, "task": data.task,
+                      "notes": list(data.notes), "digest": digest((problem.A, problem.b))},
+                problem=type(problem).__name__, constants=constants._asdict(),
+            )  # fmt: skip
+            recorder.flush()
+        try:
+            _run_all(jobs, problem, constants, configuration, comm, recorder, interruption)
+        except KeyboardInterrupt:
+            _finish(recorder, interruption, say)
+            raise
+        return from_root(comm, lambda: _finish(recorder, interruption, say))
+
+
+def _run_all(jobs, problem, constants, configuration, comm, recorder, interruption) -> None:
+    """Run the jobs one after the other; each is on disk before the next one starts."""
+    from ..cluster import run
+    from ..problems.base import value
+
+    root = recorder is not None
+    with closing(Progress(sum(j.cell.steps * j.cell.workers * j.cell.batch for j in jobs), quiet=None if root else True)) as bar:
+        for job in jobs:
+            largest = -np.inf
+
+            def watch(intermediate_result):
+                nonlocal largest
+                bar.at(intermediate_result.history["samples"][-1])
+                here = float(value(problem, intermediate_result.last))
+                largest = max(largest, here) if here == here else np.inf
+                if interruption.signal is not None:
+                    raise StopIteration
+
+            bar.start(job.title)
+            interruption.running = True
+            result = run(
+                job.method, problem, workers=job.cell.workers, steps=job.cell.steps, seed=job.cell.seed, comm=comm,
+                record_every=max(1, job.cell.steps // configuration.points), callback=watch,
+            )  # fmt: skip
+            if root and result.nit > 0:
+                _record(recorder, job, result, constants, largest)
+            interruption.running = False
+            if result.status == STOPPED:
+                return
+
+
+def _record(recorder: Recorder, job: Job, result, constants: Constants, largest: float) -> None:
+    """Put one run on disk: its history, arrays, costs and verdict."""
+    end = result.history[-1]
+    gap = float(result.fun) - constants.lower
+    theorem = theorem_for(
+        job.entry, job.method.compressor, constants, c=job.method.step.c, shift=job.method.step.shift,
+        workers=job.cell.workers, batch=job.cell.batch,
+    )  # fmt: skip
+    verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
+    recorder.history(job.cell.label, result.history)
+    recorder.arrays(job.cell.label, x=result.x, last=result.last)
+    recorder.line(
+        "result", run=job.cell.label, **job.cell._asdict(), family=job.entry.family, title=job.title,
+        settings=repr(job.method), success=bool(result.success), status=int(result.status), message=result.message,
+        f=float(result.fun), gap=gap, largest_f=float(largest), taken=int(result.nit),
+        **{name: end[name] for name in end.dtype.names if name not in ("step", "f")},
+        theorem=theorem._asdict(), bound=verdict.bound, verdict=verdict.word, sentence=verdict.sentence,
+    )  # fmt: skip
+    recorder.flush()
+
+
+def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
+    """Table, figure and the last line of the record; on ranks without a recorder nothing."""
+    if recorder is None:
+        return 0
+    interrupted = interruption.signal is not None
+    interruption.running = True  # from here on a signal must not stop the writing
+    record = read_record(recorder.folder)
+    if record.results:
+        text = report(record)
+        recorder.text("table.txt", text + "\n")
+        say(text)
+        draw_record(record)
+    folder: Path = recorder.close("interrupted" if interrupted else "complete", interruption.reason if interrupted else "")
+    if interrupted:
+        done = sum(r["success"] for r in record.results.values())
+        say(f"{interruption.reason}; {done} run(s) complete and what there is of the others are kept")
+    say(f"record: {folder}")
+    return interruption.exit_code if interrupted else 0

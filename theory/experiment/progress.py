@@ -1,0 +1,69 @@
+"""Progress on a terminal: samples seen, time left; silent in pipes, files and continuous integration."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def on_terminal(stream=None) -> bool:
+    """Whether somebody watches ``stream`` (standard error), also from behind an MPI launcher.
+
+    A launcher gives its ranks pipes, so that rank 0 never sees a terminal.  Where ``/proc`` tells, the launcher's own
+    standard error is asked instead.  ``THEORY_PROGRESS=0`` or ``=1`` decides without looking.
+    """
+    decided = os.environ.get("THEORY_PROGRESS")
+    if decided in ("0", "1"):
+        return decided == "1"
+    stream = sys.stderr if stream is None else stream
+    if stream.isatty():
+        return True
+    process = os.getpid()
+    for _ in range(4):  # this process, the launcher's proxy, the launcher
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if name.startswith(("mpirun", "mpiexec", "orterun", "prterun", "srun")):
+                return os.path.realpath(f"/proc/{process}/fd/2").startswith(("/dev/pts/", "/dev/tty"))
+            process = int(rest.split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
+
+
+class Progress:
+    """A bar over all samples of all runs.
+
+    Parameters
+    ----------
+    total : int
+        Samples of the whole experiment.
+    quiet : bool, optional
+        By default whether nobody watches.
+    """
+
+    def __init__(self, total: int, quiet: bool | None = None):
+        self._bar = None
+        self._base = 0
+        if not (not on_terminal() if quiet is None else quiet):
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total, unit=" samples", unit_scale=True, file=sys.stderr, ncols=100, leave=False, mininterval=0.2
+            )
+
+    def start(self, label: str) -> None:
+        """A run begins."""
+        if self._bar is not None:
+            self._base = self._bar.n
+            self._bar.set_description(label)
+
+    def at(self, samples: int) -> None:
+        """The run has seen so many samples."""
+        if self._bar is not None:
+            self._bar.update(self._base + int(samples) - self._bar.n)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,179 @@
+"""The record of an experiment: a folder with JSON lines and arrays that any tool can read, complete or interrupted.
+
+``record.jsonl``       one JSON object a line; its ``kind`` is ``experiment`` (configuration, versions, command, data,
+                       constants: the first line), ``history`` (one evaluation of one run), ``result`` (one run is
+                       done) or ``end`` (status; the last line)
+``<run>.npz``          x (the chosen average) and last, for each run
+``configuration.toml`` what ``run --config`` takes to do it again
+``table.txt``, ``figure.png``, ``figure.pdf``
+
+The folder is called ``….unfinished`` until the end, so a folder without this ending is complete or says why it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+UNFINISHED = ".unfinished"
+
+
+class RecordError(ValueError):
+    """A folder that is not a record."""
+
+
+def _plain(value):
+    """The same value in types that JSON has; numbers that are not finite become None."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def file_name(label: str) -> str:
+    """A run's label as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9=.-]+", "_", label)
+
+
+class Recorder:
+    """Writes one record; every line is on disk before the next run starts.
+
+    Parameters
+    ----------
+    root : path-like
+        The folder that holds the records.
+    name : str
+        What tells this experiment from others (the digest of its configuration).
+    """
+
+    def __init__(self, root, name: str):
+        root = Path(root)
+        root.mkdir(parents=True, exist_ok=True)
+        stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+        for attempt in range(1, 1000):
+            final = root / (f"{stamp}-{name}" + (f"-{attempt}" if attempt > 1 else ""))
+            if final.exists():
+                continue
+            try:
+                (root / (final.name + UNFINISHED)).mkdir()  # atomic: of two processes, one gets the name
+            except FileExistsError:
+                continue
+            break
+        else:
+            raise RecordError(f"{root} has a thousand records of {stamp}-{name}")
+        self.final = final
+        self.folder = root / (final.name + UNFINISHED)
+        self._lines = open(self.folder / "record.jsonl", "a", encoding="utf-8")
+
+    def line(self, kind: str, **values) -> None:
+        """Append one line."""
+        self._lines.write(json.dumps(_plain({"kind": kind} | values), allow_nan=False) + "\n")
+
+    def flush(self) -> None:
+        """Make sure that what was appended survives whatever comes."""
+        self._lines.flush()
+        os.fsync(self._lines.fileno())
+
+    def history(self, label: str, rows: np.ndarray) -> None:
+        """Append the evaluations of a run: a structured array."""
+        for row in rows:
+            self.line("history", run=label, **{name: row[name] for name in rows.dtype.names})
+
+    def arrays(self, label: str, **arrays: np.ndarray) -> None:
+        """Store arrays beside the lines, whole or not at all."""
+        path = self.folder / f"{file_name(label)}.npz"
+        with open(path.with_suffix(".tmp"), "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(path.with_suffix(".tmp"), path)
+
+    def text(self, name: str, content: str) -> None:
+        """Store a text beside the lines."""
+        (self.folder / name).write_text(content, encoding="utf-8")
+
+    def close(self, status: str, reason: str = "") -> Path:
+        """Append the last line and give the folder its final name."""
+        if not self._lines.closed:
+            self.line("end", status=status, reason=reason, at=time.strftime("%Y-%m-%dT%H:%M:%S%z"))
+            self.flush()
+            self._lines.close()
+            os.rename(self.folder, self.final)
+            self.folder = self.final
+        return self.folder
+
+
+@dataclass
+class Record:
+    """A record as it was read: the first line, and for each run its result and its history as a structured array."""
+
+    folder: Path
+    experiment: dict
+    results: dict[str, dict] = field(default_factory=dict)
+    histories: dict[str, np.ndarray] = field(default_factory=dict)
+    status: str = "unfinished"
+    reason: str = ""
+
+    def arrays(self, label: str) -> dict[str, np.ndarray]:
+        """The stored arrays of a run; nothing in them is pickled."""
+        with np.load(self.folder / f"{file_name(label)}.npz", allow_pickle=False) as stored:
+            return dict(stored)
+
+
+def read_record(folder) -> Record:
+    """Read a record's folder, complete or not.
+
+    Raises
+    ------
+    RecordError
+        If the folder is not a record.
+    """
+    folder = Path(folder)
+    if folder.name == "record.jsonl":
+        folder = folder.parent
+    path = folder / "record.jsonl"
+    if not path.is_file():
+        raise RecordError(f"{folder} is not a record: it has no record.jsonl")
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    record, rows = None, {}
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            values = json.loads(line)
+            kind = values.pop("kind")
+        except (ValueError, KeyError, AttributeError):
+            if number == len(lines):
+                break  # a process that was killed while it wrote leaves half a line, and only at the end
+            raise RecordError(f"{path}, line {number}: not a line of a record") from None
+        if number == 1:
+            if kind != "experiment":
+                raise RecordError(f"{path}: the first line is of kind {kind!r}, not 'experiment'")
+            record = Record(folder, values)
+        elif kind == "history":
+            rows.setdefault(values.pop("run"), []).append(values)
+        elif kind == "result":
+            record.results[values.pop("run")] = values
+        elif kind == "end":
+            record.status, record.reason = values["status"], values.get("reason", "")
+    if record is None:
+        raise RecordError(f"{path} is empty")
+    for label, listed in rows.items():
+        whole = {"step", "samples", "rounds"}
+        columns = [(name, np.int64 if name in whole else np.float64) for name in listed[0]]
+        values = [tuple(math.nan if v is None else v for v in row.values()) for row in listed]
+        record.histories[label] = np.array(values, dtype=columns)
+    return record

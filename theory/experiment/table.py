@@ -1,0 +1,62 @@
+"""Tables for a terminal, at most 120 columns wide, and numbers with units that people read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+WIDTH = 120
+
+
+def bits(count: float) -> str:
+    """Bits with a decimal unit: 12 bit, 3.4 kbit, 603 Mbit.
+
+    Examples
+    --------
+    >>> bits(32), bits(1511552), bits(6.05e8)
+    ('32 bit', '1.51 Mbit', '605 Mbit')
+    """
+    for unit in ("bit", "kbit", "Mbit", "Gbit", "Tbit"):
+        if count < 999.5 or unit == "Tbit":
+            return f"{count:.3g} {unit}" if unit != "bit" else f"{count:.0f} bit"
+        count /= 1000
+    raise AssertionError
+
+
+def factor(ratio: float) -> str:
+    """A saving: 7.9x, 480x; a dash where it means nothing."""
+    if not math.isfinite(ratio) or ratio <= 0:
+        return "-"
+    return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"
+
+
+def number(value: float) -> str:
+    """Three digits, and an exponent only where it helps.
+
+    Examples
+    --------
+    >>> number(0.01234), number(123456.0), number(float("nan"))
+    ('0.0123', '1.23e+05', '-')
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    return f"{value:.2e}"
+
+
+def seconds(value: float) -> str:
+    """Seconds with as many digits as a reader needs."""
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}" if value < 99.5 else f"{value:.0f}"
+
+
+def text_table(head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Lay out rows of texts in columns; ``head`` may have several lines; columns in ``left`` are aligned left."""
+    cells = [*head, *rows]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    lines = [
+        "  ".join(c.ljust(w) if j in left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    ]
+    rule = "-" * min(WIDTH, max(len(line) for line in lines))
+    return "\n".join([*lines[: len(head)], rule, *lines[len(head) :], rule])

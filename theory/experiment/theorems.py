@@ -1,0 +1,156 @@
+"""Which bound applies to a run, what it says, and what one run can say about it.
+
+The theorems want numbers that hold wherever the iterates go.  They are taken over the level set {f(x) <= f(x_0)}, where
+everything follows from the problem's constants; the run is watched, and a run that was seen outside is not covered.
+
+* ||grad f||^2 <= 2 L (f(x_0) - f*), as f is L-smooth;
+* (1/n) sum ||grad f_i||^2 <= 2 L_max f(x_0), as every f_i is L_max-smooth and not negative.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+FAR = 10**15  # steps; a bound that says nothing until then is said to say nothing
+
+
+class Constants(NamedTuple):
+    """Numbers of a problem, its certified optimum and its start at 0.
+
+    ``row_moment`` and ``gradient`` bound (1/n) sum ||grad f_i||^2 and ||grad f||^2 on the level set of the start;
+    ``lower`` is a certified lower bound of f*, ``distance`` one from above of ||x_0 - x*||^2.
+    """
+
+    n: int
+    d: int
+    l2: float
+    smoothness: float
+    mu: float
+    row_moment: float
+    gradient: float
+    start: float
+    lower: float
+    optimum: float
+    certificate: float
+    distance: float
+
+    @property
+    def trivial(self) -> float:
+        """f(x_0) - f*, at most: a bound above it says nothing."""
+        return self.start - self.lower
+
+
+def measure_constants(problem) -> Constants:
+    """Solve the problem and collect what the theorems ask for."""
+    from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
+
+    optimum = solve(problem)
+    start, lower = float(value(problem, np.zeros(problem.d))), float(optimum.fun - optimum.gap)
+    L, mu = float(lipschitz(problem)), float(strong_convexity(problem))
+    # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||, and strong convexity turns the certificate into the last distance
+    distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
+    return Constants(
+        n=problem.n, d=problem.d, l2=problem.l2, smoothness=L, mu=mu, row_moment=2.0 * max_lipschitz(problem) * start,
+        gradient=2.0 * L * (start - lower), start=start, lower=lower, optimum=float(optimum.fun),
+        certificate=float(optimum.gap), distance=distance,
+    )  # fmt: skip
+
+
+class Theorem(NamedTuple):
+    """A bound on E f(result) - f*: a function of `theory.bounds` and its arguments, as a record can hold them.
+
+    ``function`` is empty where none applies; ``reason`` says why, or what was assumed.
+    """
+
+    function: str
+    arguments: dict
+    reason: str
+
+    def __call__(self, steps: int) -> float:
+        """The bound after so many steps; infinite where the theorem is silent."""
+        from .. import bounds
+        from ..schedules import InverseTime, Polynomial, averaging_weight, step_size
+
+        if not self.function or steps < 1:
+            return math.inf
+        arguments = dict(self.arguments)
+        if self.function == "sgd_average":
+            schedule = InverseTime(arguments.pop("c"), arguments["mu"], arguments["shift"])
+            average = Polynomial(arguments.pop("shift"), 2.0)
+            etas = [step_size(schedule, t) for t in range(steps)]
+            weights = [averaging_weight(average, t) for t in range(steps)]
+            return float(bounds.sgd_average(etas, weights, **arguments))
+        return float(getattr(bounds, self.function)(steps, **arguments))
+
+    def speaks_from(self, trivial: float, known: int) -> int | None:
+        """About the number of steps from which on the bound is below ``trivial``; None if that is too far to tell."""
+        if self.function != "mem_sgd":
+            return None  # evaluating it takes as long as the steps
+        low, high = known, known
+        while self(high) > trivial:
+            low, high = high, 2 * high
+            if high > FAR:
+                return None
+        while high - low > max(1, low // 100):
+            middle = (low + high) // 2
+            low, high = (middle, high) if self(middle) > trivial else (low, middle)
+        return high
+
+
+def theorem_for(entry, compressor, constants: Constants, *, c: float, shift: float, workers: int, batch: int) -> Theorem:
+    """The theorem that covers a method of the catalogue with steps c/(mu (shift + t)) and weights (shift + t)^2."""
+    from ..bounds import averaged_second_moment
+    from ..compressors import delta, omega
+
+    moment, squared = constants.row_moment, min(constants.gradient, constants.row_moment)
+    noise = {"variance": moment - squared, "second_moment": moment}
+    common = {"mu": constants.mu, "distance": constants.distance, "shift": shift}
+    if entry.family == "top-K":
+        return Theorem("", {}, "biased and without memory: no theorem, and it need not converge")
+    if entry.memory:
+        if c != 8.0:
+            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for c = 8, not {c:g}")
+        kept = delta(compressor, constants.d) * constants.d
+        arguments = common | {
+            "lipschitz": constants.smoothness, "d": constants.d, "k": kept,
+            "second_moment": averaged_second_moment(**noise, workers=1, batch=batch),
+            "averaged_second_moment": averaged_second_moment(**noise, workers=workers, batch=batch),
+        }  # fmt: skip
+        if shift <= 1.0:
+            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
+        return Theorem("mem_sgd", arguments, "Mem-SGD, Theorem 2.4, for workers that average")
+    factor = omega(compressor, constants.d)
+    moment = averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor)
+    reason = "SGD, weighted average" + (f", variance factor omega = {factor:.3g}" if factor > 0 else "")
+    return Theorem("sgd_average", common | {"c": c, "second_moment": moment}, reason)
+
+
+class Verdict(NamedTuple):
+    """What one run says about a bound: a word for the table, and a sentence for its foot."""
+
+    word: str
+    bound: float
+    sentence: str
+
+
+def judge(theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: float, start: float) -> Verdict:
+    """Compare f - f* of one run with a bound on its mean.
+
+    A bound on an expectation is neither confirmed nor refuted by one run, so the words say which side the run is on.
+    """
+    if not theorem.function:
+        return Verdict("not covered", math.nan, theorem.reason)
+    bound = theorem(steps)
+    if not largest_f <= start:
+        why = "an iterate was seen with f(x) > f(x_0), outside the set for which the bound's constants hold"
+        return Verdict("not covered", bound, f"{theorem.reason}: {why}")
+    if bound > trivial:
+        far = theorem.speaks_from(trivial, steps)
+        when = f"; it would speak from about {far:.1e} steps on" if far else ""
+        return Verdict("vacuous", bound, f"{theorem.reason}: above f(x_0) - f* = {trivial:.3g}{when}")
+    if gap <= bound:
+        return Verdict("below, 1 run", bound, theorem.reason)
+    return Verdict("ABOVE, 1 run", bound, f"{theorem.reason}: one run above a bound on the mean; repeat with other seeds")

@@ -1,0 +1,58 @@
+"""Rates: the slope of log y against log x over a stated window, with an interval."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..settings import require
+from .intervals import LEVEL, Interval, mean_interval
+
+__all__ = ["loglog_slope"]
+
+
+def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float = LEVEL) -> Interval:
+    """Least-squares slope of log E y against log x.
+
+    The mean over replicas stands for the expectation at every x; replicas share nothing, while the points of one
+    replica may depend on one another (they lie on one trajectory).  The interval is the delta method's:
+    slope = sum_p c_p log(mean_r y_rp) moves with replica r by sum_p c_p y_rp / mean_r y_rp.
+
+    Parameters
+    ----------
+    x : array_like, shape (points,)
+        Above 0.
+    y : array_like, shape (replicas, points)
+        With means above 0.
+    window : (float, float), optional
+        Points with window[0] <= x <= window[1] count.
+    level : float
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    ValueError
+        If fewer than two points or replicas are left, or a mean is not above 0.
+
+    Examples
+    --------
+    >>> x = np.array([1.0, 2.0, 4.0, 8.0])
+    >>> loglog_slope(x, [3 / x, 5 / x])[:3]
+    (-1.0, -1.0, -1.0)
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    require(y.ndim == 2 and y.shape[0] >= 2, "y", y.shape, "(replicas, points), at least two replicas")
+    require(x.shape == (y.shape[1],) and bool(np.all(x > 0)), "x", x.shape, f"{(y.shape[1],)}, numbers above 0")
+    if window is not None:
+        inside = (x >= window[0]) & (x <= window[1])
+        x, y = x[inside], y[:, inside]
+    require(x.size >= 2 and bool(np.ptp(x) > 0), "window", window, "at least two different points inside")
+    mean = y.mean(axis=0)
+    require(bool(np.all(mean > 0)), "y", float(mean.min()), "means above 0")
+    centred = np.log(x) - np.log(x).mean()
+    weights = centred / np.dot(centred, centred)
+    slope = float(np.dot(weights, np.log(mean)))
+    moves = mean_interval((y / mean) @ weights, level)  # their mean is sum(weights) = 0
+    return Interval(slope, slope + moves.low - moves.estimate, slope + moves.high - moves.estimate, level, y.shape[0])

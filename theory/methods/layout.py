@@ -1,0 +1,151 @@
+"""How x and the workers' memories are held, so that the text of a method does not depend on it.
+
+This file names what a method asks for and answers it with plain arrays, where a step costs O(d);
+:mod:`theory.methods.sparse` answers it for sparse rows and messages, where a step costs what these cost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compressors.base import accumulate
+from ..dispatch import generic
+from ..settings import setting
+
+__all__ = ["Dense", "averaged", "current", "error_of", "new_iterate", "new_memory", "point", "recall", "remember",
+           "retain", "shrink"]  # fmt: skip
+
+new_iterate = generic(
+    "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
+)
+new_memory = generic("new_memory", "new_memory(layout, x, workers): the vectors of the local workers.")
+point = generic("point", "point(x): x as a vector of theory.vectors, for gradients and for messages to be added to.")
+recall = generic(
+    "recall",
+    "recall(memory, w, x, l2) -> vector: what local worker w will compress, begun with what it kept and l2 * x.",
+)
+retain = generic(
+    "retain", "retain(memory, p, compressor, symbols): keep p = recall(...) less what the receiver decodes."
+)
+shrink = generic("shrink", "shrink(x, factor): x *= factor.")
+remember = generic("remember", "remember(x, weight): count x with this weight in the average of the iterates.")
+current = generic("current", "current(x, out): out = x as a plain array.")
+averaged = generic("averaged", "averaged(x, out): out = the weighted average as a plain array (x before any weight).")
+error_of = generic("error_of", "error_of(memory, w, x, out): out = what local worker w keeps, as a plain array.")
+
+
+@setting
+class Dense(NamedTuple):
+    """Plain arrays."""
+
+
+@setting
+class DenseMemory(NamedTuple):
+    """Plain arrays, and one more for each worker: what it did not send."""
+
+
+class DenseIterate(NamedTuple):
+    """x, the weighted mean of the iterates so far (empty if none is wanted) and their total weight."""
+
+    x: np.ndarray
+    mean: np.ndarray
+    total: np.ndarray
+
+
+class Forgotten(NamedTuple):
+    """One vector that the workers use in turn."""
+
+    p: np.ndarray
+
+
+class Kept(NamedTuple):
+    """The workers' vectors, one row each."""
+
+    e: np.ndarray
+
+
+@new_iterate.register(Dense, DenseMemory)
+def _(layout, x0, workers, averaging):
+    return DenseIterate(x0.copy(), np.zeros(x0.size if averaging else 0, x0.dtype), np.zeros(1))
+
+
+@new_memory.register(Dense)
+def _(layout, x, workers):
+    return Forgotten(np.empty(x.x.size, x.x.dtype))
+
+
+@new_memory.register(DenseMemory)
+def _(layout, x, workers):
+    return Kept(np.zeros((workers, x.x.size), x.x.dtype))
+
+
+@point.register(DenseIterate)
+def _(x):
+    return x.x
+
+
+@recall.register(Forgotten)
+def _(memory, w, x, l2):
+    p = memory.p
+    for j in range(p.size):
+        p[j] = l2 * x.x[j]
+    return p
+
+
+@recall.register(Kept)
+def _(memory, w, x, l2):
+    p = memory.e[w]
+    if l2 != 0.0:
+        for j in range(p.size):
+            p[j] += l2 * x.x[j]
+    return p
+
+
+@retain.register(Forgotten)
+def _(memory, p, compressor, symbols):
+    pass
+
+
+@retain.register(Kept)
+def _(memory, p, compressor, symbols):
+    accumulate(compressor, symbols, -1.0, p)
+
+
+@error_of.register(Forgotten)
+def _(memory, w, x, out):
+    out[:] = 0.0
+
+
+@error_of.register(Kept)
+def _(memory, w, x, out):
+    for j in range(out.size):
+        out[j] = memory.e[w, j]
+
+
+@shrink.register(DenseIterate)
+def _(x, factor):
+    for j in range(x.x.size):
+        x.x[j] *= factor
+
+
+@remember.register(DenseIterate)
+def _(x, weight):
+    if x.mean.size and weight > 0.0:
+        x.total[0] += weight
+        share = weight / x.total[0]
+        for j in range(x.x.size):
+            x.mean[j] += share * (x.x[j] - x.mean[j])
+
+
+@current.register(DenseIterate)
+def _(x, out):
+    for j in range(out.size):
+        out[j] = x.x[j]
+
+
+@averaged.register(DenseIterate)
+def _(x, out):
+    for j in range(out.size):
+        out[j] = x.mean[j] if x.total[0] > 0.0 else x.x[j]

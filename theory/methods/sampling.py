@@ -1,0 +1,113 @@
+"""Which row a worker draws next: i.i.d. with replacement or freshly shuffled passes, from all rows or from a shard."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..random import derive, integer
+from ..settings import require
+
+SHARDS = ("shared", "contiguous", "by_label")
+SAMPLING = ("iid", "shuffle")
+
+
+class Shards(NamedTuple):
+    """Which rows each worker owns.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray of uint32
+        The rows in the order in which they are dealt out; empty stands for 0, 1, 2, ...
+    start, stop : numpy.ndarray of int64, shape (workers,)
+        Worker w owns ``rows[start[w]:stop[w]]``.
+    weight : numpy.ndarray of float64, shape (workers,)
+        n_w / n, or 1/workers where all rows are shared: what the worker's message counts in the mean.
+    shuffle : bool
+    """
+
+    rows: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    weight: np.ndarray
+    shuffle: bool
+
+
+def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> Shards:
+    """Deal ``n`` rows out to workers.
+
+    Parameters
+    ----------
+    kind : {"shared", "contiguous", "by_label"}
+        All rows for everybody; equal runs of rows; equal runs of the rows sorted by label.
+    sampling : {"iid", "shuffle"}
+    n : int
+        Number of rows; 0 for a problem whose gradients are drawn.
+    workers : int
+    labels : numpy.ndarray, shape (n,), optional
+        Needed for "by_label".
+
+    Returns
+    -------
+    Shards
+
+    Raises
+    ------
+    ValueError
+        For unknown names, more workers than rows to deal out, or shards of a problem without rows.
+    """
+    require(kind in SHARDS, "shards", kind, " or ".join(map(repr, SHARDS)))
+    require(sampling in SAMPLING, "sampling", sampling, " or ".join(map(repr, SAMPLING)))
+    if n == 0:
+        require(kind == "shared" and sampling == "iid", "shards and sampling", (kind, sampling),
+                "('shared', 'iid'): this problem draws its gradients and has no rows")  # fmt: skip
+    edges = np.zeros(workers + 1, np.int64)
+    rows = np.empty(0, np.uint32)
+    if kind == "shared":
+        start, stop = np.zeros(workers, np.int64), np.full(workers, n, np.int64)
+        return Shards(rows, start, stop, np.full(workers, 1.0 / workers), sampling == "shuffle")
+    require(workers <= n, "workers", workers, f"at most the number of rows, {n}")
+    edges = np.array([w * n // workers for w in range(workers + 1)], np.int64)
+    if kind == "by_label":
+        require(labels is not None, "shards", kind, "'shared' or 'contiguous': this problem has no labels")
+        rows = np.argsort(np.asarray(labels), kind="stable").astype(np.uint32)
+    return Shards(rows, edges[:-1].copy(), edges[1:].copy(), np.diff(edges) / n, sampling == "shuffle")
+
+
+@kernel
+def new_order(shards, workers):
+    """Room for the shuffled order of each local worker's rows (none when rows are drawn i.i.d.)."""
+    longest = 0
+    if shards.shuffle:
+        for w in range(shards.start.size):
+            longest = max(longest, shards.stop[w] - shards.start[w])
+    return np.empty((workers, longest), np.uint32)
+
+
+@kernel
+def draw_row(shards, order, local, worker, stream, t):
+    """The row of draw number ``t`` of ``worker``, whose shuffled order stands in ``order[local]``."""
+    start = shards.start[worker]
+    size = shards.stop[worker] - start
+    if size == 0:
+        return np.int64(0)
+    if shards.shuffle:
+        position = t % size
+        if position == 0:
+            _shuffle(order[local, :size], derive(stream, t // size))
+        i = start + np.int64(order[local, position])
+    else:
+        i = start + integer(stream, t, size)
+    return np.int64(shards.rows[i]) if shards.rows.size else i
+
+
+@kernel
+def _shuffle(order, stream):
+    """Fisher-Yates: a uniform permutation of 0, 1, ... that depends on the stream alone."""
+    for i in range(order.size):
+        order[i] = i
+    for i in range(order.size - 1, 0, -1):
+        j = integer(stream, i, i + 1)
+        order[i], order[j] = order[j], order[i]

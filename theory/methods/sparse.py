@@ -1,0 +1,389 @@
+"""x and the memories on sparse rows: a step costs what its rows and its messages cost, not the dimension.
+
+Three devices (the answers to :mod:`theory.methods.layout`):
+
+* x = scale * v: multiplying x by (1 - eta l2) changes one number.
+* The weighted sum of all iterates is coefficient * v - u, where u changes only with the entries of v.
+* A memory is m = c + h x with one number h, because the l2 term adds the same multiple of x in every step; where x_j
+  moves by a, c_j moves by -h a.  Upper bounds of |m_j| over blocks of coordinates, raised by dh * max |x_j| in every
+  step, find the k largest entries exactly without a look at the blocks that cannot hold them.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compressors import Identity, RandK, TopK
+from ..compressors.base import accumulate
+from ..compressors.sparsifiers import sort_indices
+from ..compressors.vectors import largest, nonzeros
+from ..dispatch import kernel
+from ..problems.base import regularization
+from ..problems.matrix import CSR
+from ..settings import setting
+from ..vectors import add_entry, dense_part, entry, scale_of
+from ..wire.bits import bits_to_float, float_to_bits
+from .feedback import keeps_memory
+from .layout import (
+    Dense,
+    DenseMemory,
+    averaged,
+    current,
+    error_of,
+    new_iterate,
+    new_memory,
+    point,
+    recall,
+    remember,
+    retain,
+    shrink,
+)
+
+u64 = np.uint64
+
+__all__ = ["SparseGradient", "SparseMemory", "choose_layout", "sends_entries"]
+
+BLOCK = 64  # coordinates that share an upper bound: 512 bytes of c, eight cache lines
+SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
+PATIENCE = 0.97  # how little a search lowers its threshold at first
+RISE = 1.03  # and how little the next one begins above the threshold that did: single steps with large entries pass
+MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
+SMALLEST_SCALE = 1e-60  # below it, x is multiplied out
+
+
+@setting
+class SparseGradient(NamedTuple):
+    """A worker's vector holds only the entries of its batch, and is forgotten when it is sent."""
+
+
+@setting
+class SparseMemory(NamedTuple):
+    """Memories c + h x; ``ranked``: keep the bounds by which the largest entries are found."""
+
+    ranked: bool
+
+
+class SparseIterate(NamedTuple):
+    """x = scale * v; the weighted sum of the iterates is coefficient * v - u; and the workers' c and h.
+
+    ``scalars`` holds scale, its inverse, coefficient, total weight and h; ``reach`` bounds |x_j| over each block.
+    """
+
+    v: np.ndarray
+    u: np.ndarray
+    scalars: np.ndarray
+    c: np.ndarray
+    reach: np.ndarray
+
+
+SCALE, INVERSE, COEFFICIENT, TOTAL, H = range(5)
+
+
+class Touched(NamedTuple):
+    """A vector that is zero but for the listed entries: one batch's gradient."""
+
+    g: np.ndarray
+    index: np.ndarray
+    spare: np.ndarray
+    count: np.ndarray
+    seen: np.ndarray
+
+
+class Memories(NamedTuple):
+    """For each worker: ``top[w, b]`` >= max |m_j| over block b; ``last[w]``: where its search begins."""
+
+    top: np.ndarray
+    last: np.ndarray
+
+
+class Memory(NamedTuple):
+    """One worker's memory c + h x, as a vector."""
+
+    c: np.ndarray
+    v: np.ndarray
+    scalars: np.ndarray
+    top: np.ndarray
+    reach: np.ndarray
+    last: np.ndarray
+
+
+@singledispatch
+def sends_entries(compressor) -> bool:
+    """Whether a compressor reads and sends a few entries of a vector only, through the questions of theory.vectors."""
+    return False
+
+
+@sends_entries.register
+def _(compressor: TopK) -> bool:
+    return True
+
+
+@sends_entries.register
+def _(compressor: RandK) -> bool:
+    return True
+
+
+@sends_entries.register
+def _(compressor: Identity) -> bool:
+    return compressor.sparse
+
+
+def choose_layout(method, problem):
+    """The layout in which a step of ``method`` on ``problem`` costs least.
+
+    With a memory, sparse messages suffice.  Without one, the vector to send must be sparse, too: no l2 term in it.
+    """
+    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor):
+        if keeps_memory(method.feedback):
+            if not isinstance(method.compressor, Identity):
+                return SparseMemory(ranked=isinstance(method.compressor, TopK))
+        elif isinstance(method.compressor, Identity) and (method.compress == "loss" or regularization(problem) == 0.0):
+            return SparseGradient()
+    return DenseMemory() if keeps_memory(method.feedback) else Dense()
+
+
+# --- the iterate ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _new_iterate(x0, workers, averaging, blocks):
+    iterate = SparseIterate(
+        x0.copy(),
+        np.zeros(x0.size if averaging else 0, x0.dtype),
+        np.array([1.0, 1.0, 0.0, 0.0, 0.0]),
+        np.zeros((workers, x0.size), x0.dtype),
+        np.zeros(blocks),
+    )
+    for j in range(x0.size if blocks else 0):
+        iterate.reach[j // BLOCK] = max(iterate.reach[j // BLOCK], abs(x0[j]))
+    return iterate
+
+
+@new_iterate.register(SparseGradient)
+def _(layout, x0, workers, averaging):
+    return _new_iterate(x0, 0, averaging, 0)
+
+
+@new_iterate.register(SparseMemory)
+def _(layout, x0, workers, averaging):
+    return _new_iterate(x0, workers, averaging, (x0.size + BLOCK - 1) // BLOCK if layout.ranked else 0)
+
+
+@point.register(SparseIterate)
+def _(x):
+    return x
+
+
+@dense_part.register(SparseIterate)
+def _(x):
+    return x.v
+
+
+@scale_of.register(SparseIterate)
+def _(x):
+    return x.scalars[SCALE]
+
+
+@entry.register(SparseIterate)
+def _(x, j):
+    return x.scalars[SCALE] * x.v[j]
+
+
+@add_entry.register(SparseIterate)
+def _(x, j, amount):
+    step = amount * x.scalars[INVERSE]
+    x.v[j] += step
+    if x.u.size:
+        x.u[j] += x.scalars[COEFFICIENT] * step
+    h = x.scalars[H]
+    if h != 0.0:  # the memories stay what they are while x moves
+        for w in range(x.c.shape[0]):
+            x.c[w, j] -= h * amount
+    if x.reach.size:
+        x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
+
+
+@shrink.register(SparseIterate)
+def _(x, factor):
+    scale = factor * x.scalars[SCALE]
+    if abs(scale) < SMALLEST_SCALE:
+        for j in range(x.v.size):
+            if x.u.size:
+                x.u[j] -= x.scalars[COEFFICIENT] * x.v[j]
+            x.v[j] *= scale
+        x.scalars[COEFFICIENT] = 0.0
+        scale = 1.0
+    x.scalars[SCALE] = scale
+    x.scalars[INVERSE] = 1.0 / scale
+
+
+@remember.register(SparseIterate)
+def _(x, weight):
+    x.scalars[COEFFICIENT] += weight * x.scalars[SCALE]
+    x.scalars[TOTAL] += weight
+
+
+@current.register(SparseIterate)
+def _(x, out):
+    for j in range(out.size):
+        out[j] = x.scalars[SCALE] * x.v[j]
+
+
+@averaged.register(SparseIterate)
+def _(x, out):
+    if x.u.size == 0 or x.scalars[TOTAL] == 0.0:
+        current(x, out)
+    else:
+        for j in range(out.size):
+            out[j] = (x.scalars[COEFFICIENT] * x.v[j] - x.u[j]) / x.scalars[TOTAL]
+
+
+# --- one batch's gradient, forgotten when sent ------------------------------------------------------------------------
+
+
+@new_memory.register(SparseGradient)
+def _(layout, x, workers):
+    d = x.v.size
+    index, spare = np.empty(d, np.uint32), np.empty(d, np.uint32)
+    return Touched(np.zeros(d, x.v.dtype), index, spare, np.zeros(1, np.int64), np.zeros(d, np.bool_))
+
+
+@recall.register(Touched)
+def _(memory, w, x, l2):
+    return memory
+
+
+@entry.register(Touched)
+def _(g, j):
+    return g.g[j]
+
+
+@add_entry.register(Touched)
+def _(g, j, amount):
+    if not g.seen[j]:
+        g.seen[j] = True
+        g.index[g.count[0]] = j
+        g.count[0] += 1
+    g.g[j] += amount
+
+
+@nonzeros.register(Touched)
+def _(g, index):
+    count = g.count[0]
+    for p in range(1, count):
+        if g.index[p - 1] > g.index[p]:
+            sort_indices(g.index[:count], g.spare[:count])
+            break
+    for p in range(count):
+        index[p] = g.index[p]
+    return count
+
+
+@retain.register(Touched)
+def _(memory, p, compressor, symbols):
+    for q in range(memory.count[0]):
+        memory.g[memory.index[q]] = 0.0
+        memory.seen[memory.index[q]] = False
+    memory.count[0] = 0
+
+
+@error_of.register(Touched)
+def _(memory, w, x, out):
+    out[:] = 0.0
+
+
+# --- memories c + h x -------------------------------------------------------------------------------------------------
+
+
+@new_memory.register(SparseMemory)
+def _(layout, x, workers):
+    return Memories(np.zeros((workers, x.reach.size)), np.full(workers, np.inf))
+
+
+@recall.register(Memories)
+def _(memory, w, x, l2):
+    if w == 0:
+        x.scalars[H] += l2
+    top = memory.top[w]
+    for b in range(top.size):
+        top[b] += l2 * x.reach[b]
+    return Memory(x.c[w], x.v, x.scalars, top, x.reach, memory.last[w : w + 1])
+
+
+@entry.register(Memory)
+def _(m, j):
+    return m.c[j] + m.scalars[H] * (m.scalars[SCALE] * m.v[j])
+
+
+@add_entry.register(Memory)
+def _(m, j, amount):
+    m.c[j] += amount
+    if m.top.size:
+        m.top[j // BLOCK] = max(m.top[j // BLOCK], abs(m.c[j] + m.scalars[H] * (m.scalars[SCALE] * m.v[j])))
+
+
+@retain.register(Memories)
+def _(memory, p, compressor, symbols):
+    accumulate(compressor, symbols, -1.0, p)
+
+
+@error_of.register(Memories)
+def _(memory, w, x, out):
+    for j in range(out.size):
+        out[j] = x.c[w, j] + x.scalars[H] * (x.scalars[SCALE] * x.v[j])
+
+
+@kernel
+def _candidates(m, threshold, index):
+    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; mend their bounds.
+
+    The comparisons are turned round so that NaN counts as large: a search in a diverged memory must end, too.
+    """
+    count = 0
+    h, scale = m.scalars[H], m.scalars[SCALE]
+    for b in range(m.top.size):
+        if not m.top[b] + SLACK * (m.top[b] + abs(h) * m.reach[b]) < threshold:
+            low, high = b * BLOCK, min((b + 1) * BLOCK, m.c.size)
+            c, v = m.c[low:high], m.v[low:high]
+            top, reach = u64(0), u64(0)
+            for p in range(c.size):  # whole-number maxima of the floats' bits: these the compiler does eight at a time
+                x = scale * v[p]
+                size_bits, x_bits = float_to_bits(c[p] + h * x) & MAGNITUDE, float_to_bits(x) & MAGNITUDE
+                top = size_bits if size_bits > top else top
+                reach = x_bits if x_bits > reach else reach
+            m.top[b], m.reach[b] = bits_to_float(top, 0.0), bits_to_float(reach, 0.0)
+            if not m.top[b] < threshold:
+                for p in range(c.size):
+                    if not abs(c[p] + h * (scale * v[p])) < threshold:
+                        index[count] = low + p
+                        count += 1
+    return count
+
+
+@largest.register(Memory)
+def _(m, k, index, scratch):
+    threshold = m.last[0] if m.last[0] < np.inf else 0.0
+    count, factor = _candidates(m, threshold, scratch), 1.0
+    while count < k:  # the entries crowd below the threshold of last time, so lower it little by little at first
+        factor *= PATIENCE
+        threshold = factor * threshold if factor > 0.1 else 0.0
+        count = _candidates(m, threshold, scratch)
+    size = np.empty(count)
+    for p in range(count):
+        size[p] = abs(entry(m, scratch[p]))
+    kth = np.partition(size, count - k)[count - k]
+    ties = k
+    for p in range(count):
+        ties -= size[p] > kth
+    taken = 0
+    for p in range(count):  # candidates stand in the order of their index, so ties go to the lowest
+        if taken < k and (not size[p] <= kth or (size[p] == kth and ties > 0)):
+            ties -= size[p] == kth
+            index[taken] = scratch[p]
+            taken += 1
+    for p in range(taken, k):  # only where there are NaN: any valid index will do
+        index[p] = p
+    m.last[0] = min(kth, RISE * threshold) if threshold > 0.0 else kth

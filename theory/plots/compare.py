@@ -1,0 +1,194 @@
+"""Several methods on one problem, side by side: run them, put them in a table, draw them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from dataclasses import dataclass
+from functools import cached_property
+
+from .curves import Curve, check_axis, draw_panels
+from .style import style
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What `compare` gives: it prints as a table, shows table and figure in a notebook.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    results : tuple of scipy.optimize.OptimizeResult
+        What `theory.run` returned for each method.
+    optimum : scipy.optimize.OptimizeResult
+        With a certified ``gap``: every f - f* here is f - (optimum.fun - optimum.gap), so an upper bound.
+    x : str
+        The axis of the figure.
+    """
+
+    labels: tuple[str, ...]
+    results: tuple
+    optimum: object
+    x: str
+
+    @property
+    def lower(self) -> float:
+        """A certified lower bound of f*."""
+        return float(self.optimum.fun - self.optimum.get("gap", 0.0))
+
+    @property
+    def rows(self) -> list[dict]:
+        """One dict for each method: label, gap (f - f*), bits_up and bits_down of a worker, rounds, samples, seconds."""
+        rows = []
+        for label, result in zip(self.labels, self.results, strict=True):
+            end = result.history[-1]
+            rows.append({
+                "label": label, "gap": float(result.fun) - self.lower, "samples": int(end["samples"]),
+                "rounds": int(end["rounds"]), "bits_up": float(end["payload_bits_up"]),
+                "bits_down": float(end["payload_bits_down"]), "seconds": float(end["seconds"]),
+                "success": bool(result.success),
+            })  # fmt: skip
+        return rows
+
+    def _texts(self) -> tuple[list[str], list[list[str]]]:
+        head = ["method", "f - f*", "samples", "rounds", "bits up", "bits down", "seconds"]
+        return head, [
+            [
+                row["label"] + ("" if row["success"] else " (stopped)"), _number(row["gap"]), f"{row['samples']:,}",
+                f"{row['rounds']:,}", _bits(row["bits_up"]), _bits(row["bits_down"]), f"{row['seconds']:.2f}",
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+
+    @property
+    def table(self) -> str:
+        """The table as text; bits are those of one worker."""
+        head, rows = self._texts()
+        widths = [max(len(row[j]) for row in [head, *rows]) for j in range(len(head))]
+        lines = [
+            "  ".join(c.ljust(w) if j == 0 else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True)))
+            for row in [head, *rows]
+        ]
+        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+    @cached_property
+    def figure(self):
+        """The figure: f - f* against the axis that was asked for."""
+        curves = [Curve(label, result.history) for label, result in zip(self.labels, self.results, strict=True)]
+        start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
+        return draw_panels(curves, self.lower, title="", start=start, panels=(self.x,))
+
+    def __repr__(self) -> str:
+        return self.table
+
+    def _repr_html_(self) -> str:
+        head, rows = self._texts()
+        cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+        body = "".join(
+            "<tr>" + "".join(f'<td style="text-align:{"left" if j == 0 else "right"}">{html.escape(text)}</td>'
+                             for j, text in enumerate(row)) + "</tr>"
+            for row in rows
+        )  # fmt: skip
+        with io.BytesIO() as png, style():
+            self.figure.savefig(png, format="png")
+            image = base64.b64encode(png.getvalue()).decode()
+        return (
+            f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+            f'<img alt="suboptimality against {self.x}" style="max-width:32em" src="data:image/png;base64,{image}">'
+        )
+
+
+def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, optimum=None, **options) -> Comparison:
+    """Run several methods on a problem with the same seed, workers and steps.
+
+    Every method draws the same rows as in a run of its own with this seed: adding a method changes no other.
+
+    Parameters
+    ----------
+    methods : sequence
+        Such as `ParallelSGD`.
+    problem : problem
+    workers, steps : int
+    x : {"bits", "samples", "rounds", "seconds"}
+        The axis of the figure.
+    seed : int
+    labels : sequence of str, optional
+        Names of the methods; by default what tells them apart.
+    optimum : scipy.optimize.OptimizeResult, optional
+        What `solve` returned; solved here if it is not given.
+    **options
+        Passed on to `run`: ``record_every``, ``comm``, ``x0``, ...
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        If there is no method, the numbers of labels and methods differ, or the axis is unknown.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> data = th.load_data("breast_cancer")
+    >>> problem = th.logistic(data, l2=0.1)
+    >>> step = th.Constant(1e-6)
+    >>> both = th.compare([th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.TopK(3), step)], problem,
+    ...                   workers=2, steps=10, x="rounds")
+    >>> [row["label"] for row in both.rows]
+    ['Identity', 'TopK(k=3)']
+    """
+    from ..cluster import run
+    from ..problems import solve
+
+    check_axis(x)
+    methods = list(methods)
+    if not methods:
+        raise ValueError("methods: got none, allowed: at least one")
+    labels = tuple(labels) if labels is not None else _labels(methods)
+    if len(labels) != len(methods):
+        raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
+    optimum = solve(problem) if optimum is None else optimum
+    results = tuple(run(method, problem, workers=workers, steps=steps, seed=seed, **options) for method in methods)
+    return Comparison(labels, results, optimum, x)
+
+
+def _short(value) -> str:
+    """A setting as text, without the fields that have their default value."""
+    if not hasattr(value, "_fields"):
+        return repr(value)
+    default = getattr(value, "_field_defaults", {})
+    parts = []
+    for name, part in zip(value._fields, value, strict=True):
+        if name in default and type(default[name]) is type(part) and default[name] == part:
+            continue
+        parts.append(_short(part) if hasattr(part, "_fields") else f"{name}={part:g}" if isinstance(part, float) else
+                     f"{name}={part!r}")  # fmt: skip
+    return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
+
+
+def _labels(methods) -> tuple[str, ...]:
+    """The compressor and whatever else differs between the methods."""
+    shown = [[_short(method.compressor)] if hasattr(method, "compressor") else [type(method).__name__] for method in methods]
+    for name in dict.fromkeys(name for method in methods for name in method._fields if name != "compressor"):
+        values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
+        if len(set(values)) > 1:
+            for words, value in zip(shown, values, strict=True):
+                words.extend([] if value in ("", "NoFeedback") else [value if "(" in value or value[0].isupper() else f"{name}={value}"])
+    return tuple(", ".join(words) for words in shown)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3e}" if abs(value) < 1e-2 else f"{value:.4f}"
+
+
+def _bits(count: float) -> str:
+    for unit in ("bit", "kbit", "Mbit", "Gbit"):
+        if count < 999.5 or unit == "Gbit":
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    raise AssertionError

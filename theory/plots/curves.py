@@ -1,0 +1,140 @@
+"""Suboptimality of runs against samples, rounds, bits and seconds, with the lines of theory."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .style import COLUMN, new_figure, style
+
+X_AXES = {
+    "samples": ("samples", "samples, all workers"),
+    "rounds": ("rounds", "rounds of communication"),
+    "bits": ("payload_bits_up", "bits sent by a worker"),
+    "seconds": ("seconds", "time (s)"),
+}
+MARKS = 8  # markers on a curve: enough to tell curves apart, few enough to see the line
+PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
+ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
+
+
+class Curve(NamedTuple):
+    """One run as a figure shows it.
+
+    Attributes
+    ----------
+    label : str
+    history : numpy.ndarray
+        Structured, with fields step, samples, rounds, payload_bits_up, seconds, f.
+    bound : callable, optional
+        ``bound(step)`` is the theorem's bound on E f(result) - f* after so many steps.
+    """
+
+    label: str
+    history: np.ndarray
+    bound: Callable[[int], float] | None = None
+
+
+def check_axis(x: str) -> None:
+    """Raise ``ValueError`` unless ``x`` names an axis."""
+    if x not in X_AXES:
+        near = difflib.get_close_matches(str(x), X_AXES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, X_AXES))}"
+        raise ValueError(f"x: got {x!r}, {hint}")
+
+
+def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) -> list[str]:
+    """Draw f - f* against one axis, both logarithmic.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    curves : sequence of Curve
+    x : {"samples", "rounds", "bits", "seconds"}
+    lower : float
+        A certified lower bound of f*, so that every curve is an upper bound of its f - f*.
+    start : float, optional
+        f(x_0) - f*, drawn as the level above which a bound says nothing.
+
+    Returns
+    -------
+    list of str
+        Labels of the curves whose bound is nowhere near the axes, and so was not drawn.
+    """
+    check_axis(x)
+    field, name = X_AXES[x]
+    unseen = []
+    for curve in curves:
+        history = curve.history
+        at, gap = history[field].astype(float), history["f"] - lower
+        at -= at[0] if x == "seconds" else 0.0  # what came before the first step was compilation
+        keep = (at > 0) & (gap > 0) & np.isfinite(gap)
+        every = max(1, int(np.count_nonzero(keep)) // MARKS)
+        (line,) = axes.plot(at[keep], gap[keep], label=curve.label, markevery=every, markerfacecolor="none")
+        if curve.bound is None:
+            continue
+        bound = np.array([curve.bound(int(step)) if step > 0 else np.inf for step in history["step"]])
+        near = keep & (bound <= ROOM * (start if start is not None else np.nanmax(gap[keep], initial=0.0)))
+        if near.any():
+            axes.plot(at[near], bound[near], color=line.get_color(), linestyle=(0, (1, 1)), linewidth=1.8, marker="",
+                      label=f"bound, {curve.label}")  # fmt: skip
+        else:
+            unseen.append(curve.label)
+    if start is not None and start > 0:
+        axes.axhline(start, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), marker="", label=r"start, $f(x_0) - f^*$")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(name)
+    axes.set_ylabel(r"$f(x) - f^*$")
+    return unseen
+
+
+def draw_panels(curves, lower: float, *, title: str, start: float | None = None, notes=(), panels=tuple(X_AXES)):
+    """A figure with one panel for each axis and one legend.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    lower, start : float
+        As for `draw_curves`.
+    title : str
+        Says which data, and how they were seen.
+    notes : sequence of str
+        Small print below.
+    panels : sequence of str
+        Axes, two to a row.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    width = COLUMN * columns
+    with style():
+        figure, grid = new_figure(rows, columns, height=PANEL * rows)
+        unseen = []
+        for axes, x in zip(grid.flat, panels, strict=False):
+            unseen = draw_curves(axes, curves, x, lower, start)
+        for axes in grid.flat[len(panels) :]:
+            axes.remove()
+        if unseen:
+            every = len(unseen) == sum(curve.bound is not None for curve in curves)
+            who = "no bound is" if every else f"not drawn, as they are not: the bounds for {'; '.join(unseen)}"
+            notes = [f"{who} near these axes" if every else who, *notes]
+        small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]
+        handles, labels = grid.flat[0].get_legend_handles_labels()
+        across = 2 * columns
+        legend, foot = LINE * -(-len(labels) // across) + 0.1, LINE * len(small)
+        height = PANEL * rows + legend + foot
+        figure.set_size_inches(width, height)
+        figure.get_layout_engine().set(rect=(0.0, (legend + foot) / height, 1.0, 1.0 - (legend + foot) / height))
+        if title:
+            figure.suptitle(title)
+        figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, (legend + foot) / height), ncols=across)
+        figure.text(0.01, 0.5 * LINE / height, "\n".join(small), fontsize=6, color="0.3", va="bottom")
+    return figure

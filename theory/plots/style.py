@@ -1,0 +1,64 @@
+"""Figures without global state: one style sheet, no pyplot, no window, matplotlib imported when it is needed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+STYLE = Path(__file__).with_name("theory.mplstyle")
+COLUMN = 3.4  # inches: the width of one column in print
+
+
+@contextmanager
+def style():
+    """Within this block matplotlib uses the package's style; afterwards its settings are what they were."""
+    import matplotlib
+
+    with matplotlib.rc_context(fname=STYLE):
+        yield
+
+
+def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None):
+    """A figure and its axes, drawn without a window and known to nobody else.
+
+    Parameters
+    ----------
+    rows, columns : int
+    width, height : float, optional
+        In inches; by default a column's width for each column, and 0.8 of it for each row.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    axes : ndarray of matplotlib.axes.Axes, shape (rows, columns)
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(width or COLUMN * columns, height or 0.8 * COLUMN * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
+    """Write a figure to ``stem`` with each ending; a file appears whole or not at all.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+    """
+    stem = Path(stem)
+    written = []
+    for ending in formats:
+        path = stem.with_name(f"{stem.name}.{ending}")
+        part = stem.with_name(f".{stem.name}.{ending}.part")
+        # without a date in it, the same curves give the same file
+        metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(ending)
+        with style():
+            figure.savefig(part, format=ending, metadata=metadata)
+        os.replace(part, path)
+        written.append(path)
+    return written

@@ -1,0 +1,22 @@
+"""What every problem answers.  A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
+
+Compiled generics (kernels and methods call them); each problem class registers its own.  ``x`` is an array or any
+vector of :mod:`theory.vectors`.
+"""
+
+from __future__ import annotations
+
+from ..dispatch import generic
+
+rows = generic("rows", "rows(problem) -> int: number n of losses; 0 where gradients are drawn, not picked from a sum.")
+dimension = generic("dimension", "dimension(problem) -> int: length d of x.")
+regularization = generic("regularization", "regularization(problem) -> float: l2, the weight of (1/2)||x||^2.")
+value = generic("value", "value(problem, x) -> float: f(x), with the l2 term.")
+gradient = generic(
+    "gradient", "gradient(problem, x, out) -> None: out = the full gradient at the array x, with the l2 term."
+)
+add_loss_gradient = generic(
+    "add_loss_gradient",
+    "add_loss_gradient(problem, i, stream, weight, x, out): out += weight * (gradient of loss_i at x), without the l2 "
+    "term; touches only the support of loss_i. `stream` is a fresh key for problems whose gradients are drawn.",
+)

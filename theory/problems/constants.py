@@ -1,0 +1,308 @@
+"""Constants of a problem that theorems ask for: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
+
+``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.  Rows are never made dense:
+``||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2`` with s_i the slope of loss_i at a_i'x.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import scipy.sparse.linalg as spla
+
+from ..dispatch import kernel
+from .base import rows
+from .evaluate import point
+from .linear import margin, norm2, slope
+from .matrix import add_row, gram_add, row_norm2, shape, to_scipy
+from .quadratic import Quadratic
+
+__all__ = [
+    "batch_bound", "gradient_diversity", "gradient_variance", "lipschitz", "max_lipschitz", "second_moment",
+    "strong_convexity",
+]  # fmt: skip
+
+SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
+TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
+
+
+def one_thread(function):
+    """Run a function with one BLAS thread: the same bits on every rank, and no threads that spin beside our kernels."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+        with threadpool_limits(limits=1, user_api="blas"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+# --- curvature ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _max_row_norm2(A):
+    largest = 0.0
+    for i in range(shape(A)[0]):
+        largest = max(largest, row_norm2(A, i))
+    return largest
+
+
+def _curvature_bounds(problem) -> tuple[float, float]:
+    bounds = getattr(type(problem), "curvature_bounds", None)
+    if bounds is None:
+        raise TypeError(
+            f"{type(problem).__name__} does not say how curved its losses are: give the class an attribute "
+            "curvature_bounds = (infimum, supremum) of the second derivative by the margin"
+        )
+    return bounds
+
+
+def _small_spectrum(A) -> np.ndarray:
+    """Eigenvalues, ascending, of A'A or AA', whichever is smaller."""
+    X = to_scipy(A)
+    X = X.astype(np.float64) if X.dtype != np.float64 else X
+    gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
+    return np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
+
+
+def _largest_eigenvalue(A) -> float:
+    """Largest eigenvalue of A'A."""
+    n, d = to_scipy(A).shape
+    if min(n, d) <= SMALL:
+        return max(0.0, float(_small_spectrum(A)[-1]))
+    if _max_row_norm2(A) == 0.0:
+        return 0.0
+    ones = np.ones(n)
+
+    def gram(v):
+        out = np.zeros(d)
+        gram_add(A, ones, np.ascontiguousarray(v, dtype=np.float64).reshape(d), out)
+        return out
+
+    operator = spla.LinearOperator((d, d), matvec=gram, dtype=np.float64)
+    start = np.random.Generator(np.random.Philox(0)).standard_normal(d)  # ARPACK's own start differs in every call
+    (largest,), vectors = spla.eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE)
+    v = vectors[:, 0]
+    return float(largest + np.linalg.norm(gram(v) - largest * v))  # a Ritz value is from below; this is from above
+
+
+@one_thread
+def lipschitz(problem) -> float:
+    """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
+
+    * Ridge: ``lambda_max(A'A) / n + l2``.
+    * Logistic: ``lambda_max(A'A) / (4n) + l2``, the supremum over all x, reached at x = 0.
+    * Quadratic: ``max_j h_j``.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+
+    Returns
+    -------
+    float
+        With at most 500 rows or columns, from the whole spectrum of a Gram matrix.  Else by Lanczos iteration from a
+        fixed start to a residual of 1e-10 relative, plus that residual: not below the eigenvalue found, and above it
+        by at most 1e-10 relative.
+
+    Examples
+    --------
+    >>> from theory.problems import quadratic
+    >>> lipschitz(quadratic([1.0, 4.0], covariance=1.0))
+    4.0
+    """
+    if isinstance(problem, Quadratic):
+        return float(problem.diagonal.max())
+    return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
+
+
+def max_lipschitz(problem) -> float:
+    """L_max: the largest Lipschitz constant of a single gradient.
+
+    * Ridge: ``max_i ||a_i||^2 + l2``.
+    * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
+    * Quadratic: ``max_j h_j``, since the noise does not depend on x.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from theory.problems import logistic
+    >>> max_lipschitz(logistic(([[3.0, 4.0], [1.0, 0.0]], [1, -1]), l2=0.5))
+    6.75
+    """
+    if isinstance(problem, Quadratic):
+        return float(problem.diagonal.max())
+    return _curvature_bounds(problem)[1] * _max_row_norm2(problem.A) + problem.l2
+
+
+@one_thread
+def strong_convexity(problem) -> float:
+    """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
+
+    * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else is left.
+    * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (less the rounding error of the eigenvalue, and at least l2);
+      ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
+    * Quadratic: ``min_j h_j``.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> strong_convexity(ridge(([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), l2=0.5))
+    1.0
+    """
+    if isinstance(problem, Quadratic):
+        return float(problem.diagonal.min())
+    flattest = _curvature_bounds(problem)[0]
+    n, d = rows(problem), problem.d
+    if flattest == 0.0 or n < d or d > SMALL:
+        return problem.l2
+    spectrum = _small_spectrum(problem.A)
+    rounding = d * np.finfo(np.float64).eps * spectrum[-1]  # a singular A'A must not pass for a definite one
+    return flattest * max(0.0, float(spectrum[0] - rounding)) / n + problem.l2
+
+
+# --- gradients of single samples ------------------------------------------------------------------------------------
+
+
+@kernel
+def _moments(problem, x, out):
+    """Mean of ||grad f_i(x)||^2; out = grad f(x)."""
+    n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
+    for j in range(out.size):
+        out[j] = l2 * x[j]
+    for i in range(n):
+        m = margin(problem, i, x)
+        s = slope(problem, i, m)
+        total += s * s * row_norm2(problem.A, i) + 2.0 * l2 * s * m
+        add_row(problem.A, i, s / n, out)
+    return total / n + l2 * l2 * size2
+
+
+def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
+    """M^2(x) and ||grad f(x)||^2."""
+    x = point(problem, x)
+    if isinstance(problem, Quadratic):
+        away = problem.diagonal * (x.astype(np.float64) - problem.optimum)
+        squared = float(away @ away)
+        return squared + problem.noise, squared
+    gradient = np.empty(x.size)
+    moment = float(_moments(problem, x, gradient))
+    return moment, float(norm2(gradient))
+
+
+def second_moment(problem, x) -> float:
+    """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
+
+    Quadratic: ``||grad f(x)||^2 + tr C``.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> second_moment(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    12.5
+    """
+    return _second_moment_and_norm2(problem, x)[0]
+
+
+def gradient_variance(problem, x) -> float:
+    """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
+
+    Quadratic: ``tr C``.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+        Its rounding error is relative to M^2(x).
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> gradient_variance(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    6.25
+    """
+    moment, squared = _second_moment_and_norm2(problem, x)
+    return problem.noise if isinstance(problem, Quadratic) else max(0.0, moment - squared)
+
+
+def gradient_diversity(problem, x) -> float:
+    """Delta(x) = sum_i ||grad f_i(x)||^2 / ||sum_i grad f_i(x)||^2 of Yin et al. (2018).
+
+    At least 1/n; 1 for orthogonal gradients; infinite at a stationary point.
+
+    Parameters
+    ----------
+    problem : Logistic or Ridge
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> gradient_diversity(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    1.0
+    """
+    if isinstance(problem, Quadratic):
+        raise TypeError("gradient_diversity: the gradients of a Quadratic are no finite sum; use batch_bound")
+    return batch_bound(problem, x) / rows(problem)
+
+
+def batch_bound(problem, x) -> float:
+    """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
+
+    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point; the
+    same for a data set and for copies of it joined.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> batch_bound(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    2.0
+    """
+    moment, squared = _second_moment_and_norm2(problem, x)
+    return moment / squared if squared > 0.0 else math.inf

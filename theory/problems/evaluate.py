@@ -1,0 +1,182 @@
+"""What a problem answers from Python, at points that are checked first: kernels check neither length nor type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..random import derive, key
+from ..settings import require
+from . import base
+from .linear import Logistic
+from .matrix import matvec
+
+__all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
+
+
+def point(problem, x) -> np.ndarray:
+    """A checked copy of x, in the problem's type or in float64 if x is."""
+    x = np.asarray(x)
+    require(x.dtype.kind in "fiu", "x", f"type {x.dtype}", "real numbers")
+    require(x.shape == (problem.d,), "x", f"shape {x.shape}", f"shape ({problem.d},), one number for each column")
+    require(bool(np.isfinite(x).all()), "x", "NaN or Inf", "finite numbers")
+    narrow = x.dtype == np.float32 and problem.dtype == np.float32
+    return np.array(x, dtype=np.float32 if narrow else np.float64, order="C")
+
+
+def value(problem, x) -> float:
+    """f(x), with the L2 term.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If x has another shape, or NaN or Inf.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> value(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    6.25
+    """
+    return float(base.value(problem, point(problem, x)))
+
+
+def gradient(problem, x) -> np.ndarray:
+    """Full gradient of f at x, with the L2 term.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        float32 if both x and the problem are, else float64.
+
+    Raises
+    ------
+    ValueError
+        If x has another shape, or NaN or Inf.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> gradient(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
+    array([-1.5, -2. ])
+    """
+    x = point(problem, x)
+    out = np.empty_like(x)
+    base.gradient(problem, x, out)
+    return out
+
+
+def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
+    """Gradient of f_i at x, with the L2 term: f is the mean of f_0 .. f_{n-1}.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    i : int
+        0 to n - 1.  A Quadratic draws its gradients: there it is the number of the draw.
+    x : array_like, shape (d,)
+    seed : int
+        Of the draws of a Quadratic; the others have no use for it.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        If i is not a row, x has another shape, or NaN or Inf.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> sample_gradient(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), 1, [0.0, 0.0])
+    array([ 0., -4.])
+    """
+    return batch_gradient(problem, [i], x, seed=seed)
+
+
+def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
+    """Mean of the gradients of f_i at x over the given i, repetitions counted, with the L2 term.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Quadratic
+    indices : array_like of int
+        At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
+    x : array_like, shape (d,)
+    seed : int
+        Of the draws of a Quadratic; the others have no use for it.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        float32 if both x and the problem are, else float64.
+
+    Raises
+    ------
+    ValueError
+        If there are no indices, one is not a row, x has another shape, or NaN or Inf.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> batch_gradient(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0, 1, 1, 1], [0.0, 0.0])
+    array([-0.75, -3.  ])
+    """
+    x = point(problem, x)
+    picked = np.asarray(indices)
+    require(picked.ndim == 1 and picked.size > 0, "indices", f"shape {picked.shape}", "at least one row number")
+    require(picked.dtype.kind in "iu", "indices", f"type {picked.dtype}", "whole numbers")
+    last = (problem.n or 2**63) - 1
+    inside = (picked >= 0) & (picked <= last)
+    require(bool(inside.all()), "indices", picked[~inside][:3].tolist(), f"row numbers from 0 to {last}")
+    stream = key(seed, "sample_gradient")
+    out = np.zeros_like(x)
+    for i in picked:
+        base.add_loss_gradient(problem, int(i), np.uint64(derive(stream, np.uint64(i))), 1.0 / picked.size, x, out)
+    return out + (problem.l2 * x).astype(out.dtype)
+
+
+def accuracy(problem, x) -> float:
+    """Share of the rows on whose side of the hyperplane a_i'x = 0 the label says; a margin of 0 predicts -1.
+
+    Parameters
+    ----------
+    problem : Logistic
+        Made from held-out data, it gives the accuracy there.
+    x : array_like, shape (d,)
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError
+        If the problem has no labels -1 and +1.
+
+    Examples
+    --------
+    >>> from theory.problems import logistic
+    >>> accuracy(logistic(([[1.0, 0.0], [0.0, 1.0]], [1, -1]), l2=0), [1.0, 1.0])
+    0.5
+    """
+    if not isinstance(problem, Logistic):
+        raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
+    margins = np.empty(problem.n)
+    matvec(problem.A, point(problem, x), margins)
+    return float(np.mean((margins > 0.0) == (problem.b > 0.0)))

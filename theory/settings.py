@@ -1,0 +1,119 @@
+"""Settings: NamedTuples that check their own domain and compare by type.
+
+A plain ``NamedTuple`` has two traps.  ``TopK(10) == RandK(10)`` is true, and ``QSGD(2, 2)`` and ``QSGD(2, 2.0)`` are two
+types for Numba, hence two compilations.  The decorator :func:`setting` mends both: fields are converted to the type
+that is written beside them, equality and hash include the class, and ``domain`` refuses bad values when they are given.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+
+import numpy as np
+
+_CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def require(condition: bool, name: str, got, allowed: str, error: type[Exception] = ValueError) -> None:
+    """Raise ``error`` that names the argument, what came and what is allowed, unless ``condition`` holds.
+
+    >>> require(0 >= 1, "k", 0, "a whole number from 1 to d")
+    Traceback (most recent call last):
+        ...
+    ValueError: k: got 0, allowed: a whole number from 1 to d
+    """
+    if not condition:
+        raise error(f"{name}: got {got!r}, allowed: {allowed}")
+
+
+def _convert(name: str, hint: str, value):
+    convert = _CONVERT.get(hint)
+    if convert is None or type(value) is convert:
+        return value
+    if hint in ("int", "bool") and not isinstance(value, (int, np.integer, np.bool_)):
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        require(whole and hint == "int", name, value, "a whole number" if hint == "int" else "True or False")
+    if hint == "float":
+        require(isinstance(value, (int, float, np.integer, np.floating)), name, value, "a number")
+    if hint == "str":
+        require(isinstance(value, str), name, value, "a text")
+    return convert(value)
+
+
+def field_types(cls) -> dict[str, str]:
+    """What is written beside each field of a NamedTuple: "int", "float", ...
+
+    NamedTuple keeps annotations that are not evaluated (``from __future__ import annotations``) as forward references.
+    """
+    written = {}
+    for name, hint in cls.__annotations__.items():
+        hint = getattr(hint, "__forward_arg__", hint)
+        written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    return written
+
+
+def setting(cls):
+    """Class decorator for a ``NamedTuple``: converted fields, a checked domain, equality that includes the class.
+
+    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.
+
+    >>> from typing import NamedTuple
+    >>> @setting
+    ... class Keep(NamedTuple):
+    ...     k: int
+    ...     def domain(self):
+    ...         require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+    >>> Keep(3.0)
+    Keep(k=3)
+    >>> Keep(0)
+    Traceback (most recent call last):
+        ...
+    ValueError: k: got 0, allowed: a whole number, at least 1
+    """
+    make = cls.__new__
+    hints = field_types(cls)
+
+    @functools.wraps(make)
+    def __new__(klass, *args, **kwargs):
+        raw = make(klass, *args, **kwargs)
+        self = tuple.__new__(klass, (_convert(n, hints.get(n, ""), v) for n, v in zip(klass._fields, raw, strict=True)))
+        if hasattr(klass, "domain"):
+            self.domain()
+        return self
+
+    cls.__new__ = __new__
+    cls.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
+    cls.__ne__ = lambda self, other: not self == other
+    cls.__hash__ = lambda self: hash(digest(self))
+    return cls
+
+
+def _feed(sha, value) -> None:
+    if isinstance(value, tuple):
+        sha.update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
+        for part in value:
+            _feed(sha, part)
+        sha.update(b")")
+    elif isinstance(value, np.ndarray):
+        sha.update(f"array {value.dtype.str} {value.shape}".encode())
+        sha.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+    elif isinstance(value, dict):
+        sha.update(b"{")
+        for name in sorted(value):
+            _feed(sha, name)
+            _feed(sha, value[name])
+        sha.update(b"}")
+    else:
+        sha.update(f"{type(value).__name__} {value!r};".encode())
+
+
+def digest(value) -> str:
+    """Digest of a value of numbers, texts, arrays, NamedTuples and dicts that also tells their types apart.
+
+    >>> digest((1, 2.0)) == digest((1, 2))
+    False
+    """
+    sha = hashlib.sha256()
+    _feed(sha, value)
+    return sha.hexdigest()[:32]

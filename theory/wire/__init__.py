@@ -1,0 +1,20 @@
+"""What is really sent: bits, codes of whole numbers, and the frame of a message."""
+
+from .bits import bits_for
+from .elias import delta_length, gamma_length, omega_length
+from .frame import WireError, header_template, message_size, open_frame, overhead, register_wire, seal, verify
+
+__all__ = [
+    "WireError",
+    "bits_for",
+    "delta_length",
+    "gamma_length",
+    "header_template",
+    "message_size",
+    "omega_length",
+    "open_frame",
+    "overhead",
+    "register_wire",
+    "seal",
+    "verify",
+]

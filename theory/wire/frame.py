@@ -1,0 +1,298 @@
+"""The frame of a message: what a receiver needs besides the payload, and what tells a broken message from a whole one.
+
+===============  =======================================================================================
+bytes            content
+===============  =======================================================================================
+2                ``b"th"``
+1                version of this format
+1                floats of the payload: 4 for float32, 8 for float64
+4                d, the length of the vector
+1                length of the descriptor
+that many        descriptor: the compressor's code, then its fields in order (a whole number: 7 bits a byte,
+                 lowest first; a float: 8 bytes; a truth value: 1 byte; another compressor: its descriptor)
+5                number of bits of the payload
+4                CRC-32 of all other bytes of the message
+the rest         payload, filled up with zero bits to a whole byte
+===============  =======================================================================================
+
+All numbers have their lowest byte first.  The first five rows stay the same during a run: they are the *header*, which
+sender and receiver make once.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from ..settings import field_types
+
+__all__ = [
+    "MARK", "WireError", "header_template", "message_size", "open_frame", "overhead", "register_wire", "seal", "verify",
+]  # fmt: skip
+
+MARK, VERSION = b"th", 1
+FIXED = 9  # bytes of the header before the descriptor
+TAIL = 9  # bytes between the header and the payload
+FLOATS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+NESTING = 8  # compressors within compressors
+FOREIGN = 128  # codes from here on belong to users
+
+_class_of: dict[int, type] = {}
+_code_of: dict[type, int] = {}
+
+
+class WireError(ValueError):
+    """A message is truncated, altered, or not one of ours."""
+
+
+def register_wire(code: int, cls: type) -> type:
+    """Give a compressor's class the number by which messages name it.
+
+    Parameters
+    ----------
+    code : int
+        From 1 to 255; those from 128 on are for classes outside this package.  A code is never given to another class.
+    cls : type
+        A setting whose fields are ``int``, ``float``, ``bool`` or other settings.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    ValueError
+        If the code is taken by a class of another name, or out of range.
+    """
+    if not 1 <= code <= 255:
+        raise ValueError(f"code: got {code}, allowed: a whole number from 1 to 255")
+    known = _class_of.get(code)
+    if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook's cell may run twice
+        raise ValueError(f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is free")
+    _class_of[code], _code_of[cls] = cls, code
+    return cls
+
+
+# --- descriptors ------------------------------------------------------------------------------------------------------
+
+
+def _whole(n: int) -> bytes:
+    n, out = (n << 1) ^ (n >> 63), bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out) + bytes([n])
+
+
+def _describe(c) -> bytes:
+    code = _code_of.get(type(c))
+    if code is None:
+        raise TypeError(f"{type(c).__name__} has no code on the wire: see theory.register")
+    out = bytes([code])
+    for (_, hint), value in zip(field_types(type(c)).items(), c, strict=True):
+        if hint == "float":
+            out += struct.pack("<d", value)
+        elif hint == "bool":
+            out += bytes([value])
+        elif hint == "int":
+            out += _whole(value)
+        else:
+            out += _describe(value)
+    return out
+
+
+def _parse(text: bytes, at: int, depth: int):
+    """Inverse of ``_describe``: the compressor and the position behind it.  IndexError where the text ends."""
+    cls = _class_of.get(text[at])
+    if cls is None or depth > NESTING:
+        raise WireError(f"message: unknown compressor (code {text[at]})")
+    at, fields = at + 1, []
+    for name, hint in field_types(cls).items():
+        if hint == "float":
+            fields.append(struct.unpack_from("<d", text, at)[0])
+            at += 8
+        elif hint == "bool":
+            if text[at] > 1:
+                raise WireError(f"message: {name} is neither True nor False")
+            fields.append(bool(text[at]))
+            at += 1
+        elif hint == "int":
+            n, shift = 0, 0
+            while True:
+                n |= (text[at] & 127) << shift
+                at, shift = at + 1, shift + 7
+                if text[at - 1] < 128:
+                    break
+                if shift > 63:
+                    raise WireError(f"message: {name} is too large")
+            fields.append((n >> 1) ^ -(n & 1))
+        else:
+            inner, at = _parse(text, at, depth + 1)
+            fields.append(inner)
+    return cls(*fields), at
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def header_template(c, d: int, wire_dtype) -> bytes:
+    """The part of every message of a run that does not change.
+
+    Parameters
+    ----------
+    c : compressor
+    d : int
+    wire_dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ValueError
+        For another dtype, or a length beyond 32 bits.
+    TypeError
+        If the compressor has no code.
+    """
+    size = np.dtype(wire_dtype).itemsize
+    if FLOATS.get(size) != np.dtype(wire_dtype):
+        raise ValueError(f"wire_dtype: got {np.dtype(wire_dtype)}, allowed: float32 or float64")
+    if not 1 <= d < 2**32:
+        raise ValueError(f"d: got {d}, allowed: a whole number from 1 to 2**32 - 1")
+    text = _describe(c)
+    if len(text) > 255:
+        raise ValueError("compressor: its settings take more than 255 bytes on the wire")
+    return MARK + struct.pack("<BBIB", VERSION, size, d, len(text)) + text
+
+
+def overhead(header: bytes) -> int:
+    """Bytes of a message in front of its payload."""
+    return len(header) + TAIL
+
+
+def message_size(header: bytes, payload_bits: int) -> int:
+    """Bytes of a whole message."""
+    return len(header) + TAIL + (payload_bits + 7) // 8
+
+
+def _checksum(message, head: int, size: int) -> int:
+    view = memoryview(message)
+    return zlib.crc32(view[head + TAIL : size], zlib.crc32(view[: head + 5]))
+
+
+def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
+    """Write the frame around a payload that already stands at byte ``overhead(header)`` of the buffer.
+
+    Parameters
+    ----------
+    buffer : numpy.ndarray of uint8
+        With the header in front (it is written if it is not there).
+    header : bytes
+    payload_bits : int
+
+    Returns
+    -------
+    int
+        Bytes of the whole message, ``buffer[:that]``.
+    """
+    head, size = len(header), message_size(header, payload_bits)
+    view = memoryview(buffer)
+    if size > len(view) or not 0 <= payload_bits < 2**40:
+        raise ValueError(f"payload_bits: got {payload_bits}, which does not fit in a buffer of {len(view)} bytes")
+    view[:head] = header
+    view[head : head + 5] = payload_bits.to_bytes(5, "little")
+    view[head + 5 : head + 9] = _checksum(view, head, size).to_bytes(4, "little")
+    return size
+
+
+def _verify_tail(view: memoryview, head: int) -> int:
+    payload_bits = int.from_bytes(view[head : head + 5], "little")
+    size = head + TAIL + (payload_bits + 7) // 8
+    if len(view) != size:
+        raise WireError(f"message: {len(view)} bytes, but its frame says {size}: truncated or altered")
+    if _checksum(view, head, size) != int.from_bytes(view[head + 5 : head + 9], "little"):
+        raise WireError("message: wrong checksum, so it was altered on the way")
+    spare = -payload_bits & 7
+    if spare and view[-1] >> (8 - spare):
+        raise WireError("message: the bits behind its payload are not zero")
+    return payload_bits
+
+
+def verify(message, header: bytes) -> int:
+    """Check a message whose header is known.
+
+    Parameters
+    ----------
+    message : bytes-like
+    header : bytes
+        What :func:`header_template` made for this run.
+
+    Returns
+    -------
+    int
+        Bits of the payload, which begins at byte ``overhead(header)``.
+
+    Raises
+    ------
+    WireError
+        If the message is anything but a whole message with this header.
+    """
+    view, head = memoryview(message), len(header)
+    if len(view) < head + TAIL or view[:head] != header:
+        raise WireError("message: truncated, altered, or made by another compressor or for another length")
+    return _verify_tail(view, head)
+
+
+class Opened(NamedTuple):
+    """What stands in a frame: compressor, length, floats of the wire, where the payload begins (byte), its bits."""
+
+    compressor: NamedTuple
+    d: int
+    wire_dtype: np.dtype
+    start: int
+    payload_bits: int
+
+
+def open_frame(message) -> Opened:
+    """Read the frame of a message from an unknown sender.
+
+    Parameters
+    ----------
+    message : bytes-like
+
+    Returns
+    -------
+    Opened
+        ``compressor, d, wire_dtype, start, payload_bits``; the compressor's own domain is checked, but not whether
+        it fits d.
+
+    Raises
+    ------
+    WireError
+        If it is not a whole message.
+    """
+    view = memoryview(message).cast("B")
+    if len(view) < FIXED + TAIL or view[:2] != MARK:
+        raise WireError("message: too short, or not a message of this package")
+    version, size, d, length = struct.unpack_from("<BBIB", view, 2)
+    if version != VERSION:
+        raise WireError(f"message: format version {version}, this package reads version {VERSION}")
+    if size not in FLOATS or d < 1 or len(view) < FIXED + length + TAIL:
+        raise WireError("message: truncated, or its frame was altered")
+    payload_bits = _verify_tail(view, FIXED + length)
+    try:
+        c, at = _parse(bytes(view[FIXED : FIXED + length]), 0, 0)
+    except WireError:
+        raise
+    except (IndexError, struct.error, ValueError, TypeError, OverflowError) as error:
+        raise WireError(f"message: no valid compressor in its frame ({error})") from None
+    if at != length or any(isinstance(f, float) and math.isnan(f) for f in c):
+        raise WireError("message: no valid compressor in its frame")
+    return Opened(c, d, FLOATS[size], FIXED + length + TAIL, payload_bits)
