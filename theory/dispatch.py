@@ -188,5 +188,5 @@ def generic(name: str, doc: str, default=None):
     call.__doc__ = doc
     call.register, call.table = register, table
     call.implements = lambda cls: cls in table or fallback is not None
-    overload(call, strict=False, jit_options={"error_model": "numpy"})(typed)
+    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": True})(typed)
     return call

@@ -1,6 +1,6 @@
 """Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
 
-from . import feedback, minibatch, qsgd, sgd, sparsifiers
+from . import feedback, memsgd, minibatch, qsgd, sgd, sparsifiers
 from .base import (
     Check,
     Claim,
@@ -35,6 +35,7 @@ __all__ = [
     "list_claims",
     "lower",
     "feedback",
+    "memsgd",
     "minibatch",
     "qsgd",
     "sgd",

@@ -40,8 +40,8 @@ def distances(context, step, records, *, workers=1, start=0.0, replicas=1000, na
 @claim(
     "sgd.inverse-time",
     title="SGD with the step 1/(mu t), exactly",
-    statement="On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every T,"
-    " from any start.",
+    statement="On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every"
+    " T, from any start.",
     latex=r"\mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}",
     source=f"derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ({RSS}, Lemma 1, has 4)",
     bibtex="rakhlin2012making",
@@ -152,8 +152,8 @@ def _(context):
 @claim(
     "sgd.constant-step.bound",
     title="The floor of a constant step, in general",
-    statement="E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if E||g||^2 <= M^2"
-    " and gamma <= 1/(2 mu).",
+    statement="E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if"
+    " E||g||^2 <= M^2 and gamma <= 1/(2 mu).",
     latex=r"\mathbb{E}\|x_T-x^*\|^2\le(1-2\gamma\mu)^T\|x_0-x^*\|^2+\frac{\gamma M^2}{2\mu}",
     source="Yin et al., AISTATS 2018, Theorem 5 with B = 1",
     bibtex="yin2018gradient",
@@ -172,15 +172,15 @@ def _(context):
 def _(context):
     replicas, gamma = context.samples(2000, 1000), 0.1
     step, workers = context.subject(gamma)
-    times, found = distances(context, step, (5, 40), replicas=replicas, start=0.0, workers=workers)
+    times, found = distances(context, step, (2, 40), replicas=replicas, start=0.0, workers=workers)
     second = 2.0 * SIGMA2 / (2.0 - gamma * MU)  # from x_0 = x* on it grows to this
     floor = bounds.sgd_constant_step_floor(MU, gamma, second, form="bound")
-    at_5 = bounds.sgd_constant_step(5, mu=MU, step=gamma, second_moment=second, distance=0.0)
+    at_2 = bounds.sgd_constant_step(2, mu=MU, step=gamma, second_moment=second, distance=0.0)
     late = mean_interval(found[:, times == 40][:, 0], context.level(2))
-    early = mean_interval(found[:, times == 5][:, 0], context.level(2))
+    early = mean_interval(found[:, times == 2][:, 0], context.level(2))
     return Measurement(
         equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor, tolerance=1e-7),  # (1 - 0.2)^80 is left
-        upper("E||x_T||^2, T=5, from the minimum", early, at_5),
+        upper("E||x_T||^2, T=2, from the minimum", early, at_2),
         samples=replicas,
     )
 
@@ -208,13 +208,13 @@ def _(context):
 def _(context):
     replicas, k, eta, start, checks, columns = context.samples(4000, 2000), 5, 0.1, np.full(D, 0.2), [], []
     counts = (1, 4, 16)
-    slope = float(MU**2 * start @ start)  # ||grad f||^2
+    squared = float(MU**2 * start @ start)  # ||grad f||^2
     for N in counts:
         compressor, workers, step = context.subject(k, N, eta)
         result = run(ParallelSGD(compressor, step=Constant(step)), isotropic(), workers=workers, steps=1, x0=start,
                      replicas=replicas, seed=context.stream(N), wire_dtype=np.float64)  # fmt: skip
         columns.append(np.sum(((start - result.last) / eta - MU * start) ** 2, axis=1))
-        predicted = bounds.averaged_variance(SIGMA2, SIGMA2 + slope, workers=N,
+        predicted = bounds.averaged_variance(SIGMA2, SIGMA2 + squared, workers=N,
                                              omega=bounds.rand_k_variance(D, k))  # fmt: skip
         checks.append(equality(f"variance, N={N}", mean_interval(columns[-1], context.level(4)), predicted))
     law = loglog_slope(counts, np.stack(columns, axis=1), level=context.level(4))
@@ -259,7 +259,7 @@ def _(context):
     title="Noise of a quantized stochastic gradient, as printed",
     statement="E||Q(g) - grad f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2: false, as it would vanish for s to infinity.",
     latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="QSGD, NIPS 2017, Theorems 3.2 and 3.4 (NIPS text), where it is called the variance of the stochastic gradient",
+    source="QSGD, NIPS 2017, Theorems 3.2 and 3.4 (NIPS text), as the variance of the stochastic gradient",
     bibtex="alistarh2017qsgd",
     kind="upper",
     subject=QSGD,

@@ -16,7 +16,6 @@ import numpy as np
 from ..compressors.base import max_payload_bits, unpack
 from ..dispatch import kernel
 from ..methods.parallel_sgd import BITS, BYTES, CODING, EXCHANGE, common_step, local_step, symbols_of
-from ..schedules import averaging_weight, step_size
 from ..wire.frame import WireError, seal, verify
 
 MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
@@ -121,16 +120,15 @@ class Exchange:
         self.bits = np.zeros(plan.workers, np.int64)  # payload bits of everybody's messages
         self.inbox = np.empty(0, np.uint8)
 
-    def rehearse(self, problem, parts, shards, plan, streams, state) -> None:
+    def rehearse(self, problem, shards, plan, streams, state, rate) -> None:
         """Call all that a step calls but the communicator: compiles it, or loads it, before the first step."""
-        compressor, feedback, schedule, average = parts
-        eta = step_size(schedule, 0)
-        local_step(problem, compressor, feedback, shards, plan, streams, state, 0, eta, self.outbox, self.lengths)
+        compressor = self.compressor
+        local_step(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
         message, sizes = self._seal()
         self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
         offset = np.cumsum(sizes) - sizes
         _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
-        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, 0))
+        common_step(compressor, shards, plan, state, rate)
 
     def round(self, state) -> None:
         """Send the messages that stand in the outbox, receive everybody's, and unpack them into the symbols."""
@@ -171,13 +169,10 @@ class Exchange:
         state.tally[BYTES] += self.sizes.sum()
 
 
-def advance(exchange: Exchange, problem, parts, shards, plan, streams, state, start, stop) -> None:
-    """Steps ``start`` to ``stop`` of one run on all ranks; the same steps as the simulator's, message by message."""
-    compressor, feedback, schedule, average = parts
-    for t in range(start, stop):
-        eta = step_size(schedule, t)
-        local_step(
-            problem, compressor, feedback, shards, plan, streams, state, t, eta, exchange.outbox, exchange.lengths
-        )
+def advance(exchange: Exchange, problem, shards, plan, streams, state, start, rates) -> None:
+    """One step for each row of ``rates``, on all ranks; the same steps as the simulator's, message by message."""
+    compressor, outbox, lengths = exchange.compressor, exchange.outbox, exchange.lengths
+    for t, rate in enumerate(rates, start):
+        local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
         exchange.round(state)
-        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, t))
+        common_step(compressor, shards, plan, state, rate)

@@ -19,6 +19,7 @@ from ..methods.parallel_sgd import (
     ParallelSGD,
     Plan,
     averaging,
+    make_rates,
     new_state,
 )
 from ..methods.plain import advance_plain
@@ -59,7 +60,8 @@ class _Setup(NamedTuple):
     """A run, checked and translated into what the kernels take."""
 
     problem: NamedTuple
-    parts: tuple
+    compressor: NamedTuple
+    rule: tuple  # feedback, step sizes, averaging weights
     layout: NamedTuple
     shards: NamedTuple
     plan: Plan
@@ -192,12 +194,12 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
                 not isinstance(average, Last), overhead(header), int(time.CLOCK_MONOTONIC))  # fmt: skip
     every = record_every or max(1, steps // RECORDS)
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
-    parts = (method.compressor, method.feedback, method.step, average)
+    rule = (method.feedback, method.step, average)
     purposes = np.array([key(seed, purpose) for purpose in PURPOSES], np.uint64)
     layout = choose_layout(method, problem)
     plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
     wire = np.empty(0, wire_dtype)
-    return _Setup(problem, parts, layout, shards, plan, purposes, x0, wire, header, records, plain)
+    return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain)
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -205,15 +207,15 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
 
 def _start(setup):
     streams = simulator.make_streams(setup.purposes, 0, setup.plan.first, setup.plan.here)
-    state = new_state(setup.parts[0], setup.layout, setup.shards, setup.plan, setup.x0, setup.wire)
+    state = new_state(setup.compressor, setup.layout, setup.shards, setup.plan, setup.x0, setup.wire)
     return streams, state
 
 
 def _rehearse(setup, comm) -> None:
     """Compile (or load) everything that a run calls, without a message to anyone."""
     streams, state = _start(setup)
-    exchange = mpi.Exchange(comm, setup.parts[0], setup.plan, setup.header, 8 * setup.wire.itemsize)
-    exchange.rehearse(setup.problem, setup.parts, setup.shards, setup.plan, streams, state)
+    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 8 * setup.wire.itemsize)
+    exchange.rehearse(setup.problem, setup.shards, setup.plan, streams, state, make_rates(*setup.rule, 0, 1)[0])
     _evaluate(setup.problem, setup.x0)
     x = np.empty_like(setup.x0)
     averaged(state.x, x)
@@ -230,19 +232,23 @@ def _evaluate(problem, x):
 def _run_once(setup, callback, comm):
     plan = setup.plan
     streams, state = _start(setup)
-    exchange = None if comm is None else mpi.Exchange(comm, setup.parts[0], plan, setup.header, 8 * setup.wire.itemsize)
+    exchange = (
+        None if comm is None else mpi.Exchange(comm, setup.compressor, plan, setup.header, 8 * setup.wire.itemsize)
+    )
     history = np.zeros(setup.records.size, HISTORY)
     x, last = np.empty_like(setup.x0), np.empty_like(setup.x0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     if exchange is None:
         drive = advance_plain if setup.plain else simulator.advance
-        drive(setup.problem, setup.parts, setup.shards, plan, streams, state, 0, 0)  # compiles, before the clock runs
+        none = make_rates(*setup.rule, 0, 0)
+        drive(setup.problem, setup.compressor, setup.shards, plan, streams, state, 0, none)  # compiles, off the clock
     for k, step in enumerate(setup.records):
+        rates = make_rates(*setup.rule, done, step)
         begin = time.perf_counter()
         if exchange is None:
-            drive(setup.problem, setup.parts, setup.shards, plan, streams, state, done, step)
+            drive(setup.problem, setup.compressor, setup.shards, plan, streams, state, done, rates)
         else:
-            mpi.advance(exchange, setup.problem, setup.parts, setup.shards, plan, streams, state, done, step)
+            mpi.advance(exchange, setup.problem, setup.shards, plan, streams, state, done, rates)
         done = int(step)
         seconds += time.perf_counter() - begin
         averaged(state.x, x)
@@ -297,8 +303,9 @@ def _verdict(history, k):
 
 def _run_replicas(setup, replicas):
     plan, begin = setup.plan, time.perf_counter()
-    runs = simulator.replicate(setup.problem, setup.parts, setup.layout, setup.shards, plan, setup.purposes, setup.x0,
-                               setup.wire, setup.records, replicas)  # fmt: skip
+    rates = make_rates(*setup.rule, 0, setup.records[-1])
+    runs = simulator.replicate(setup.problem, setup.compressor, setup.layout, setup.shards, plan, setup.purposes, setup.x0,
+                               setup.wire, setup.records, rates, replicas)  # fmt: skip
     seconds = time.perf_counter() - begin
     history = np.zeros(setup.records.size, HISTORY)
     for k, step in enumerate(setup.records):

@@ -12,22 +12,16 @@ from ..methods.layout import averaged, current, error_of
 from ..methods.parallel_sgd import BITS, BYTES, common_step, local_step, new_state
 from ..problems.base import value
 from ..random import derive
-from ..schedules import averaging_weight, step_size
 
 
 @kernel
-def advance(problem, parts, shards, plan, streams, state, start, stop):
-    """Steps ``start`` to ``stop`` of one run; messages are counted, not packed.
-
-    ``parts`` is (compressor, feedback, schedule, average).
-    """
-    compressor, feedback, schedule, average = parts
+def advance(problem, compressor, shards, plan, streams, state, start, rates):
+    """One step for each row of ``rates``, from step ``start`` on; messages are counted, not packed."""
     outbox = np.empty((plan.here, 0), np.uint8)
     lengths = np.empty(plan.here, np.int64)
-    for t in range(start, stop):
-        eta = step_size(schedule, t)
-        local_step(problem, compressor, feedback, shards, plan, streams, state, t, eta, outbox, lengths)
-        common_step(compressor, feedback, shards, plan, state, eta, averaging_weight(average, t))
+    for k in range(rates.shape[0]):
+        local_step(problem, compressor, shards, plan, streams, state, start + k, rates[k], outbox, lengths)
+        common_step(compressor, shards, plan, state, rates[k])
 
 
 @kernel
@@ -57,15 +51,15 @@ class Replicas:
 
 
 @kernel
-def _replicate(problem, parts, layout, shards, plan, purposes, first, x0, wire, records, out):
+def _replicate(problem, compressor, layout, shards, plan, purposes, first, x0, wire, records, rates, out):
     """Independent runs number ``first``, first + 1, ...; ``out`` are the arrays of :class:`Replicas` to fill."""
     values, last_values, chosen, last, sent, errors = out
     for r in range(values.shape[0]):
         streams = make_streams(purposes, first + r, 0, plan.workers)
-        state = new_state(parts[0], layout, shards, plan, x0, wire)
+        state = new_state(compressor, layout, shards, plan, x0, wire)
         done = 0
         for k in range(records.size):
-            advance(problem, parts, shards, plan, streams, state, done, records[k])
+            advance(problem, compressor, shards, plan, streams, state, done, rates[done : records[k]])
             done = records[k]
             averaged(state.x, chosen[r])
             current(state.x, last[r])
@@ -76,17 +70,17 @@ def _replicate(problem, parts, layout, shards, plan, purposes, first, x0, wire, 
             error_of(state.memory, w, state.x, errors[r, w])
 
 
-def replicate(problem, parts, layout, shards, plan, purposes, x0, wire, records, replicas, threads=None) -> Replicas:
+def replicate(problem, compressor, layout, shards, plan, purposes, x0, wire, records, rates, replicas) -> Replicas:
     """Run ``replicas`` independent copies in threads; the result does not depend on how many threads there are."""
-    threads = threads or min(os.cpu_count() or 1, replicas)
+    threads = min(os.cpu_count() or 1, replicas)
     result = Replicas(replicas, records.size, plan, x0.dtype)
     edges = [replicas * i // (4 * threads) for i in range(4 * threads + 1)]
     jobs = [(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
 
     def job(edge):
         first, stop = edge
-        _replicate(problem, parts, layout, shards, plan, purposes, first, x0, wire, records,
-                   result.arrays(slice(first, stop)))  # fmt: skip
+        out = result.arrays(slice(first, stop))
+        _replicate(problem, compressor, layout, shards, plan, purposes, first, x0, wire, records, rates, out)
 
     job((0, 0))  # compiles, in this thread alone
     with ThreadPoolExecutor(threads) as pool:

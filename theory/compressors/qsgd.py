@@ -49,13 +49,14 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
+from .expected import expected_elias_bits
 
 __all__ = ["QSGD", "qsgd_bits"]
 
-i32, i64, u32, u64 = np.int32, np.int64, np.uint32, np.uint64
+f64, i32, i64, u32, u64 = np.float64, np.int32, np.int64, np.uint32, np.uint64  # in kernels float() keeps float32
 
-TILE = 1024  # coordinates that share TILE / 4 draws; coordinate i uses 16 bits of word i % (TILE / 2)
-CHUNK = 256  # coordinates after which the fast loop looks whether all of them were clear
+TILE = 1024  # coordinates whose random bits are drawn together, a draw for four of them
+PIECE = 32  # coordinates that are looked at again together, where one of them may need it
 LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with ROWS squares at a time
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
@@ -126,7 +127,7 @@ def _largest_size(v):
     top = float_to_bits(abs(v[0]))
     for j in range(1, v.size):
         top = max(top, float_to_bits(abs(v[j])))  # as whole numbers: floats would not be compared several at a time
-    return float(bits_to_float(top, v[0]))
+    return f64(bits_to_float(top, v[0]))
 
 
 @kernel
@@ -180,11 +181,11 @@ def scale_for(v, order, s, like):
 @kernel
 def _exact_level(x, scale, s, r, stream, j):
     """floor(x / scale + (r + U) / 65536)."""
-    u = min(max(float(x) / scale, -float(s)), float(s))
+    u = min(max(f64(x) / scale, -f64(s)), f64(s))
     whole = math.floor(u)
     scaled = (u - whole) * 65536.0
     ticks = math.floor(scaled)
-    total = ticks + float(r)
+    total = ticks + f64(r)
     up = total > 65535.0 or (total == 65535.0 and scaled - ticks + uniform(stream, TIES + u64(j)) >= 1.0)
     return i32(whole) + i32(up)
 
@@ -214,28 +215,27 @@ def draw_levels(v, scale, s, stream, words, unit, out):
     factor = kind(65536.0 / scale * (1.0 - 4.0 * rounding))  # a little less, so that no level exceeds s
     slack = 2 + int(s * (2.0**20 * rounding))  # 1 for cutting off instead of rounding down
     fast = s < FAST_LEVELS and factor < np.inf
-    for start in range(0, v.size, CHUNK):
-        stop = min(start + CHUNK, v.size)
-        place = start % TILE
-        if place == 0:  # the upper halves of TILE / 2 words ...
-            drawn = min(stop - start, TILE // 4)
-            fill_bits(stream, start // 4, words[:drawn], words[TILE // 4 : TILE // 4 + drawn])
-        elif place == TILE // 2:  # ... and then the lower ones
-            for p in range(TILE // 2):
-                words[p] = words[p] << u32(16)
-        word = words[place % (TILE // 2) :]
-        least = u32(0)
-        if fast:
-            aside = u32((1 + slack) << 16)
-            least = _fast_chunk(v[start:stop], word, factor, aside, unit, out[start:stop])
-        if least < ((2 * slack + 1) << 16):
-            for j in range(start, stop):
-                r = i32(word[j - start] >> u32(16))
-                near = not fast
-                if fast:
-                    total = i32(i32(v[j] * factor) + r)
-                    near = (total + slack + 1) & 0xFFFF <= 2 * slack
-                if near:
+    aside, clear = u32((1 + slack) << 16), (2 * slack + 1) << 16
+    for start in range(0, v.size, TILE):
+        end = min(start + TILE, v.size)
+        quarter = (end - start + 3) // 4
+        fill_bits(stream, start // 4, words[:quarter], words[quarter : 2 * quarter])
+        for first in range(start, end, 2 * quarter):  # one half takes the words' upper 16 bits, the other the lower
+            last = min(first + 2 * quarter, end)
+            if first > start:
+                for p in range(last - first):
+                    words[p] = words[p] << u32(16)
+            if fast and _fast_chunk(v[first:last], words, factor, aside, unit, out[first:last]) >= clear:
+                continue
+            for a in range(first, last, PIECE):
+                b = min(a + PIECE, last)
+                word = words[a - first :]
+                if fast and _fast_chunk(v[a:b], word, factor, aside, unit, out[a:b]) >= clear:
+                    continue
+                for j in range(a, b):
+                    r = i32(word[j - a] >> u32(16))
+                    if fast and (i32(v[j] * factor) + r + slack + 1) & 0xFFFF > 2 * slack:
+                        continue
                     out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, j)) * unit
 
 
@@ -247,7 +247,7 @@ def _(c, d):
 @quantize.register(QSGD)
 def _(c, state, v, stream, symbols):
     symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    draw_levels(v, float(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
+    draw_levels(v, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
 
 
@@ -255,9 +255,9 @@ def _(c, state, v, stream, symbols):
 def _(c, state, v, stream, symbols, out):
     scale = scale_for(v, c.norm, c.s, symbols.value)
     unit = out.dtype.type(scale)
-    if float(unit) == float(scale) or not scale < np.inf:
+    if f64(unit) == f64(scale) or not scale < np.inf:
         symbols.value[0] = scale
-        draw_levels(v, float(scale), c.s, stream, symbols.scratch, unit, out)
+        draw_levels(v, f64(scale), c.s, stream, symbols.scratch, unit, out)
     else:  # 64-bit floats on the wire and 32-bit vectors: the product is taken first, then rounded
         quantize(c, state, v, stream, symbols)
         restore(c, symbols, out)
@@ -265,7 +265,7 @@ def _(c, state, v, stream, symbols, out):
 
 @accumulate.register(QSGD)
 def _(c, symbols, weight, out):
-    scale = float(symbols.value[0])
+    scale = f64(symbols.value[0])
     for j in range(symbols.count[2]):
         add_entry(out, j, weight * (scale * symbols.level[j]))
 
@@ -395,5 +395,7 @@ def _(c: QSGD, v) -> float:
 @expected_payload_bits.register
 def _(c: QSGD, v) -> float:
     if c.elias:
-        raise TypeError("QSGD(elias=True): the expected payload has no closed form here, see bounds.qsgd_code_length")
+        u = np.abs(np.asarray(v, float))
+        norm = norm_of(u, c.norm)
+        return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
     return 32.0 + len(v) * bits_for(2 * c.s + 1)

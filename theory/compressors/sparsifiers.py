@@ -224,11 +224,11 @@ def _(c: TopK, d: int) -> float:
 
 @delta.register
 def _(c: RandK, d: int) -> float:
-    from ..bounds import top_k_contraction
+    from ..bounds import rand_k_contraction
 
     if c.unbiased:
-        raise TypeError("RandK(unbiased=True) is not a contraction for k < d/2: see omega")
-    return top_k_contraction(d=d, k=c.k)
+        raise TypeError("RandK(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
+    return rand_k_contraction(d=d, k=c.k)
 
 
 @omega.register

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..dispatch import generic, kernel
-from ..wire.bits import bit_length, float_to_bits
+from ..wire.bits import bit_length, bits_to_float, float_to_bits
 
 __all__ = ["largest", "nonzeros"]
 
@@ -39,7 +39,7 @@ def _kth(v, listed, count, all_of_v, k):
     """
     low, high = ~u64(0), u64(0)
     for p in range(count):
-        size = _size(v[p if all_of_v else listed[p]])
+        size = u64(_size(v[p if all_of_v else listed[p]]))
         low, high = min(low, size), max(high, size)
     above = 0
     seen = np.empty(256, np.int64)
@@ -47,7 +47,7 @@ def _kth(v, listed, count, all_of_v, k):
         shift = u64(max(bit_length(high - low) - 8, 0))
         seen[:] = 0
         for p in range(count):
-            size = _size(v[p if all_of_v else listed[p]])
+            size = u64(_size(v[p if all_of_v else listed[p]]))
             if low <= size <= high:
                 seen[(size - low) >> shift] += 1
         digit = 255
@@ -80,12 +80,13 @@ def _suggest(v, k, sample):
 @kernel
 def _list_large(v, least, out):
     """List the entries whose size is at least ``least``, in order; return how many there are."""
+    least = _size(bits_to_float(least, v[0]))  # as wide as the sizes, so that many are compared at a time
     count, whole = 0, v.size - v.size % BLOCK
     for start in range(0, whole, BLOCK):
-        top = _size(v[start])
-        for j in range(start + 1, start + BLOCK):
-            top = max(top, _size(v[j]))
-        if top >= least:
+        some = False
+        for j in range(start, start + BLOCK):
+            some |= _size(v[j]) >= least
+        if some:
             for j in range(start, start + BLOCK):
                 out[count] = j
                 count += _size(v[j]) >= least

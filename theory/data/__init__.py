@@ -1,8 +1,6 @@
-"""Where a matrix comes from: RCV1, LIBSVM files, scikit-learn's bundled sets, the synthetic twin; checked at the door."""
+"""Where a matrix comes from: RCV1, LIBSVM files, scikit-learn's small sets, the synthetic twin; checked at the door."""
 
-from theory.data.dataset import DataError as DataError
-from theory.data.dataset import Dataset as Dataset
-from theory.data.dataset import make_dataset as make_dataset
-from theory.data.dataset import require_binary as require_binary
-from theory.data.load import NAMES as NAMES
-from theory.data.load import load_data as load_data
+from .dataset import DataError, Dataset, make_dataset, require_binary
+from .load import NAMES, load_data
+
+__all__ = ["NAMES", "DataError", "Dataset", "load_data", "make_dataset", "require_binary"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from theory.data.dataset import DataError
+from .dataset import DataError
+
+__all__ = ["breast_cancer", "diabetes", "digits", "rcv1", "two_classes"]
 
 POSITIVE_TOPICS, NEGATIVE_TOPICS = ("CCAT", "ECAT"), ("GCAT", "MCAT")
 

@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from theory.dispatch import _cache_root
+from ..dispatch import _cache_root
+
+__all__ = ["data_folder", "entry_name", "load_entry", "store_entry"]
 
 FORMAT = 1  # raise it when the files below, or what the parser makes of a text, change
 

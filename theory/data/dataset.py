@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+__all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
+
 
 class DataError(ValueError):
     """Data that is refused at the door; the message says what was found and what to do."""
@@ -201,7 +203,8 @@ def require_binary(data: Dataset) -> Dataset:
         )
     if labels[0] != -1.0 or labels[1] != 1.0:
         raise DataError(
-            f"{data.name} has the labels {_label_list(labels)}; a binary problem wants -1 and +1 (theory.data.make_dataset maps them)"
+            f"{data.name} has the labels {_label_list(labels)} where -1 and +1 are needed; "
+            "theory.data.make_dataset(X, y, name) maps two labels to these"
         )
     return data
 
@@ -247,7 +250,8 @@ def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
     if y.shape != X.shape[:1]:
         raise DataError(f"{name}: {X.shape[0]} rows, but labels of shape {y.shape}; give one label for each row")
     if 0 in X.shape:
-        raise DataError(f"{name}: no {'rows' if X.shape[0] == 0 else 'columns'} (its shape is {X.shape}); give some data")
+        what = "rows" if X.shape[0] == 0 else "columns"
+        raise DataError(f"{name}: no {what} (its shape is {X.shape}); give some data")
     for what, array in (("labels", y), ("entries", values)):
         bad = int(np.count_nonzero(~np.isfinite(array)))
         if bad:

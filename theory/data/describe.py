@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg  # noqa: F401
+from scipy.sparse.linalg import svds
 
 from .dataset import DataError, Dataset, require_binary
 
@@ -49,13 +49,13 @@ REAL = Statistics(
     columns_used=28_189,
     frequencies=(10_136, 6_306, 2_615, 372, 10),
     row_norms=(1.0, 1.0),
-    value_quantiles=(0.0, 0.0, 0.0),
+    value_quantiles=(0.028752, 0.073267, 0.222212),
     mean_norm2=0.022087,
-    singular=(0.0259, 0.0122, 0.0064),
-    batch_bound=229.1,
+    singular=(0.025883, 0.012151, 0.006356),
+    batch_bound=229.105,
     optimum=0.189270,
-    train_accuracy=0.9768,
-    held_out_accuracy=0.0,
+    train_accuracy=0.97685,
+    held_out_accuracy=0.96387,
 )
 
 
@@ -64,16 +64,18 @@ def _fit(X, y):
     from sklearn.linear_model import LogisticRegression  # lazily: a second to import
 
     # scikit-learn minimises C * sum of losses + ||x||^2 / 2: C = 1 is lambda = 1/n
-    return LogisticRegression(C=1.0, fit_intercept=False, tol=1e-7, max_iter=2000).fit(X, y).coef_.ravel()
+    return LogisticRegression(C=1.0, fit_intercept=False, tol=1e-6, max_iter=1000).fit(X, y).coef_.ravel()
 
 
-def describe(data: Dataset) -> Statistics:
+def describe(data: Dataset, splits: int = 3) -> Statistics:
     """Measure a sparse data set of two classes without zero rows.
 
     Parameters
     ----------
     data : Dataset
         Rows a_i, labels b_i.
+    splits : int
+        How many splits the held-out accuracy is a mean of, at least 1.
 
     Returns
     -------
@@ -81,9 +83,9 @@ def describe(data: Dataset) -> Statistics:
         ``nnz_quantiles`` at 0, 5, 25, 50, 75, 95 and 100 % of the rows; ``frequencies``: entries in the columns of rank
         1, 10, 100, 1,000 and 10,000; ``row_norms``: least and largest; ``value_quantiles`` at 5, 50 and 95 % of the
         entries; ``mean_norm2``: ||mean of a_i||^2; ``singular``: the three largest sigma^2 / n of X; ``batch_bound``:
-        B_D(0) = n sum ||grad f_i||^2 / ||sum grad f_i||^2 for the logistic loss at x = 0, where grad f_i = -b_i a_i / 2;
-        ``optimum`` f* and ``train_accuracy`` with lambda = 1/n; ``held_out_accuracy``: the mean over three splits, 80 %
-        to train on.
+        B_D(0) = n sum ||grad f_i||^2 / ||sum grad f_i||^2 for the logistic loss at x = 0, grad f_i = -b_i a_i / 2;
+        ``optimum`` f* and ``train_accuracy`` with lambda = 1/n; ``held_out_accuracy``: the mean over splits with the
+        seeds 0, 1, ..., 80 % to train on.
 
     Raises
     ------
@@ -92,9 +94,11 @@ def describe(data: Dataset) -> Statistics:
 
     Examples
     --------
-    >>> from theory.data import load_data
-    >>> describe(load_data("rcv1-like")).nnz_quantiles
-    (7, 19, 36, 60, 101, 181, 618)
+    >>> from theory.data import make_dataset
+    >>> X = sp.csr_array(np.tile(np.eye(4), (3, 1)))
+    >>> found = describe(make_dataset(X, [1, 1, -1, -1] * 3, "four corners"), splits=1)
+    >>> found.nnz, round(found.batch_bound, 6), found.train_accuracy
+    (12, 4.0, 1.0)
     """
     require_binary(data)
     if not sp.issparse(data.X):
@@ -105,11 +109,11 @@ def describe(data: Dataset) -> Statistics:
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     mean, direction = X.T @ np.ones(n) / n, X.T @ y / n
     start = np.random.Generator(np.random.Philox(0)).random(min(X.shape))  # svds would draw its own each time
-    sigma = sp.linalg.svds(X, k=3, v0=start, return_singular_vectors=False)
+    sigma = svds(X, k=3, v0=start, return_singular_vectors=False)
     x = _fit(X, y)
     margins = y * (X @ x)
     held_out = []
-    for seed in range(3):
+    for seed in range(splits):
         train, rest = data.split(0.8, seed)
         held_out.append(np.mean(rest.y * (rest.X @ _fit(train.X, train.y)) > 0))
     return Statistics(

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from theory.data import bundled, twin
-from theory.data.cache import entry_name, load_entry, store_entry
-from theory.data.dataset import DataError, Dataset, make_dataset
-from theory.data.svmlight import MAX_INDEX, read_svmlight
+from . import bundled, twin
+from .cache import entry_name, load_entry, store_entry
+from .dataset import DataError, Dataset, make_dataset
+from .svmlight import MAX_INDEX, read_svmlight
+
+__all__ = ["NAMES", "load_data"]
 
 log = logging.getLogger("theory.data")
 
@@ -20,7 +22,9 @@ NAMES = ("rcv1-like", "rcv1", "breast_cancer", "digits", "diabetes")
 SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out of a data set's name
 
 
-def load_data(name_or_path="rcv1-like", *, n_features: int | None = None, zero_based: bool = False, comm=None) -> Dataset:
+def load_data(
+    name_or_path="rcv1-like", *, n_features: int | None = None, zero_based: bool = False, comm=None
+) -> Dataset:
     """Load a data set, checked.
 
     A file is parsed once: its arrays are kept in the cache folder (``THEORY_CACHE``, or the user's), keyed by its path,
@@ -125,9 +129,9 @@ def _not_found(text: str, path: Path) -> DataError:
         near = difflib.get_close_matches(path.name, files, n=3, cutoff=0.4)
         hint = f"nearest there: {', '.join(near)}" if near else f"nothing in {folder} has a similar name"
         return DataError(f"no file {text}; {hint}. Give the path of a LIBSVM file, or one of {names}")
-    near = difflib.get_close_matches(text.lower().replace("-", "_"), [n.replace("-", "_") for n in NAMES], n=2, cutoff=0.5)
-    near = [name for name in NAMES if name.replace("-", "_") in near]
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    spelled = {name.replace("-", "_"): name for name in NAMES}
+    near = difflib.get_close_matches(text.lower().replace("-", "_"), spelled, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(spelled[name] for name in near)}? " if near else ""
     return DataError(f'unknown data set "{text}": {hint}known are {names}, or give the path of a LIBSVM file')
 
 

@@ -6,7 +6,7 @@ the statistic of the real file that is named beside it.  ``docs/data.md`` shows 
 A document has a class, a topic of that class and a length.  Its distinct words are drawn one after another, each from
 its topic or, with a probability of its own, from the language that all documents share, until it has that many.  Each
 word gets a count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm: the formula that
-the real values follow too, where ratios within a row are 1, 1 + ln 2, 1 + ln 3, ... once they are divided by ln(n / df).
+the real values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 ... within a row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .dataset import DataError
 __all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]
 
 NAME = "rcv1-like (synthetic)"
-VERSION = 3  # raise it when the matrix changes: cached copies are then made anew
+VERSION = 4  # raise it when the matrix changes: cached copies are then made anew
 SEED = 2004  # the year of the paper on RCV1-v2; other seeds give twins as good
 NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
 
@@ -44,14 +44,14 @@ class Twin(NamedTuple):
     # Rate of the r-th most frequent word, (r + flat)^-slope (1 + r / bend)^-steeper: the rank plot of column
     # frequencies, which is flat for the first few words, a power law up to about the bend, and steeper beyond it.
     flat: float = 5.5
-    slope: float = 0.665
-    bend: float = 1395.0
-    steeper: float = 1.42
-    words: int = 31_400  # 28,189 columns have an entry; the rarest words are never drawn, and 15,836 do not exist
+    slope: float = 0.69
+    bend: float = 1365.0
+    steeper: float = 1.465
+    words: int = 31_500  # 28,189 columns have an entry; the rarest words are never drawn, and 15,736 do not exist
 
     # Log rates of a word differ between classes and topics by normal numbers of these standard deviations ...
     topics: int = 6  # of equal size in each class: second and later singular values
-    class_tilt: float = 1.28  # B_D(0), that is, the norm of the mean of b_i a_i
+    class_tilt: float = 1.33  # B_D(0), that is, the norm of the mean of b_i a_i
     topic_tilt: float = 3.0  # second and later singular values
     common: float = 0.06  # ... times (r / words)^common: log ratios of the classes spread less for frequent words
     rarity: float = 0.45  # s.d. over topics of a further power of all rates: largest singular value, ||mean of a_i||
@@ -60,7 +60,7 @@ class Twin(NamedTuple):
 
     # Counts: P(tf >= k) = ((1 + shift) / (k + shift))^(burst - busier * share of documents with the word).
     burst: float = 2.85  # tf = 1, 2, 3, 4 in 73, 16, 5, 3 % of all entries
-    busier: float = 4.5  # tf > 1 in 22 % of the entries of rare words, in 39 % of those of the most frequent
+    busier: float = 4.2  # tf > 1 in 22 % of the entries of rare words, in 39 % of those of the most frequent
     shift: float = 0.5  # the tail of the counts: tf > 9 in 0.5 %
 
 

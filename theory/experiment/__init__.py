@@ -1,4 +1,4 @@
-"""``python -m theory.experiment``: methods side by side on real data and real ranks, with costs, bounds and a record."""
+"""``python -m theory.experiment``: methods side by side on data and ranks, with costs, bounds and a record."""
 
 from .configuration import Configuration as Configuration
 from .configuration import ConfigurationError as ConfigurationError

@@ -1,7 +1,7 @@
 """The methods that can be asked for by name.
 
-A name says all that tells a method from the others, such as ``qsgd-4`` or ``top-100-memory``, so that ``--methods`` spans
-an axis by itself and a seed can be derived from the name.
+A name says all that tells a method from the others, such as ``qsgd-4`` or ``top-100-memory``, so that ``--methods``
+spans an axis by itself and a seed can be derived from the name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "
 
 FAMILIES = {
     "sgd": ("sgd", "full precision, every coordinate as 32 bits"),
-    "sgd-sparse": ("sgd-sparse", "the same without loss: index and value of the non-zeros, the l2 term applied locally"),
-    "qsgd-B": (r"qsgd-(?P<number>\d+)", "QSGD with B bits a coordinate (sign and 2^(B-1) - 1 levels), a 2-norm for each bucket"),
+    "sgd-sparse": ("sgd-sparse", "without loss: index and value of the non-zeros, the l2 term applied locally"),
+    "qsgd-B": (r"qsgd-(?P<number>\d+)", "QSGD with B bits a coordinate (sign, 2^(B-1) - 1 levels), a 2-norm a bucket"),
     "qsgd-B-inf": (r"qsgd-(?P<number>\d+)-inf", "the same with the maximum norm of each bucket"),
     "top-K": (r"top-(?P<number>\d+|k)", "the K largest entries, the rest is lost (biased, no memory)"),
     "top-K-memory": (r"top-(?P<number>\d+|k)-memory", "the K largest entries of step times gradient plus memory"),
@@ -84,7 +84,7 @@ def title(entry: Entry, k: int) -> str:
     n = k if entry.number == "k" else entry.number
     return {
         "sgd": "SGD, dense",
-        "sgd-sparse": "SGD, sparse lossless",
+        "sgd-sparse": "SGD, sparse",
         "qsgd-B": f"QSGD, {n} bits",
         "qsgd-B-inf": f"QSGD, {n} bits, max",
         "top-K": f"top-{n}, no memory",

@@ -1,4 +1,4 @@
-"""The command line.  Every rank parses the same arguments; rank 0 alone speaks, and all ranks exit with the same code."""
+"""The command line.  Every rank parses the same arguments, rank 0 alone speaks, and all exit with the same code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .configuration import Configuration, ConfigurationError
 from .records import RecordError, read_record
 
 LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
-    "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID",
+    "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",
+    "PALS_RANKID",
 )  # fmt: skip
 USAGE_ERROR = 2  # argparse's
 PROGRAM = "python -m theory.experiment"
@@ -77,14 +78,14 @@ def _configuration(parser, options) -> Configuration:
 def _run(argv, comm, flagship=False) -> int:
     if flagship:
         text = (
-            "Eight workers minimise regularised logistic regression with full-precision, quantized and sparsified SGD.\n"
-            "Prints what each method cost in bits and what the theorems say, and leaves a record and a figure.\n\n"
+            "Eight workers minimise regularised logistic regression with full-precision, quantized and sparsified\n"
+            "SGD.  Prints what each method cost in bits and what the theorems say; leaves a record and a figure.\n\n"
             f"commands: {', '.join(COMMANDS)} (each has --help)"
         )
         parser = _parser("", text, f"mpirun -n 8 {PROGRAM} --data rcv1.svm.bz2 --methods sgd,qsgd-4,top-100-memory")
         parser.usage = f"{PROGRAM} [command] [options]"
     else:
-        text = "Run a configuration: a TOML file, flags, or both.  Every record holds the configuration.toml that repeats it."
+        text = "Run a configuration: a TOML file, flags, or both.  A record's own configuration.toml repeats it."
         parser = _parser("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
     _shared_flags(parser)
     configuration = _configuration(parser, parser.parse_args(argv))
@@ -205,3 +206,6 @@ def main(argv=None) -> int:
         if comm is not None and comm.Get_size() > 1:
             comm.Abort(130)
         return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141

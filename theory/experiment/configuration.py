@@ -1,8 +1,8 @@
 """What an experiment is: one flat, checked, immutable configuration that TOML and JSON can hold.
 
 Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid, one *cell* for each combination.
-All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so that adding a
-method, or a value to an axis, never changes what another cell draws.
+All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so
+that adding a method, or a value to an axis, never changes what another cell draws.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ class Configuration:
         cells = []
         for method, n, b in itertools.product(self.methods, workers, batch):
             label = method
-            label += f" workers={n}" if len(workers) > 1 else ""
-            label += f" batch={b}" if len(batch) > 1 else ""
+            label += f" N={n}" if len(workers) > 1 else ""
+            label += f" B={b}" if len(batch) > 1 else ""
             seed = int(key(self.seed, method, f"workers={n}", f"batch={b}")) % SEED_LIMIT
             cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
         return cells

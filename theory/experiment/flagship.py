@@ -136,7 +136,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
     ranks = 1 if comm is None else comm.Get_size()
     for cell in configuration.cells():
         if cell.workers % ranks:
-            raise ConfigurationError(f"workers: got {cell.workers}, allowed: a multiple of the number of ranks, {ranks}")
+            raise ConfigurationError(f"workers: got {cell.workers}, allowed: multiples of the number of ranks, {ranks}")
     with Interruption(root) as interruption:
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
@@ -161,6 +161,10 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         except KeyboardInterrupt:
             _finish(recorder, interruption, say)
             raise
+        except Exception as error:
+            if recorder is not None:
+                recorder.close("failed", repr(error))
+            raise
         return from_root(comm, lambda: _finish(recorder, interruption, say))
 
 
@@ -170,7 +174,8 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
     from ..problems.base import value
 
     root = recorder is not None
-    with closing(Progress(sum(j.cell.steps * j.cell.workers * j.cell.batch for j in jobs), quiet=None if root else True)) as bar:
+    total = sum(job.cell.steps * job.cell.workers * job.cell.batch for job in jobs)
+    with closing(Progress(total, quiet=None if root else True)) as bar:
         for job in jobs:
             largest = -np.inf
 
@@ -228,9 +233,10 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
         recorder.text("table.txt", text + "\n")
         say(text)
         draw_record(record)
-    folder: Path = recorder.close("interrupted" if interrupted else "complete", interruption.reason if interrupted else "")
+    reason = interruption.reason if interrupted else ""
+    folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)
     if interrupted:
         done = sum(r["success"] for r in record.results.values())
-        say(f"{interruption.reason}; {done} run(s) complete and what there is of the others are kept")
+        say(f"{reason}; {done} run(s) complete and what there is of the others are kept")
     say(f"record: {folder}")
     return interruption.exit_code if interrupted else 0

@@ -41,7 +41,8 @@ def verify_all(ids, seed: int, quick: bool, path: str | None, say) -> int:
     if results:
         say(str(ledger(results)))
     seconds = sum(result.seconds for result in results)
-    say(f"{len(results)} of {len(ids)} claims in {seconds:.1f} s, seed {seed}" + (", interrupted" if interrupted else ""))
+    tail = ", interrupted" if interrupted else ""
+    say(f"{len(results)} of {len(ids)} claims in {seconds:.1f} s, seed {seed}{tail}")
     code = exit_code(results)
     if path is not None:
         content = {

@@ -46,17 +46,20 @@ def number(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds with as many digits as a reader needs."""
-    return "-" if value is None or math.isnan(value) else f"{value:.2f}" if value < 99.5 else f"{value:.0f}"
+    """Seconds with as many digits as a reader needs: 0.42, 13.9, 140."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
 def text_table(head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
     """Lay out rows of texts in columns; ``head`` may have several lines; columns in ``left`` are aligned left."""
     cells = [*head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-    lines = [
-        "  ".join(c.ljust(w) if j in left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    ]
-    rule = "-" * min(WIDTH, max(len(line) for line in lines))
+    gap = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
+    lines = []
+    for row in cells:
+        texts = (c.ljust(w) if j in left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True)))
+        lines.append(gap.join(texts).rstrip())
+    rule = "-" * max(len(line) for line in lines)
     return "\n".join([*lines[: len(head)], rule, *lines[len(head) :], rule])

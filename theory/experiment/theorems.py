@@ -100,7 +100,7 @@ class Theorem(NamedTuple):
         return high
 
 
-def theorem_for(entry, compressor, constants: Constants, *, c: float, shift: float, workers: int, batch: int) -> Theorem:
+def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, batch) -> Theorem:
     """The theorem that covers a method of the catalogue with steps c/(mu (shift + t)) and weights (shift + t)^2."""
     from ..bounds import averaged_second_moment
     from ..compressors import delta, omega
@@ -152,5 +152,6 @@ def judge(theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: f
         when = f"; it would speak from about {far:.1e} steps on" if far else ""
         return Verdict("vacuous", bound, f"{theorem.reason}: above f(x_0) - f* = {trivial:.3g}{when}")
     if gap <= bound:
-        return Verdict("below, 1 run", bound, theorem.reason)
-    return Verdict("ABOVE, 1 run", bound, f"{theorem.reason}: one run above a bound on the mean; repeat with other seeds")
+        return Verdict("below", bound, theorem.reason)
+    why = "one run is above this bound on the mean; repeat with other seeds"
+    return Verdict("ABOVE", bound, f"{theorem.reason}: {why}")

@@ -20,7 +20,7 @@ def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float =
     Parameters
     ----------
     x : array_like, shape (points,)
-        Above 0.
+        Above 0 inside the window.
     y : array_like, shape (replicas, points)
         With means above 0.
     window : (float, float), optional
@@ -44,11 +44,12 @@ def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float =
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     require(y.ndim == 2 and y.shape[0] >= 2, "y", y.shape, "(replicas, points), at least two replicas")
-    require(x.shape == (y.shape[1],) and bool(np.all(x > 0)), "x", x.shape, f"{(y.shape[1],)}, numbers above 0")
+    require(x.shape == (y.shape[1],), "x", x.shape, f"{(y.shape[1],)}")
     if window is not None:
         inside = (x >= window[0]) & (x <= window[1])
         x, y = x[inside], y[:, inside]
     require(x.size >= 2 and bool(np.ptp(x) > 0), "window", window, "at least two different points inside")
+    require(bool(np.all(x > 0)), "x", float(x.min()), "numbers above 0 inside the window")
     mean = y.mean(axis=0)
     require(bool(np.all(mean > 0)), "y", float(mean.min()), "means above 0")
     centred = np.log(x) - np.log(x).mean()

@@ -146,6 +146,7 @@ class State(NamedTuple):
     tally: np.ndarray
 
 
+ETA, INSIDE, OUTSIDE, WEIGHT = range(4)  # columns of what make_rates makes
 BITS, BYTES, GRADIENT, CODING, EXCHANGE = range(5)  # entries of State.tally: sent by the workers here; nanoseconds
 
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
@@ -156,6 +157,21 @@ def now(clock, time):
     """Nanoseconds of the system's clock number ``clock``; ``time`` is room for two int64."""
     _clock_gettime(clock, time.ctypes)
     return time[0] * 1_000_000_000 + time[1]
+
+
+@kernel
+def make_rates(feedback, schedule, average, start, stop):
+    """For the steps ``start`` to ``stop``, a row each: the step size, its part before and after compression, and the
+    weight of x_t in the average.  As numbers, these four do not multiply the variants of the loop that is compiled.
+    """
+    rates = np.empty((stop - start, 4))
+    for t in range(start, stop):
+        eta = step_size(schedule, t)
+        rates[t - start, ETA] = eta
+        rates[t - start, INSIDE] = step_inside(feedback, eta)
+        rates[t - start, OUTSIDE] = step_outside(feedback, eta)
+        rates[t - start, WEIGHT] = averaging_weight(average, t)
+    return rates
 
 
 @kernel
@@ -183,14 +199,14 @@ def symbols_of(symbols, w):
 
 
 @kernel
-def local_step(problem, compressor, feedback, shards, plan, streams, state, t, eta, outbox, lengths):
+def local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths):
     """What the workers here do in step ``t`` before anything is exchanged.
 
     ``streams`` holds each worker's keys for sampling, rounding and noise; ``lengths[w]`` becomes the number of payload
     bits.  Where ``outbox`` has room, worker w's symbols are packed into its row, behind the bytes of the head.
     """
     x = point(state.x)
-    inside = step_inside(feedback, eta)
+    inside = rate[INSIDE]
     time = np.empty(2, np.int64)
     drawn = rows(problem) == 0
     noise = streams[2, 0]
@@ -219,13 +235,12 @@ def local_step(problem, compressor, feedback, shards, plan, streams, state, t, e
 
 
 @kernel
-def common_step(compressor, feedback, shards, plan, state, eta, weight):
+def common_step(compressor, shards, plan, state, rate):
     """What every rank does in a step once it has all messages: the same sums in the same order, by worker."""
     x = point(state.x)
-    if weight > 0.0:
-        remember(state.x, weight)
+    if rate[WEIGHT] > 0.0:
+        remember(state.x, rate[WEIGHT])
     if plan.local_l2 != 0.0:
-        shrink(state.x, 1.0 - eta * plan.local_l2)
-    outside = step_outside(feedback, eta)
+        shrink(state.x, 1.0 - rate[ETA] * plan.local_l2)
     for w in range(plan.workers):
-        accumulate(compressor, symbols_of(state.symbols, w), -outside * shards.weight[w], x)
+        accumulate(compressor, symbols_of(state.symbols, w), -rate[OUTSIDE] * shards.weight[w], x)

@@ -15,10 +15,9 @@ from numba.extending import intrinsic
 from ..compressors.identity import COUNT_BITS
 from ..dispatch import kernel
 from ..problems.linear import margin, slope
-from ..schedules import averaging_weight, step_size
 from ..wire.bits import bits_for
 from .layout import remember, shrink
-from .parallel_sgd import BITS, BYTES, GRADIENT, now
+from .parallel_sgd import BITS, BYTES, ETA, GRADIENT, WEIGHT, now
 from .sampling import draw_row
 from .sparse import COEFFICIENT, INVERSE
 
@@ -51,13 +50,12 @@ def _fetch_row(A, i):
 
 
 @kernel
-def advance_plain(problem, parts, shards, plan, streams, state, start, stop):
-    """Steps ``start`` to ``stop`` of SGD with one row a worker and lossless sparse messages; see ``simulator.advance``.
+def advance_plain(problem, compressor, shards, plan, streams, state, start, rates):
+    """As ``simulator.advance``, for SGD with one row a worker and lossless sparse messages.
 
     The layout is ``SparseGradient``, the batch 1, the compressor ``Identity(sparse=True)``, without feedback.
     """
-    _, _, schedule, average = parts
-    A, x, workers = problem.A, state.x, plan.workers
+    A, x, workers, stop = problem.A, state.x, plan.workers, start + rates.shape[0]
     time = np.empty(2, np.int64)
     begin = now(plan.clock, time)
     row = np.empty((AHEAD + 1, workers), np.int64)  # the rows of this step and of the next ones, by turns
@@ -75,10 +73,9 @@ def advance_plain(problem, parts, shards, plan, streams, state, start, stop):
                 _fetch_row(A, next_row[w])
             i = now_row[w]
             factor[w] = 1.0 * slope(problem, i, margin(problem, i, x))
-        eta = step_size(schedule, t)
-        weight = averaging_weight(average, t)
-        if weight > 0.0:
-            remember(x, weight)
+        eta = rates[t - start, ETA]
+        if rates[t - start, WEIGHT] > 0.0:
+            remember(x, rates[t - start, WEIGHT])
         if plan.local_l2 != 0.0:
             shrink(x, 1.0 - eta * plan.local_l2)
         inverse, coefficient, averaging = x.scalars[INVERSE], x.scalars[COEFFICIENT], x.u.size > 0

@@ -51,7 +51,7 @@ SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10*
 PATIENCE = 0.97  # how little a search lowers its threshold at first
 RISE = 1.03  # and how little the next one begins above the threshold that did: single steps with large entries pass
 MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
-SMALLEST_SCALE = 1e-60  # below it, x is multiplied out
+SMALLEST_SCALE = 1e-3  # below it, x is multiplied out: the average loses the digits that the scale has lost
 
 
 @setting

@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict]:
-        """One dict for each method: label, gap (f - f*), bits_up and bits_down of a worker, rounds, samples, seconds."""
+        """A dict for each method: label, gap (f - f*), samples, rounds, a worker's bits_up and bits_down, seconds."""
         rows = []
         for label, result in zip(self.labels, self.results, strict=True):
             end = result.history[-1]
@@ -172,13 +172,16 @@ def _short(value) -> str:
 
 
 def _labels(methods) -> tuple[str, ...]:
-    """The compressor and whatever else differs between the methods."""
-    shown = [[_short(method.compressor)] if hasattr(method, "compressor") else [type(method).__name__] for method in methods]
-    for name in dict.fromkeys(name for method in methods for name in method._fields if name != "compressor"):
+    """The compressor, and whatever else differs between the methods."""
+    shown = [[_short(getattr(method, "compressor", method))] for method in methods]
+    names = dict.fromkeys(name for method in methods for name in method._fields if name != "compressor")
+    for name in names:
         values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
-        if len(set(values)) > 1:
-            for words, value in zip(shown, values, strict=True):
-                words.extend([] if value in ("", "NoFeedback") else [value if "(" in value or value[0].isupper() else f"{name}={value}"])
+        if len(set(values)) == 1:
+            continue
+        for words, value in zip(shown, values, strict=True):
+            if value and value != "NoFeedback":
+                words.append(value if value[0].isupper() else f"{name}={value}")
     return tuple(", ".join(words) for words in shown)
 
 

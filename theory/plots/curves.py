@@ -18,6 +18,8 @@ X_AXES = {
     "seconds": ("seconds", "time (s)"),
 }
 MARKS = 8  # markers on a curve: enough to tell curves apart, few enough to see the line
+START = r"start, $f(x_0) - f^*$"
+BOUND = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}  # its colour is that of the curve that it bounds
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
@@ -80,12 +82,11 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
         bound = np.array([curve.bound(int(step)) if step > 0 else np.inf for step in history["step"]])
         near = keep & (bound <= ROOM * (start if start is not None else np.nanmax(gap[keep], initial=0.0)))
         if near.any():
-            axes.plot(at[near], bound[near], color=line.get_color(), linestyle=(0, (1, 1)), linewidth=1.8, marker="",
-                      label=f"bound, {curve.label}")  # fmt: skip
+            axes.plot(at[near], bound[near], color=line.get_color(), **BOUND)
         else:
             unseen.append(curve.label)
     if start is not None and start > 0:
-        axes.axhline(start, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), marker="", label=r"start, $f(x_0) - f^*$")
+        axes.axhline(start, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), marker="", label=START)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(name)
@@ -112,6 +113,8 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
     -------
     matplotlib.figure.Figure
     """
+    from matplotlib.lines import Line2D
+
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     width = COLUMN * columns
@@ -123,11 +126,12 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
         for axes in grid.flat[len(panels) :]:
             axes.remove()
         if unseen:
-            every = len(unseen) == sum(curve.bound is not None for curve in curves)
-            who = "no bound is" if every else f"not drawn, as they are not: the bounds for {'; '.join(unseen)}"
-            notes = [f"{who} near these axes" if every else who, *notes]
+            notes = [f"no bound near these axes for {'; '.join(unseen)}", *notes]
         small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]
         handles, labels = grid.flat[0].get_legend_handles_labels()
+        if len(unseen) < sum(curve.bound is not None for curve in curves):
+            handles.append(Line2D([], [], color="0.4", **BOUND))
+            labels.append("bound, in its curve's colour")
         across = 2 * columns
         legend, foot = LINE * -(-len(labels) // across) + 0.1, LINE * len(small)
         height = PANEL * rows + legend + foot

@@ -1,0 +1,534 @@
+"""Every known compressor against its contract, and each one against a plain NumPy version of itself.
+
+The properties run over ``compressor_examples``: a new compressor is tested without a new test.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from theory.compressors import (
+    QSGD,
+    Bucketed,
+    Identity,
+    RandK,
+    TopK,
+    check,
+    compress,
+    compress_into,
+    compressor_examples,
+    decode,
+    delta,
+    encode,
+    expected_nonzeros,
+    expected_payload_bits,
+    largest,
+    max_payload_bits,
+    new_symbols,
+    nonzeros,
+    omega,
+    pack,
+    payload_bits,
+    qsgd_bits,
+    quantize,
+    register,
+    registered,
+    restore,
+)
+from theory.compressors.qsgd import TILE, norm_of
+from theory.compressors.sparsifiers import draw_subset, sort_indices
+from theory.dispatch import kernel
+from theory.random import derive, fill_bits, key, uniform
+from theory.settings import setting
+from theory.wire import open_frame, overhead
+
+repeatable = settings(deadline=None, derandomize=True, max_examples=25)
+
+KINDS = len(list(compressor_examples(5)))
+FLOAT32 = np.empty(0, np.float32)
+NOTHING = np.zeros(0)
+SIGMAS = 5.5  # with fixed keys these are one-time checks; a right compressor fails one in 10**7
+
+
+def vector_of(d, seed, shape="normal", scale=1.0):
+    rng = np.random.default_rng(seed)
+    v = {
+        "normal": lambda: rng.standard_normal(d),
+        "sparse": lambda: rng.standard_normal(d) * (rng.random(d) < 0.2),
+        "ties": lambda: rng.integers(-2, 3, d).astype(float),
+        "flat": lambda: np.ones(d),
+        "spike": lambda: np.eye(1, d, d // 2)[0],
+        "heavy": lambda: rng.standard_t(1.5, d),
+        "zero": lambda: np.zeros(d),
+        "minus zero": lambda: -np.zeros(d),
+    }[shape]()
+    return v * scale
+
+
+SHAPES = ["normal", "sparse", "ties", "flat", "spike", "heavy", "zero", "minus zero"]
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", range(KINDS))
+@repeatable
+@given(st.integers(1, 200), st.integers(0, 2**32), st.sampled_from(SHAPES), st.sampled_from([1.0, 1e-44, 1e-310, 1e36]))
+@example(1, 0, "normal", 1.0)
+@example(1, 0, "zero", 1.0)
+@example(3000, 0, "normal", 1.0)
+def test_messages_hold_what_compress_returns(which, d, seed, shape, scale):
+    c = list(compressor_examples(d))[which]
+    v, stream = vector_of(d, seed, shape, scale), key(seed, "test")
+    restored, message = compress(c, v, stream), encode(c, v, stream)
+    assert restored.dtype == v.dtype
+    assert np.isfinite(restored).all()
+    assert decode(message).tobytes() == restored.tobytes()
+    assert (compress(c, v, stream) == restored).all()  # nothing is remembered
+    assert np.array_equal(v, vector_of(d, seed, shape, scale))  # nothing is written into v
+
+    symbols = new_symbols(c, d, FLOAT32)
+    quantize(c, NOTHING, v, stream, symbols)
+    out = np.empty(d)
+    restore(c, symbols, out)
+    assert (out == restored).all()
+    length = payload_bits(c, symbols, d)
+    buffer = np.zeros((length + 7) // 8 + 3, np.uint8)
+    assert pack(c, symbols, d, buffer, 11) == 11 + length
+    opened = open_frame(message)
+    assert opened.compressor == c
+    assert opened.payload_bits == length <= max_payload_bits(c, d, 32)
+    assert len(message) == opened.start + (length + 7) // 8
+    if shape.endswith("zero"):
+        assert not restored.any()
+
+
+@pytest.mark.parametrize("which", range(KINDS))
+@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-310, 1e-160, 1e300])
+def test_double_precision_on_the_wire(which, scale):
+    d = 33
+    c = list(compressor_examples(d))[which]
+    v = vector_of(d, 4, "ties", scale)
+    restored = compress(c, v, 9, wire_dtype=np.float64)
+    assert np.isfinite(restored).all()
+    assert (decode(encode(c, v, 9, wire_dtype=np.float64)) == restored).all()
+    if scale > 5e-324:  # at the smallest of all numbers the norm's share of a level cannot be said precisely
+        assert np.allclose(restored / scale, compress(c, v / scale, 9, wire_dtype=np.float64), rtol=1e-9)
+
+
+@pytest.mark.parametrize("which", range(KINDS))
+@pytest.mark.parametrize("scale", [1.0, 1e-45, 1e-40, 1e37])
+def test_single_precision_vectors(which, scale):
+    """‖v‖² overflows or vanishes in float32; the result is what the message holds, rounded."""
+    for d in (1, 33, 2500):
+        c = list(compressor_examples(d))[which]
+        v = (vector_of(d, 4, "normal", 0.1) * scale).astype(np.float32)
+        restored = compress(c, v, 9)
+        assert restored.dtype == np.float32
+        assert (decode(encode(c, v, 9)).astype(np.float32) == restored).all()
+
+
+def test_mixed_precision():
+    v = vector_of(50, 1).astype(np.float32)
+    c = QSGD(7)
+    restored = compress(c, v, 3, wire_dtype=np.float64)
+    assert (decode(encode(c, v, 3, wire_dtype=np.float64)).astype(np.float32) == restored).all()
+
+
+def test_every_compressor_is_known():
+    classes = {type(c) for c in compressor_examples(10)}
+    assert classes == set(registered()) >= {Identity, TopK, RandK, QSGD, Bucketed}
+    for d in (1, 2, 7, 100):
+        for c in compressor_examples(d):
+            check(c, d)
+
+
+# --- means, errors and bits against the closed forms ------------------------------------------------------------------
+
+SAMPLES = 4000
+
+
+@kernel
+def many(c, v, stream, symbols, total, squares, nonzero, bits_sent):
+    """Add up SAMPLES compressions: their sum, and of each the squared error, the non-zeros, the payload bits."""
+    out = np.empty(v.size)
+    state = np.zeros(0)
+    for i in range(squares.size):
+        quantize(c, state, v, derive(stream, i), symbols)
+        restore(c, symbols, out)
+        bits_sent[i] = payload_bits(c, symbols, v.size)
+        for j in range(v.size):
+            total[j] += out[j]
+            squares[i] += (out[j] - v[j]) ** 2
+            nonzero[i] += out[j] != 0.0
+
+
+def sample(c, v):
+    total, squares, nonzero, bits_sent = np.zeros(v.size), *np.zeros((3, SAMPLES))
+    many(c, v, key(1, "sample"), new_symbols(c, v.size, FLOAT32), total, squares, nonzero, bits_sent)
+    return total / SAMPLES, squares, nonzero, bits_sent
+
+
+def closed_form(function, *given):
+    try:
+        return function(*given)
+    except TypeError:
+        return None
+
+
+@pytest.mark.parametrize("which", range(KINDS))
+@pytest.mark.parametrize("shape", ["normal", "flat", "heavy"])
+def test_closed_forms(which, shape):
+    d = 40
+    c = list(compressor_examples(d))[which]
+    v = vector_of(d, 3, shape)
+    size = v @ v
+    mean, squares, nonzero, bits_sent = sample(c, v)
+    variance, contraction = closed_form(omega, c, d), closed_form(delta, c, d)
+    assert variance is not None or contraction is not None
+    factor = variance if variance is not None else 1.0 - contraction
+    margin = SIGMAS * squares.std() / math.sqrt(SAMPLES) + 1e-6 * size
+    assert squares.mean() <= factor * size + margin
+    if variance is not None:  # unbiased: the mean's squared distance is variance / SAMPLES, with its own spread
+        assert ((mean - v) ** 2).sum() <= squares.mean() / SAMPLES * (1 + SIGMAS) + 1e-12 * size
+        spread = math.sqrt(max(squares.mean(), 1e-12) / SAMPLES)
+        assert np.abs(mean - v).max() <= SIGMAS * spread + 1e-6 * np.abs(v).max()
+    for counted, expected in ((nonzero, expected_nonzeros(c, v)), (bits_sent, expected_payload_bits(c, v))):
+        assert abs(counted.mean() - expected) <= SIGMAS * counted.std() / math.sqrt(SAMPLES) + 1e-9 * expected
+
+
+def test_factors():
+    assert omega(QSGD(1), 100) == 9.0
+    assert omega(Bucketed(QSGD(1), 16), 100) == 3.0
+    assert delta(Bucketed(TopK(1), 5), 12) == 0.2
+    assert omega(RandK(2, unbiased=True), 10) == 4.0
+    assert (delta(TopK(2), 10), delta(RandK(2), 10), delta(Identity(), 10), omega(Identity(), 10)) == (0.2, 0.2, 1, 0)
+    for c, function in ((TopK(2), omega), (RandK(2), omega), (RandK(2, unbiased=True), delta), (QSGD(1), delta)):
+        with pytest.raises(TypeError, match="see "):
+            function(c, 10)
+
+
+# --- identity ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_identity_is_the_vector_rounded_to_the_wire(sparse):
+    v = vector_of(60, 2, "sparse")
+    assert (compress(Identity(sparse), v, 0, wire_dtype=np.float64) == v).all()
+    assert (compress(Identity(sparse), v, 0) == v.astype(np.float32)).all()
+    kept = np.count_nonzero(v)
+    assert expected_payload_bits(Identity(sparse), v) == (32 + kept * (6 + 32) if sparse else 60 * 32)
+
+
+def test_nonzeros():
+    v = np.array([0.0, -0.0, 3.0, 5e-324, 0.0, -1.0])
+    index = np.zeros(6, np.uint32)
+    assert nonzeros(v, index) == 3
+    assert list(index[:3]) == [2, 3, 5]
+
+
+# --- top-k ------------------------------------------------------------------------------------------------------------
+
+
+def largest_plainly(v, k):
+    return np.sort(np.lexsort((np.arange(v.size), -np.abs(v)))[:k])
+
+
+def find_largest(v, k):
+    index = np.empty(k, np.uint32)
+    largest(v, k, index, np.empty(v.size, np.uint32))
+    return index
+
+
+@repeatable
+@given(st.integers(1, 300), st.integers(0, 2**32), st.sampled_from(SHAPES), st.floats(0.0, 1.0))
+def test_largest_of_short_vectors(d, seed, shape, share):
+    v, k = vector_of(d, seed, shape), max(1, round(share * d))
+    assert (find_largest(v, k) == largest_plainly(v, k)).all()
+
+
+@pytest.mark.parametrize("order", ["random", "increasing", "decreasing", "periodic", "ties", "blocks"])
+def test_largest_of_long_vectors(order):
+    d = 50_000
+    v = np.random.default_rng(0).standard_normal(d).astype(np.float32)
+    if order == "increasing":
+        v = np.sort(v)
+    elif order == "decreasing":
+        v = -np.sort(np.abs(v))[::-1].copy()
+    elif order == "periodic":  # a strided sample sees nothing, or nothing but large ones
+        v[::] = 0.001
+        v[:: d // 781] = np.arange(v[:: d // 781].size)
+    elif order == "ties":
+        v = np.round(v)
+    elif order == "blocks":
+        v[d // 3 : d // 3 + 600] += 100.0
+    for k in (1, 10, 500, d // 100, d // 2, d):
+        assert (find_largest(v, k) == largest_plainly(v, k)).all(), k
+
+
+def test_ties_go_to_the_lowest_index():
+    v = np.array([1.0, -2.0, 2.0, -2.0, 2.0])
+    assert list(compress(TopK(2), v, 0)) == [0, -2, 2, 0, 0]
+    assert list(compress(TopK(3), np.zeros(5) - 1, 0)) == [-1, -1, -1, 0, 0]
+
+
+def test_top_k_contracts_least_on_flat_vectors():
+    v = np.full(50, 3.0)
+    error = v - compress(TopK(7), v, 0)
+    assert error @ error == pytest.approx((1 - delta(TopK(7), 50)) * (v @ v), rel=1e-12)
+
+
+# --- rand-k -----------------------------------------------------------------------------------------------------------
+
+
+@repeatable
+@given(st.integers(0, 3000), st.integers(1, 2**32 - 1), st.integers(0, 2**32))
+def test_sorting(n, top, seed):
+    rng = np.random.default_rng(seed)
+    index = np.unique(rng.integers(0, top, n, endpoint=True).astype(np.uint32))
+    rng.shuffle(index)
+    expected = np.sort(index)
+    sort_indices(index, np.empty_like(index))
+    assert (index == expected).all()
+
+
+@kernel
+def count_subsets(stream, d, k, counts, scratch):
+    """counts[bit pattern of the subset], over as many draws as there are numbers in the key's stream here."""
+    index = np.empty(k, np.uint32)
+    for i in range(60_000):
+        draw_subset(derive(stream, i), d, index, scratch)
+        pattern = 0
+        for p in range(k):
+            pattern |= 1 << index[p]
+        counts[pattern] += 1
+
+
+def test_all_subsets_are_drawn_equally_often():
+    d, k = 6, 3
+    counts, scratch = np.zeros(2**d, np.int64), np.arange(d).astype(np.uint32)
+    count_subsets(key(0, "subsets"), d, k, counts, scratch)
+    assert (scratch == np.arange(d)).all()
+    sizes = np.array([bin(pattern).count("1") for pattern in range(2**d)])
+    assert not counts[sizes != k].any()  # without replacement
+    drawn = counts[sizes == k]
+    statistic = ((drawn - drawn.mean()) ** 2 / drawn.mean()).sum()
+    assert abs(statistic - (drawn.size - 1)) < SIGMAS * math.sqrt(2 * (drawn.size - 1))
+
+
+def test_rand_k_sends_what_is_there():
+    v = vector_of(100, 5)
+    restored = compress(RandK(100), v, 0, wire_dtype=np.float64)
+    assert (restored == v).all()
+    restored = compress(RandK(30, unbiased=True), v, 0, wire_dtype=np.float64)
+    assert np.count_nonzero(restored) == 30
+    kept = restored != 0
+    assert np.allclose(restored[kept], v[kept] * 100 / 30, rtol=1e-15)
+    assert (compress(RandK(30), v, 0)[kept] == v[kept].astype(np.float32)).all()  # the same draw
+
+
+# --- QSGD -------------------------------------------------------------------------------------------------------------
+
+
+def qsgd_plainly(c, v, stream):
+    """QSGD in plain Python from its definition, with the same random bits in the same places."""
+    v = v.astype(float)
+    norm = np.linalg.norm(v, c.norm)
+    scale = np.float32(norm / c.s)
+    if scale < norm / c.s:
+        scale = np.nextafter(scale, np.float32(np.inf))
+    out, ties = np.zeros(v.size), 0
+    for start in range(0, v.size, TILE):
+        tile = v[start : start + TILE]
+        quarter = (tile.size + 3) // 4
+        high, low = np.empty(quarter, np.uint32), np.empty(quarter, np.uint32)
+        fill_bits(stream, start // 4, high, low)
+        words = np.concatenate([high, low])
+        short = np.concatenate([words >> 16, words & 0xFFFF])
+        for p, x in enumerate(tile):
+            u = x / float(scale)
+            ticks = u * 65536
+            total = math.floor(ticks) + int(short[p])
+            if total % 65536 == 65535:
+                ties += 1
+                total += ticks - math.floor(ticks) + uniform(stream, np.uint64(2**63 + start + p)) >= 1.0
+            out[start + p] = float(scale) * (total // 65536)
+    return out, ties
+
+
+@pytest.mark.parametrize("c", [QSGD(1), QSGD(7), QSGD(127, math.inf), QSGD(5000), QSGD(2**24)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_qsgd_is_its_definition(c, dtype):
+    for d, seed in ((1, 0), (5, 1), (700, 2), (TILE + 3, 3)):
+        v, stream = vector_of(d, seed, "heavy").astype(dtype), key(seed, "plain")
+        assert (compress(c, v, stream) == qsgd_plainly(c, v, stream)[0].astype(dtype)).all()
+
+
+def test_qsgd_where_sixteen_bits_do_not_decide():
+    """Long enough for several of the coordinates, one in 65536, that need more random bits."""
+    v, stream = vector_of(2**18, 8), key(8, "ties")
+    expected, ties = qsgd_plainly(QSGD(7), v, stream)
+    assert ties >= 1
+    assert (compress(QSGD(7), v, stream) == expected).all()
+
+
+@pytest.mark.parametrize("s", [1, 7])
+def test_qsgd_rounds_up_with_the_right_probability(s):
+    """One coordinate of known size beside a large one, over many streams: inverted rounding would be far off."""
+    d, times = 2, 20_000
+    for fraction in (0.0, 0.01, 0.25, 0.9, 1.0):
+        small = (1 + fraction) / s if s > 1 else fraction / 2
+        v = np.array([math.sqrt(1 - small**2), -small])
+        up = 0
+        symbols, out = new_symbols(QSGD(s), d, np.empty(0)), np.empty(d)
+        for i in range(times):
+            compress_into(QSGD(s), NOTHING, v, key(i), symbols, out)
+            up += -out[1] > small + 1e-9
+        p = fraction if s > 1 and fraction < 1 else (small if s == 1 else 0.0)
+        assert abs(up - p * times) <= SIGMAS * math.sqrt(times * p * (1 - p)) + 1e-9
+
+
+def test_qsgd_on_integers_of_its_scale_is_exact():
+    v = np.array([3.0, -4.0, 0.0, 0.0])
+    assert (compress(QSGD(5), v, 1) == v).all()
+    assert (compress(QSGD(4, math.inf), v, 1) == v).all()
+    for d in (1, 10):
+        spike = np.eye(1, d)[0] * 7.0
+        assert np.allclose(compress(QSGD(7), spike, 1), spike, rtol=1e-6)
+
+
+def test_norms():
+    for d in (1, 7, 128, 1000):
+        v = vector_of(d, d)
+        for scale in (1.0, 1e-320, 1e-200, 1e200, 1e307 / np.abs(v).max() / d):
+            expected = np.linalg.norm(v) * scale
+            assert norm_of(v * scale, 2.0) == pytest.approx(expected, rel=1e-12 if scale > 1e-300 else 1e-2)
+            assert norm_of(v * scale, math.inf) == np.abs(v * scale).max()
+    assert norm_of(np.zeros(9), 2.0) == 0.0
+    assert norm_of(np.full(4, 1e38, np.float32), 2.0) == pytest.approx(2e38, rel=1e-6)
+
+
+def test_bits_of_qsgd():
+    assert [qsgd_bits(b).s for b in (2, 3, 4, 8)] == [1, 3, 7, 127]
+    v = vector_of(100, 0)
+    for b in (2, 4, 8):
+        assert expected_payload_bits(qsgd_bits(b), v) == 32 + 100 * b
+        assert open_frame(encode(qsgd_bits(b), v, 0)).payload_bits == 32 + 100 * b
+
+
+def test_elias_payload_is_the_sum_of_its_code_lengths():
+    from theory.wire import omega_length
+
+    v, c = vector_of(300, 0), QSGD(2, elias=True)
+    scale = float(np.float32(np.linalg.norm(v) / 2))
+    level = np.round(compress(c, v, 0) / scale).astype(int)
+    position = np.flatnonzero(level)
+    gaps = np.diff(np.concatenate([[-1], position]))
+    length = 32 + omega_length(position.size + 1)
+    length += sum(omega_length(g) + 1 + omega_length(abs(level[p])) for g, p in zip(gaps, position, strict=True))
+    assert open_frame(encode(c, v, 0)).payload_bits == length
+
+
+# --- buckets ----------------------------------------------------------------------------------------------------------
+
+
+def test_buckets_are_compressed_one_by_one():
+    v, stream, size = vector_of(50, 0), key(3), 16
+    for inner in (QSGD(7), TopK(2), RandK(2, unbiased=True), Identity(sparse=True)):
+        expected = np.concatenate(
+            [compress(inner, v[b * size : (b + 1) * size], derive(stream, b)) for b in range(math.ceil(50 / size))]
+        )
+        assert (compress(Bucketed(inner, size), v, stream) == expected).all()
+
+
+def test_buckets_within_buckets():
+    v = vector_of(50, 0)
+    c = Bucketed(Bucketed(Identity(sparse=True), 4), 10)
+    assert (decode(encode(c, v, 0, wire_dtype=np.float64)) == v).all()
+
+
+# --- doors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", [compress, encode])
+@pytest.mark.parametrize(
+    ("c", "v", "error", "message"),
+    [
+        (TopK(3), np.array([1.0, np.nan, np.inf]), ValueError, "nan at position 1"),
+        (QSGD(3), np.array([1.0, 2.0, -np.inf], np.float32), ValueError, "-inf at position 2"),
+        (TopK(3), np.ones((3, 3)), ValueError, "one dimension"),
+        (TopK(3), np.ones(3, int), TypeError, "float32 or float64"),
+        (TopK(3), np.ones(3, np.float16), TypeError, "float32 or float64"),
+        (TopK(4), np.ones(3), ValueError, "k: got 4, allowed: at most the length of the vector, 3"),
+        (RandK(4), np.ones(3), ValueError, "k: got 4"),
+        (Bucketed(TopK(2), 4), np.ones(5), ValueError, "bucket of 1"),
+        (Bucketed(RandK(5), 4), np.ones(8), ValueError, "bucket of 4"),
+        (QSGD(3), np.ones(0), ValueError, "d: got 0"),
+        (3, np.ones(3), TypeError, "a compressor"),
+        (Identity(), np.array([1e300]), ValueError, "wire_dtype=np.float64"),
+        (QSGD(3), np.full(9, 1e39), ValueError, "wire_dtype=np.float64"),
+        (RandK(1, unbiased=True), np.full(9, 1e38), ValueError, "wire_dtype=np.float64"),
+        (QSGD(1), np.full(100, 1e38, np.float32), ValueError, "overflow"),
+    ],
+)
+def test_refusals(door, c, v, error, message):
+    with pytest.raises(error, match=message):
+        door(c, v, 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: QSGD(0),
+        lambda: QSGD(2**25),
+        lambda: QSGD(2, 1.0),
+        lambda: QSGD(2.5),
+        lambda: TopK(0),
+        lambda: RandK(-1),
+        lambda: Bucketed(QSGD(1), 0),
+        lambda: qsgd_bits(1),
+    ],
+)
+def test_settings_outside_their_domain(make):
+    with pytest.raises(ValueError, match="allowed"):
+        make()
+
+
+def test_settings_that_are_not_compressors():
+    with pytest.raises(TypeError, match="a compressor"):
+        Bucketed(3, 4)
+    with pytest.raises(ValueError, match="wire_dtype"):
+        compress(TopK(1), np.ones(3), 0, wire_dtype=np.float16)
+    with pytest.raises(ValueError, match="out"):
+        compress(TopK(1), np.ones(3), 0, out=np.empty(2))
+
+
+def test_results_can_be_written_into_an_array():
+    v, out = vector_of(20, 0), np.empty(20)
+    assert compress(QSGD(3), v[::-1], 0, out=out) is out
+    assert (out == compress(QSGD(3), v[::-1].copy(), 0)).all()
+
+
+def test_a_compressor_from_a_notebook_joins_in(monkeypatch):
+    from theory.compressors import doors
+    from theory.wire import frame
+
+    for module, table in ((doors, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
+        monkeypatch.setattr(module, table, dict(getattr(module, table)))
+
+    @setting
+    class Half(NamedTuple):
+        part: float
+
+    register(Half, 200, lambda d: [Half(0.5)])
+    assert Half in registered()
+    assert Half(0.5) in list(compressor_examples(3))
+    with pytest.raises(ValueError, match="belongs to Half"):
+        register(TopK, 200, lambda d: [])
+    assert overhead(frame.header_template(Half(0.5), 3, np.float32)) > 18

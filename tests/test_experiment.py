@@ -1,0 +1,488 @@
+"""The command line, its records and tables: on one process, on ranks, and when it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import ROOT, run_group, run_mpi
+
+from theory.experiment import Configuration, ConfigurationError, RecordError, read_record
+from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
+from theory.experiment.cli import main
+from theory.experiment.flagship import make_problem
+from theory.experiment.progress import Progress, on_terminal
+from theory.experiment.records import Recorder
+from theory.experiment.report import report
+from theory.experiment.table import WIDTH, bits, factor, number, text_table
+from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
+
+SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
+COMMAND = [sys.executable, "-m", "theory.experiment"]
+
+
+def run_main(capsys, *arguments) -> tuple[int, str, str]:
+    """Exit code and what was printed, in this process."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def only_record(folder):
+    """The one record in a folder."""
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def small_record(tmp_path_factory):
+    """A complete record of a small experiment, and what was printed."""
+    folder = tmp_path_factory.mktemp("runs")
+    done = run_group([*COMMAND, *SMALL, "--seed", "3", "--out", folder], timeout=300)
+    assert done.returncode == 0, done.stderr
+    return only_record(folder), done
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["verify"], ["plot"]], ids=" ".join)
+def test_help_has_an_example(capsys, command):
+    code, out, _ = run_main(capsys, *command, "--help")
+    assert code == 0
+    assert "example:\n" in out and f"python -m theory.experiment {' '.join(command)}".strip() in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["lst"], "list"),
+        (["--methods", "sgd,topk-memory"], "top-k-memory"),
+        (["--methods", "qsgd-1"], "2 to 16"),
+        (["--data", "rcv1like"], "rcv1-like"),
+        (["verify", "qsgd.varience"], "qsgd.variance"),
+        (["--steps", "0"], "steps"),
+        (["--workers", "3.5"], "--workers"),
+        (["--data", "breast_cancer", "--methods", "top-31-memory"], "d = 30"),
+        (["plot", "nowhere"], "not a record"),
+        (["--unknown"], "--unknown"),
+        (["run", "--config", "missing.toml"], "missing.toml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_unknown_names_and_bad_values_are_answered(capsys, tmp_path, monkeypatch, arguments, nearest):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run_main(capsys, *arguments)
+    assert code == 2
+    assert nearest in err and "Traceback" not in err
+
+
+def test_list_names_methods_data_and_claims(capsys):
+    code, out, _ = run_main(capsys, "list")
+    assert code == 0
+    for name in ("top-K-memory", "rcv1-like", "breast_cancer", "qsgd.variance"):
+        assert name in out
+
+
+def test_verify_prints_a_ledger_and_writes_json(capsys, tmp_path):
+    path = tmp_path / "ledger.json"
+    code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick", "--seed", "1", "--json", path)
+    assert code == 0 and "topk.contraction" in out and "1 of 1 claims" in out
+    written = json.loads(path.read_text())
+    assert written["exit_code"] == 0 and written["seed"] == 1
+    assert [result["id"] for result in written["results"]] == ["topk.contraction"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "printed", "fates", "expected"),
+    [
+        ("holds", False, {"m": "refuted"}, 0),
+        ("holds, vacuous", False, {}, 0),
+        ("refuted", True, {}, 0),
+        ("refuted", False, {}, 1),
+        ("holds", False, {"m": "survived"}, 1),
+    ],
+)
+def test_verify_exit_code(capsys, monkeypatch, verdict, printed, fates, expected):
+    import dataclasses
+
+    import theory.claims
+
+    true = theory.claims.verify("topk.contraction", quick=True)
+    changed = dataclasses.replace(true, verdict=verdict, printed=printed, mutants=fates)
+    monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
+    code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")
+    assert code == expected
+    assert ("survived: m" in out) == ("survived" in fates.values())
+
+
+# --- configuration ----------------------------------------------------------------------------------------------------
+
+
+def test_configuration_survives_toml_and_json(tmp_path):
+    first = Configuration(
+        data='odd "name"\\x.svm', workers=[2, 4], batch=3, seed=2**62, methods="sgd, top-7", l2=1e-3, shift=12.5
+    )
+    path = tmp_path / "c.toml"
+    path.write_text(first.to_toml(), encoding="utf-8")
+    assert Configuration.from_toml(path) == first
+    assert Configuration.from_dict(json.loads(json.dumps(first.as_dict()))) == first
+    assert Configuration.from_toml(path).digest() == first.digest() != Configuration().digest()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"worker": 3}, {"workers": [2, 2]}, {"workers": []}, {"steps": True}, {"l2": -1.0}, {"l2": math.nan}, {"seed": -1},
+     {"methods": []}, {"methods": [3]}, {"data": ""}, {"c": None}],
+    ids=str,
+)  # fmt: skip
+def test_bad_configurations_are_refused(values):
+    with pytest.raises(ConfigurationError):
+        Configuration.from_dict(values)
+
+
+def test_unknown_key_names_the_nearest():
+    with pytest.raises(ConfigurationError, match="did you mean workers"):
+        Configuration.from_dict({"worker": 3})
+
+
+def test_a_cell_keeps_its_seed_whatever_is_beside_it():
+    alone = Configuration(methods=("qsgd-4",)).cells()[0]
+    wide = Configuration(methods=("sgd", "qsgd-4"), batch=(4, 16), workers=(8, 2), steps=800).cells()
+    same = [c for c in wide if (c.method, c.workers, c.batch) == ("qsgd-4", 8, 16)]
+    assert [c.seed for c in same] == [alone.seed]
+    assert len({c.seed for c in wide}) == len(wide) == 8
+    assert len({c.steps * c.workers * c.batch for c in wide}) == 1  # the same number of samples everywhere
+    assert Configuration(methods=("qsgd-4",), seed=1).cells()[0].seed != alone.seed
+
+
+def test_catalogue():
+    import theory as th
+
+    assert compressor(find("qsgd-2"), 5, 64) == th.Bucketed(th.QSGD(s=1), 64)
+    assert compressor(find("qsgd-8-inf"), 5, 64) == th.Bucketed(th.QSGD(s=127, norm=math.inf), 64)
+    assert compressor(find("top-k"), 5, 64) == th.TopK(5)
+    assert compressor(find("rand-9-memory"), 5, 64) == th.RandK(9)
+    assert compressor(find("rand-9"), 5, 64) == th.RandK(9, unbiased=True)
+    assert [find(name).memory for name in FLAGSHIP] == [False] * 5 + [True] * 2 + [False]
+    assert title(find("top-k-memory"), 94) == "top-94 + memory"
+    for name in ("top-0", "qsgd-17", "sgd2", ""):
+        with pytest.raises(UnknownName):
+            find(name)
+
+
+# --- a small experiment -----------------------------------------------------------------------------------------------
+
+
+def test_small_experiment_prints_its_table(small_record):
+    folder, done = small_record
+    assert "breast_cancer" in done.stdout and f"record: {folder}" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines() if "record:" not in line) <= WIDTH
+    for word in ("SGD, dense", "QSGD, 4 bits", "top-3 + memory", "not covered"):
+        assert word in done.stdout
+    assert done.stderr == ""  # no bar where nobody watches
+
+
+def test_small_experiment_leaves_a_record(small_record):
+    folder, done = small_record
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"record.jsonl", "configuration.toml", "table.txt", "figure.png", "figure.pdf", "sgd.npz"}
+    record = read_record(folder)
+    assert record.status == "complete" and record.experiment["seed"] == 3
+    assert record.experiment["data"]["name"] == "breast_cancer"
+    assert record.experiment["versions"]["numpy"] == np.__version__
+    assert "--seed 3" in record.experiment["command"]
+    assert list(record.results) == ["sgd", "qsgd-4", "top-3-memory", "top-3"]
+    assert {result["samples"] for result in record.results.values()} == {20 * 8 * 4}
+    assert (folder / "table.txt").read_text().strip() in done.stdout
+    for line in (folder / "record.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_record_agrees_with_a_run(small_record):
+    import theory as th
+
+    folder, _ = small_record
+    record = read_record(folder)
+    problem = th.logistic(data := th.load_data("breast_cancer"), l2=1 / data.n)
+    for label, result in record.results.items():
+        stored = record.arrays(label)
+        assert stored["x"].shape == (30,) and stored["x"].dtype == np.float64
+        assert th.value(problem, stored["x"]) == pytest.approx(result["f"], rel=1e-12)
+        assert record.histories[label]["f"][-1] == result["f"]
+        assert record.histories[label]["step"][0] == 0 and record.histories[label]["step"][-1] == 20
+        assert result["gap"] == pytest.approx(result["f"] - record.experiment["constants"]["lower"], abs=1e-15)
+    full = record.results["sgd"]
+    assert full["payload_bits_up"] == 32 * 30 * 20 and full["payload_bits_down"] == 7 * full["payload_bits_up"]
+
+
+def test_record_holds_no_pickle(small_record):
+    folder, _ = small_record
+    for path in folder.glob("*.npz"):
+        with np.load(path, allow_pickle=False) as stored:
+            assert set(stored) == {"x", "last"}
+
+
+def test_config_of_a_record_repeats_it(small_record, tmp_path):
+    folder, _ = small_record
+    config = ["run", "--config", folder / "configuration.toml", "--methods", "top-3,sgd", "--out", tmp_path]
+    done = run_group([*COMMAND, *config], timeout=300)
+    assert done.returncode == 0, done.stderr
+    first, second = read_record(folder), read_record(only_record(tmp_path))
+    for label in ("top-3", "sgd"):
+        assert (first.arrays(label)["x"] == second.arrays(label)["x"]).all()
+
+
+def test_plot_redraws_and_prints(capsys, small_record, tmp_path):
+    folder, _ = small_record
+    code, out, _ = run_main(capsys, "plot", folder, "--out", tmp_path / "elsewhere")
+    assert code == 0
+    assert (folder / "table.txt").read_text().strip() in out
+    assert (tmp_path / "elsewhere" / "figure.png").stat().st_size > 10_000
+    assert (tmp_path / "elsewhere" / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.mpi
+def test_ranks_give_the_same_record(small_record, tmp_path):
+    done = run_mpi(2, "-m", "theory.experiment", *SMALL, "--seed", "3", "--out", tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("record:") == 1 and "on 2 ranks" in done.stdout
+    alone, together = read_record(small_record[0]), read_record(only_record(tmp_path))
+    for label in alone.results:
+        assert (alone.arrays(label)["x"] == together.arrays(label)["x"]).all()
+        for name in ("f", "payload_bits_up", "payload_bits_down"):
+            assert (alone.histories[label][name] == together.histories[label][name]).all()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "arguments", [["--methods", "topk"], ["--workers", "3"], ["--data", "no_such_file.svm"], ["vrify"]], ids=" ".join
+)
+def test_ranks_answer_a_mistake_once(arguments):
+    done = run_mpi(2, "-m", "theory.experiment", *arguments, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("error:") == 1 and "Traceback" not in done.stderr
+
+
+# --- interruptions ----------------------------------------------------------------------------------------------------
+
+
+def interrupt(command, folder, which) -> tuple[int, str]:
+    """Start an experiment, send a signal once one run is on disk, and wait for its end."""
+    process = subprocess.Popen(
+        [str(part) for part in command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        begin = time.monotonic()
+        while not any('"result"' in path.read_text() for path in folder.glob("*/record.jsonl")):
+            assert process.poll() is None and time.monotonic() - begin < 200, "no run was finished"
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(which)
+        out, _ = process.communicate(timeout=60)
+        return process.returncode, out
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+LONG = ["--data", "breast_cancer", "--steps", "10000", "--batch", "1", "--workers", "2"]
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+def test_interrupted_experiment_leaves_a_readable_record(capsys, tmp_path, which):
+    methods = ",".join(["sgd", *(f"top-{k}-memory" for k in range(1, 31)), *(f"qsgd-{b}" for b in range(2, 17))])
+    command = [*COMMAND, *LONG, "--methods", methods, "--out", tmp_path]
+    code, out = interrupt(command, tmp_path, which)
+    assert code == 128 + which, out
+    assert f"interrupted by {which.name}" in out and "Traceback" not in out
+    record = read_record(only_record(tmp_path))
+    assert record.status == "interrupted" and which.name in record.reason
+    assert 1 <= len(record.results) < 46
+    assert record.results["sgd"]["success"] and "sgd" in record.histories
+    code, out, _ = run_main(capsys, "plot", record.folder)
+    assert code == 0 and "figure.png" in out
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_interrupted_ranks_leave_a_readable_record(tmp_path):
+    from conftest import find_mpirun
+
+    methods = ",".join(["sgd", *(f"top-{k}-memory" for k in range(1, 31))])
+    long = [*LONG[:3], "300", *LONG[4:]]
+    command = [find_mpirun(), "-n", "2", *COMMAND, *long, "--methods", methods, "--out", tmp_path]
+    code, out = interrupt(command, tmp_path, signal.SIGINT)
+    assert code != 0
+    record = read_record(only_record(tmp_path))
+    assert record.status == "interrupted" and "sgd" in record.results, out
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_records_never_overwrite_each_other(tmp_path):
+    first, second = Recorder(tmp_path, "abc"), Recorder(tmp_path, "abc")
+    assert first.folder != second.folder
+    for recorder in (first, second):
+        recorder.line("experiment", format=1)
+        recorder.close("complete")
+    third = Recorder(tmp_path, "abc")
+    third.line("experiment", format=1)
+    assert len({first.folder, second.folder, third.close("complete")}) == 3
+
+
+def test_a_killed_process_leaves_a_readable_record(tmp_path):
+    recorder = Recorder(tmp_path, "abc")
+    recorder.line("experiment", format=1, value=math.inf)
+    rows = np.array([(0, 0.7), (5, math.nan)], dtype=[("step", np.int64), ("f", np.float64)])
+    recorder.history("one", rows)
+    recorder.flush()
+    path = recorder.folder / "record.jsonl"
+    with open(path, "a") as file:
+        file.write('{"kind": "history", "run": "one", "st')  # what a kill leaves
+    record = read_record(recorder.folder)
+    assert record.status == "unfinished" and record.experiment == {"format": 1, "value": None}
+    assert record.histories["one"]["step"].tolist() == [0, 5] and math.isnan(record.histories["one"]["f"][1])
+
+
+def test_what_is_no_record_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="not a record"):
+        read_record(tmp_path)
+    for text in ("", '{"kind": "history"}\n', "half\n{}\n"):
+        (tmp_path / "record.jsonl").write_text(text)
+        with pytest.raises(RecordError):
+            read_record(tmp_path)
+
+
+# --- theorems and verdicts --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def constants():
+    import theory as th
+
+    return measure_constants(make_problem(th.load_data("breast_cancer"), None))
+
+
+def test_constants_bound_what_they_claim_to(constants):
+    import theory as th
+
+    problem = make_problem(th.load_data("breast_cancer"), None)
+    optimum = th.solve(problem)
+    assert constants.lower <= optimum.fun <= constants.start == pytest.approx(math.log(2))
+    for x in (np.zeros(30), optimum.x, 0.5 * optimum.x):
+        slope = np.zeros(30)
+        from theory.problems.base import gradient
+
+        gradient(problem, x, slope)
+        assert slope @ slope <= constants.gradient
+        assert th.second_moment(problem, x) <= constants.row_moment
+    assert optimum.x @ optimum.x <= constants.distance
+
+
+@pytest.mark.parametrize("name", FLAGSHIP)
+def test_theorem_of_every_flagship_method(constants, name):
+    entry = find(name)
+    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    if name == "top-k":
+        assert not theorem.function and theorem(10) == math.inf
+        return
+    assert theorem.function == ("mem_sgd" if entry.memory else "sgd_average")
+    assert Theorem(**json.loads(json.dumps(theorem._asdict())))(50) == theorem(50)  # as a record holds it
+    assert theorem(100_000 if entry.memory else 2000) < theorem(50) and theorem(0) == math.inf
+
+
+def test_theorem_needs_its_step_size(constants):
+    entry = find("top-3-memory")
+    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=2.0, shift=100.0, workers=8, batch=4)
+    assert not theorem.function and "c = 8" in theorem.reason
+
+
+def test_verdicts_speak_of_one_run(constants):
+    entry = find("sgd")
+    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    bound = theorem(50)
+    assert judge(theorem, 50, 0.1, 2 * bound, 0.6, 0.7).word == "below"
+    assert judge(theorem, 50, 1.5 * bound, 2 * bound, 0.6, 0.7).word == "ABOVE"
+    assert judge(theorem, 50, 0.1, 0.5 * bound, 0.6, 0.7).word == "vacuous"
+    assert judge(theorem, 50, 0.1, 2 * bound, 0.8, 0.7).word == "not covered"
+    assert judge(theorem, 50, 0.1, 2 * bound, math.inf, 0.7).word == "not covered"
+    assert judge(Theorem("", {}, "why"), 50, 0.1, 1.0, 0.6, 0.7)[::2] == ("not covered", "why")
+
+
+def test_vacuous_bound_says_from_where_it_would_speak(constants):
+    entry = find("top-3-memory")
+    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    far = theorem.speaks_from(constants.trivial, 50)
+    assert theorem(far) <= constants.trivial < theorem(int(0.9 * far))
+
+
+def test_bound_holds_for_the_mean_over_replicas(constants):
+    import theory as th
+
+    problem = make_problem(th.load_data("breast_cancer"), None)
+    entry = find("sgd")
+    shift = 8.0 * constants.smoothness / (0.25 * constants.mu)
+    method = th.ParallelSGD(
+        compressor(entry, 3, 16), th.InverseTime(8.0, constants.mu, shift), batch=4, average="quadratic"
+    )
+    runs = th.run(method, problem, workers=8, steps=200, replicas=20)
+    theorem = theorem_for(entry, method.compressor, constants, c=8.0, shift=shift, workers=8, batch=4)
+    assert runs.fun - constants.lower <= theorem(200)
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def test_units():
+    assert [bits(x) for x in (0, 999, 1000, 999_999, 1.5e13)] == ["0 bit", "999 bit", "1 kbit", "1 Mbit", "15 Tbit"]
+    assert [factor(x) for x in (7.94, 480.2, 0.0, math.inf)] == ["7.9x", "480x", "-", "-"]
+    assert [number(x) for x in (0.0, 0.5, 1e-7, 3e9, math.nan)] == ["0", "0.5", "1.00e-07", "3.00e+09", "-"]
+
+
+def test_table_is_aligned():
+    lines = text_table([["a", "b"]], [["long name", "1"], ["x", "1000"]]).splitlines()
+    assert lines == ["a             b", "---------------", "long name     1", "x          1000", "---------------"]
+
+
+def test_report_of_an_incomplete_record_marks_what_stopped(small_record):
+    record = read_record(small_record[0])
+    record.results["sgd"] |= {"success": False, "message": "f is no longer finite", "f": None, "gap": None}
+    text = report(record)
+    assert "SGD, dense *" in text and "f is no longer finite" in text
+
+
+def test_progress_is_quiet_unless_somebody_watches(capfd, monkeypatch):
+    monkeypatch.setenv("THEORY_PROGRESS", "0")
+    assert not on_terminal()
+    bar = Progress(100)
+    bar.start("sgd")
+    bar.at(50)
+    bar.close()
+    assert capfd.readouterr() == ("", "")
+    bar = Progress(100, quiet=False)
+    bar.start("sgd")
+    bar.at(100)
+    bar.close()
+    assert "sgd" in capfd.readouterr().err
+
+
+def test_importing_the_command_line_stays_light():
+    heavy = ('matplotlib', 'sklearn', 'mpi4py')
+    code = f"import sys, theory.experiment.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = run_group([sys.executable, "-c", code], timeout=120)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,193 @@
+"""Figures and comparisons: what they show, that they are readable, and that they leave no trace in matplotlib."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import theory as th
+from theory.plots import Curve, draw_panels, new_figure, save_figure, style
+from theory.plots.curves import MARKS, X_AXES
+
+FIELDS = ["step", "samples", "rounds", "payload_bits_up", "seconds", "f"]
+
+
+def history(scale=1.0, points=30):
+    """A made-up history whose f falls from 1 to the floor 0.5."""
+    rows = np.zeros(points, [(name, float) for name in FIELDS])
+    rows["step"] = rows["rounds"] = np.arange(points)
+    rows["samples"], rows["payload_bits_up"] = 8 * rows["step"], 100 * scale * rows["step"]
+    rows["seconds"] = 3.0 + 0.1 * rows["step"]
+    rows["f"] = 0.5 + 0.5 / (1 + scale * rows["step"])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    problem = th.logistic(data := th.load_data("breast_cancer"), l2=1 / data.n)
+    step = th.InverseTime(c=2.0, mu=1 / data.n, shift=1e8)
+    methods = [
+        th.ParallelSGD(th.TopK(3), step, feedback=th.ErrorFeedback(), average="quadratic"),
+        th.ParallelSGD(th.Identity(), step, batch=2),
+    ]
+    return methods, problem, th.compare(methods, problem, workers=2, steps=40, x="bits", seed=5)
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def test_comparison_holds_the_runs_themselves(comparison):
+    methods, problem, compared = comparison
+    for method, result in zip(methods, compared.results, strict=True):
+        alone = th.run(method, problem, workers=2, steps=40, seed=5)
+        assert (alone.x == result.x).all() and (alone.history["f"] == result.history["f"]).all()
+
+
+def test_comparison_measures_from_a_certified_lower_bound(comparison):
+    _, problem, compared = comparison
+    optimum = th.solve(problem)
+    assert compared.lower == optimum.fun - optimum.gap
+    assert [row["gap"] for row in compared.rows] == [result.fun - compared.lower for result in compared.results]
+    assert compared.rows[1]["bits_up"] == 32 * 30 * 40 and compared.rows[1]["samples"] == 2 * 2 * 40
+
+
+def test_comparison_prints_and_shows_itself(comparison):
+    compared = comparison[2]
+    lines = repr(compared).splitlines()
+    assert len(lines) == 4 and len({len(line) for line in lines}) == 1 and len(lines[0]) <= 120
+    assert lines[0].split() == "method f - f* samples rounds bits up bits down seconds".split()
+    shown = compared._repr_html_()
+    assert shown.count("<tr>") == 3 and "data:image/png;base64," in shown and "TopK(k=3)" in shown
+
+
+def test_labels_tell_methods_apart(comparison):
+    _, problem, compared = comparison
+    assert compared.labels == ("TopK(k=3), ErrorFeedback, average='quadratic'", "Identity, batch=2, average='last'")
+    step = th.Constant(1e-6)
+    pair = [th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.Identity(), th.Constant(2e-6))]
+    assert th.compare(pair, problem, workers=1, steps=2).labels == (
+        "Identity, Constant(eta=1e-06)", "Identity, Constant(eta=2e-06)")  # fmt: skip
+    named = th.compare(pair, problem, workers=1, steps=2, labels=["small", "large"])
+    assert [row["label"] for row in named.rows] == ["small", "large"]
+
+
+def test_comparison_takes_an_optimum(comparison):
+    methods, problem, _ = comparison
+    optimum = th.solve(problem)
+    compared = th.compare(methods[:1], problem, workers=1, steps=2, optimum=optimum)
+    assert compared.optimum is optimum
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"x": "bit"}, "did you mean 'bits'"), ({"x": "epochs"}, "allowed"), ({"methods": []}, "at least one"),
+     ({"labels": ["one"]}, "one for each")],
+    ids=str,
+)  # fmt: skip
+def test_comparison_refuses(comparison, change, message):
+    methods, problem, _ = comparison
+    arguments = {"methods": methods, "workers": 1, "steps": 2} | change
+    with pytest.raises(ValueError, match=message):
+        th.compare(arguments.pop("methods"), problem, **arguments)
+
+
+@pytest.mark.parametrize("x", X_AXES)
+def test_figure_has_the_axis_that_was_asked_for(comparison, x):
+    compared = comparison[2]
+    figure = type(compared)(compared.labels, compared.results, compared.optimum, x).figure
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == X_AXES[x][1]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_panels_show_every_axis_with_a_unit():
+    figure = draw_panels([Curve("one", history())], 0.5, title="made-up data", start=0.5)
+    assert [axes.get_xlabel() for axes in figure.axes] == [name for _, name in X_AXES.values()]
+    assert {axes.get_ylabel() for axes in figure.axes} == {r"$f(x) - f^*$"}
+    assert figure.get_suptitle() == "made-up data"
+
+
+def test_curves_are_what_was_measured():
+    figure = draw_panels([Curve("one", history())], 0.5, title="", panels=("bits",))
+    line = figure.axes[0].get_lines()[0]
+    assert line.get_xdata().tolist() == [100.0 * t for t in range(1, 30)]  # a logarithmic axis has no 0
+    assert line.get_ydata() == pytest.approx([0.5 / (1 + t) for t in range(1, 30)])
+
+
+def test_seconds_leave_out_what_came_before_the_first_step():
+    figure = draw_panels([Curve("one", history())], 0.5, title="", panels=("seconds",))
+    assert figure.axes[0].get_lines()[0].get_xdata()[0] == pytest.approx(0.1)
+
+
+def test_eight_curves_differ_in_grey_and_in_colour():
+    curves = [Curve(f"method {i}", history(1 + i)) for i in range(8)]
+    figure = draw_panels(curves, 0.5, title="", panels=("bits",))
+    lines = figure.axes[0].get_lines()
+    assert len({line.get_color() for line in lines}) == 8
+    assert len({line.get_marker() for line in lines}) == 8
+    assert all(len(line.get_xdata()[:: line.get_markevery()]) <= 2 * MARKS for line in lines)
+
+
+def test_a_bound_is_drawn_where_it_fits_and_named_where_it_does_not():
+    near, far = Curve("near", history(), lambda t: 2.0 / t), Curve("far", history(), lambda t: 1e9 / t)
+    figure = draw_panels([near, far], 0.5, title="", start=0.5, panels=("samples", "bits"))
+    for axes in figure.axes:
+        drawn = [line for line in axes.get_lines() if str(line.get_label()).startswith("_")]
+        assert len(drawn) == 1
+        steps = np.arange(2, 30)  # 2 / t is at most three times the start from t = 2 on
+        assert drawn[0].get_ydata() == pytest.approx(2.0 / steps)
+    notes = " ".join(text.get_text() for text in figure.texts)
+    assert "no bound near these axes for far" in notes
+    assert "bound, in its curve's colour" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_values_that_are_not_finite_are_left_out():
+    broken = history()
+    broken["f"][-3:] = [np.inf, np.nan, 0.4]  # 0.4 is below the lower bound: nothing to show on a logarithmic axis
+    figure = draw_panels([Curve("one", broken)], 0.5, title="", panels=("samples",))
+    assert figure.axes[0].get_lines()[0].get_xdata().size == 26
+
+
+def test_files_are_whole_and_repeatable(tmp_path):
+    def draw(name):
+        return save_figure(draw_panels([Curve("one", history())], 0.5, title="t", start=0.5), tmp_path / name)
+
+    first, second = draw("a"), draw("b")
+    assert [path.name for path in first] == ["a.png", "a.pdf"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "b.pdf", "b.png"]
+
+
+def test_text_is_legible_at_the_width_of_a_column():
+    figure, _ = new_figure()
+    assert figure.get_size_inches()[0] <= 3.5
+    with style():
+        import matplotlib
+
+        sizes = [matplotlib.rcParams[name] for name in ("axes.labelsize", "xtick.labelsize", "legend.fontsize")]
+    assert min(sizes) >= 7
+
+
+def test_style_leaves_matplotlib_as_it_was():
+    import matplotlib
+
+    before = matplotlib.rcParams["font.size"], matplotlib.rcParams["axes.prop_cycle"]
+    draw_panels([Curve("one", history())], 0.5, title="")
+    assert (matplotlib.rcParams["font.size"], matplotlib.rcParams["axes.prop_cycle"]) == before
+
+
+def test_no_window_and_no_import_until_a_figure_is_drawn():
+    code = (
+        "import sys, theory\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "from theory.plots import new_figure\n"
+        "new_figure()\n"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
