@@ -21,8 +21,8 @@ from theory.experiment.flagship import make_problem
 from theory.experiment.progress import Progress, on_terminal
 from theory.experiment.records import Recorder
 from theory.experiment.report import report
-from theory.experiment.table import WIDTH, bits, factor, number, text_table
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
+from theory.plots.text import WIDTH, bits, factor, number, text_table
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
 COMMAND = [sys.executable, "-m", "theory.experiment"]

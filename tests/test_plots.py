@@ -57,15 +57,17 @@ def test_comparison_measures_from_a_certified_lower_bound(comparison):
 def test_comparison_prints_and_shows_itself(comparison):
     compared = comparison[2]
     lines = repr(compared).splitlines()
-    assert len(lines) == 4 and len({len(line) for line in lines}) == 1 and len(lines[0]) <= 120
-    assert lines[0].split() == "method f - f* samples rounds bits up bits down seconds".split()
+    assert lines[0] == "breast_cancer: 2 workers, 40 steps, seed 5"
+    assert len(lines) == 6 and len({len(line) for line in lines[1:]}) == 1 and len(lines[1]) <= 120
+    assert lines[1].split() == "method f - f* samples rounds bits up bits down seconds".split()
     shown = compared._repr_html_()
     assert shown.count("<tr>") == 3 and "data:image/png;base64," in shown and "TopK(k=3)" in shown
 
 
 def test_labels_tell_methods_apart(comparison):
     _, problem, compared = comparison
-    assert compared.labels == ("TopK(k=3), ErrorFeedback, average='quadratic'", "Identity, batch=2, average='last'")
+    assert compared.labels == (
+        "TopK(k=3), ErrorFeedback, batch=1, average=quadratic", "Identity, batch=2, average=last")  # fmt: skip
     step = th.Constant(1e-6)
     pair = [th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.Identity(), th.Constant(2e-6))]
     assert th.compare(pair, problem, workers=1, steps=2).labels == (
@@ -140,11 +142,24 @@ def test_a_bound_is_drawn_where_it_fits_and_named_where_it_does_not():
     for axes in figure.axes:
         drawn = [line for line in axes.get_lines() if str(line.get_label()).startswith("_")]
         assert len(drawn) == 1
-        steps = np.arange(2, 30)  # 2 / t is at most three times the start from t = 2 on
-        assert drawn[0].get_ydata() == pytest.approx(2.0 / steps)
+        scale = 8 if axes is figure.axes[0] else 100
+        assert drawn[0].get_ydata() == pytest.approx(2.0 * scale / drawn[0].get_xdata())
+        assert drawn[0].get_ydata().max() <= 3 * 0.5 < 2.0 and drawn[0].get_xdata()[-1] == 29 * scale
     notes = " ".join(text.get_text() for text in figure.texts)
     assert "no bound near these axes for far" in notes
     assert "bound, in its curve's colour" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("length", [4, 20, 48])
+def test_the_legend_stays_within_the_figure(length):
+    curves = [Curve(f"{i}" * length, history(1 + i)) for i in range(5)]
+    for panels in (("bits",), tuple(X_AXES)):
+        figure = draw_panels(curves, 0.5, title="", start=0.5, panels=panels, notes=["small print"])
+        figure.canvas.draw()
+        box, legend, notes = figure.bbox, figure.legends[0].get_window_extent(), figure.texts[-1].get_window_extent()
+        assert box.x0 <= legend.x0 and legend.x1 <= box.x1
+        assert box.y0 <= notes.y0 and notes.y1 <= legend.y0
+        assert legend.y1 <= min(axes.get_tightbbox().y0 for axes in figure.axes)
 
 
 def test_values_that_are_not_finite_are_left_out():

@@ -116,12 +116,15 @@ compress_into = generic(
 def new_symbols(c, d, wire):
     """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire."""
     indices, values, levels, scratch = capacity(c, d)
+    numbers = np.empty(scratch, np.uint32)
+    for j in range(scratch):  # NumPy's arange takes seconds to compile
+        numbers[j] = j
     return Symbols(
         np.zeros(3 * parts(c, d), np.int64),
         np.empty(indices, np.uint32),
         np.empty(values, wire.dtype),
         np.empty(levels, np.int32),
-        np.arange(scratch).astype(np.uint32),
+        numbers,
     )
 
 

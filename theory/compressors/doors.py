@@ -222,7 +222,7 @@ def decode(message, max_d: int = 10**7) -> np.ndarray:
         check(c, d)
     except ValueError as error:
         raise WireError(f"message: its compressor does not fit its length ({error})") from None
-    buffer = np.frombuffer(message, np.uint8)
+    buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba
     symbols = _symbols(c, d, wire_dtype)
     end = 8 * start + bits
     if unpack(c, buffer, 8 * start, end, d, symbols) != end:

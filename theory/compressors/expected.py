@@ -1,7 +1,7 @@
 """The exact expected length of QSGD's Elias code for a given vector.
 
-Coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's length is
-constant between powers of two, so what is needed is the probability that a distance, a level or the number of
+Coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's length
+is constant between powers of two, so what is needed is the probability that a distance, a level or the number of
 non-zeros lies in such a range: no sampling, and O(d log d) operations apart from the number of non-zeros, whose
 distribution (Poisson-binomial) is a product of d polynomials.
 """

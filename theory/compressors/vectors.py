@@ -32,7 +32,7 @@ def _size(x):
 
 
 @kernel
-def _kth(v, listed, count, all_of_v, k):
+def kth_size(v, listed, count, all_of_v, k):
     """The k-th largest size among the ``count`` listed entries (or the first ``count``), and how many exceed it.
 
     Found by narrowing an interval of bits, 8 bits at a time.
@@ -73,7 +73,7 @@ def _suggest(v, k, sample):
     rank = int(share + 3.0 * math.sqrt(share) + 3.0)
     if rank >= n:
         return u64(0)
-    size, _ = _kth(v, sample, n, False, rank)
+    size, _ = kth_size(v, sample, n, False, rank)
     return size
 
 
@@ -106,7 +106,7 @@ def _largest(v, k, index, scratch):
         listed = _list_large(v, least, scratch)
         if listed >= k:
             count, everything = listed, False
-    size, above = _kth(v, scratch, count, everything, k)
+    size, above = kth_size(v, scratch, count, everything, k)
     ties, taken = k - above, 0
     for p in range(count):
         j = p if everything else i64(scratch[p])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from .records import Record
 from .theorems import Constants, Theorem
-
-POINTS = 12  # evaluations of a bound along a curve: some bounds take as long as the steps
 
 
 def describe(record: Record) -> str:
@@ -32,7 +31,7 @@ def draw_record(record: Record, folder=None) -> list[Path]:
     for label, result in record.results.items():
         theorem = Theorem(**result["theorem"])
         covered = theorem.function and result["verdict"] != "not covered"
-        curves.append(Curve(result["title"], record.histories[label], theorem if covered else None))
+        curves.append(Curve(result["title"], record.histories[label], cache(theorem.__call__) if covered else None))
     figure = draw_panels(
         curves, constants.lower, title=describe(record), start=constants.trivial,
         notes=[f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
+from ..plots.text import WIDTH, bits, factor, number, seconds, text_table
 from .configuration import AXES
 from .drawing import describe
 from .records import Record
-from .table import WIDTH, bits, factor, number, seconds, text_table
 from .theorems import Constants
 
 HEAD = (

@@ -19,7 +19,7 @@ import numpy as np
 from ..compressors import Identity, RandK, TopK
 from ..compressors.base import accumulate
 from ..compressors.sparsifiers import sort_indices
-from ..compressors.vectors import largest, nonzeros
+from ..compressors.vectors import kth_size, largest, nonzeros
 from ..dispatch import kernel
 from ..problems.base import regularization
 from ..problems.matrix import CSR
@@ -48,6 +48,7 @@ __all__ = ["SparseGradient", "SparseMemory", "choose_layout", "sends_entries"]
 
 BLOCK = 64  # coordinates that share an upper bound: 512 bytes of c, eight cache lines
 SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
+INSERTED = 32  # up to so many, a sorted list is faster than counting digits
 PATIENCE = 0.97  # how little a search lowers its threshold at first
 RISE = 1.03  # and how little the next one begins above the threshold that did: single steps with large entries pass
 MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
@@ -150,10 +151,12 @@ def choose_layout(method, problem):
 
 @kernel
 def _new_iterate(x0, workers, averaging, blocks):
+    scalars = np.zeros(5)
+    scalars[SCALE] = scalars[INVERSE] = 1.0
     iterate = SparseIterate(
         x0.copy(),
         np.zeros(x0.size if averaging else 0, x0.dtype),
-        np.array([1.0, 1.0, 0.0, 0.0, 0.0]),
+        scalars,
         np.zeros((workers, x0.size), x0.dtype),
         np.zeros(blocks),
     )
@@ -300,7 +303,7 @@ def _(memory, w, x, out):
 
 @new_memory.register(SparseMemory)
 def _(layout, x, workers):
-    return Memories(np.zeros((workers, x.reach.size)), np.full(workers, np.inf))
+    return Memories(np.zeros((workers, x.reach.size)), np.zeros(workers))
 
 
 @recall.register(Memories)
@@ -363,9 +366,26 @@ def _candidates(m, threshold, index):
     return count
 
 
+@kernel
+def _kth_largest(size, k):
+    """The k-th largest of some non-negative numbers (a NaN counts as large)."""
+    if k > INSERTED:
+        bits, _ = kth_size(size, np.empty(0, np.uint32), size.size, True, k)
+        return bits_to_float(bits, 0.0)
+    best = np.zeros(k)  # the largest so far, falling
+    for p in range(size.size):
+        if not size[p] <= best[k - 1]:
+            q = k - 1
+            while q > 0 and not size[p] <= best[q - 1]:
+                best[q] = best[q - 1]
+                q -= 1
+            best[q] = size[p]
+    return best[k - 1]
+
+
 @largest.register(Memory)
 def _(m, k, index, scratch):
-    threshold = m.last[0] if m.last[0] < np.inf else 0.0
+    threshold = m.last[0]
     count, factor = _candidates(m, threshold, scratch), 1.0
     while count < k:  # the entries crowd below the threshold of last time, so lower it little by little at first
         factor *= PATIENCE
@@ -374,7 +394,7 @@ def _(m, k, index, scratch):
     size = np.empty(count)
     for p in range(count):
         size[p] = abs(entry(m, scratch[p]))
-    kth = np.partition(size, count - k)[count - k]
+    kth = _kth_largest(size, k)
     ties = k
     for p in range(count):
         ties -= size[p] > kth

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from .curves import Curve, check_axis, draw_panels
 from .style import style
+from .text import bits, number, seconds, text_table
 
 __all__ = ["Comparison", "compare"]
 
@@ -27,12 +28,15 @@ class Comparison:
         With a certified ``gap``: every f - f* here is f - (optimum.fun - optimum.gap), so an upper bound.
     x : str
         The axis of the figure.
+    title : str
+        Whose data, how many workers.
     """
 
     labels: tuple[str, ...]
     results: tuple
     optimum: object
     x: str
+    title: str = ""
 
     @property
     def lower(self) -> float:
@@ -57,29 +61,24 @@ class Comparison:
         head = ["method", "f - f*", "samples", "rounds", "bits up", "bits down", "seconds"]
         return head, [
             [
-                row["label"] + ("" if row["success"] else " (stopped)"), _number(row["gap"]), f"{row['samples']:,}",
-                f"{row['rounds']:,}", _bits(row["bits_up"]), _bits(row["bits_down"]), f"{row['seconds']:.2f}",
+                row["label"] + ("" if row["success"] else " (stopped)"), number(row["gap"]), f"{row['samples']:,}",
+                f"{row['rounds']:,}", bits(row["bits_up"]), bits(row["bits_down"]), seconds(row["seconds"]),
             ]
             for row in self.rows
         ]  # fmt: skip
 
     @property
     def table(self) -> str:
-        """The table as text; bits are those of one worker."""
+        """The table as text, with its title; bits are those of one worker."""
         head, rows = self._texts()
-        widths = [max(len(row[j]) for row in [head, *rows]) for j in range(len(head))]
-        lines = [
-            "  ".join(c.ljust(w) if j == 0 else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True)))
-            for row in [head, *rows]
-        ]
-        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+        return "\n".join([*([self.title] if self.title else []), text_table([head], rows)])
 
     @cached_property
     def figure(self):
         """The figure: f - f* against the axis that was asked for."""
         curves = [Curve(label, result.history) for label, result in zip(self.labels, self.results, strict=True)]
         start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
-        return draw_panels(curves, self.lower, title="", start=start, panels=(self.x,))
+        return draw_panels(curves, self.lower, title=self.title, start=start, panels=(self.x,))
 
     def __repr__(self) -> str:
         return self.table
@@ -96,7 +95,7 @@ class Comparison:
             self.figure.savefig(png, format="png")
             image = base64.b64encode(png.getvalue()).decode()
         return (
-            f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+            f"<table><caption>{html.escape(self.title)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
             f'<img alt="suboptimality against {self.x}" style="max-width:32em" src="data:image/png;base64,{image}">'
         )
 
@@ -154,13 +153,15 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
     optimum = solve(problem) if optimum is None else optimum
     results = tuple(run(method, problem, workers=workers, steps=steps, seed=seed, **options) for method in methods)
-    return Comparison(labels, results, optimum, x)
+    name = getattr(problem, "name", type(problem).__name__.lower())
+    title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {results[0].nit:,} steps, seed {seed}"
+    return Comparison(labels, results, optimum, x, title)
 
 
 def _short(value) -> str:
     """A setting as text, without the fields that have their default value."""
     if not hasattr(value, "_fields"):
-        return repr(value)
+        return value if isinstance(value, str) else repr(value)
     default = getattr(value, "_field_defaults", {})
     parts = []
     for name, part in zip(value._fields, value, strict=True):
@@ -179,19 +180,7 @@ def _labels(methods) -> tuple[str, ...]:
         values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
         if len(set(values)) == 1:
             continue
-        for words, value in zip(shown, values, strict=True):
+        for method, words, value in zip(methods, shown, values, strict=True):
             if value and value != "NoFeedback":
-                words.append(value if value[0].isupper() else f"{name}={value}")
+                words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")
     return tuple(", ".join(words) for words in shown)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3e}" if abs(value) < 1e-2 else f"{value:.4f}"
-
-
-def _bits(count: float) -> str:
-    for unit in ("bit", "kbit", "Mbit", "Gbit"):
-        if count < 999.5 or unit == "Gbit":
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    raise AssertionError

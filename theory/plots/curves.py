@@ -21,6 +21,7 @@ MARKS = 8  # markers on a curve: enough to tell curves apart, few enough to see 
 START = r"start, $f(x_0) - f^*$"
 BOUND = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}  # its colour is that of the curve that it bounds
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
+BOUND_POINTS = 20  # at most so many evaluations of a bound, as some take as long as the steps
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
 
@@ -79,10 +80,12 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
         (line,) = axes.plot(at[keep], gap[keep], label=curve.label, markevery=every, markerfacecolor="none")
         if curve.bound is None:
             continue
-        bound = np.array([curve.bound(int(step)) if step > 0 else np.inf for step in history["step"]])
-        near = keep & (bound <= ROOM * (start if start is not None else np.nanmax(gap[keep], initial=0.0)))
+        few = np.flatnonzero(at > 0)
+        few = few[np.unique(np.linspace(0, few.size - 1, BOUND_POINTS).astype(int))] if few.size else few
+        bound = np.array([curve.bound(int(step)) for step in history["step"][few]])
+        near = bound <= ROOM * (start if start is not None else np.max(gap[keep], initial=0.0))
         if near.any():
-            axes.plot(at[near], bound[near], color=line.get_color(), **BOUND)
+            axes.plot(at[few][near], bound[near], color=line.get_color(), **BOUND)
         else:
             unseen.append(curve.label)
     if start is not None and start > 0:
@@ -132,13 +135,20 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
         if len(unseen) < sum(curve.bound is not None for curve in curves):
             handles.append(Line2D([], [], color="0.4", **BOUND))
             labels.append("bound, in its curve's colour")
-        across = 2 * columns
-        legend, foot = LINE * -(-len(labels) // across) + 0.1, LINE * len(small)
-        height = PANEL * rows + legend + foot
+        labels = [textwrap.fill(label, int(12 * width)) for label in labels]
+        figure.set_size_inches(width, PANEL * rows)
+        for across in range(2 * columns, 0, -1):  # as many columns as there is room for
+            legend = figure.legend(handles, labels, loc="upper center", ncols=across)
+            size = legend.get_window_extent()
+            if size.width <= figure.bbox.width or across == 1:
+                break
+            legend.remove()
+        below, foot = size.height / figure.dpi + 0.1, LINE * len(small)
+        height = PANEL * rows + below + foot
         figure.set_size_inches(width, height)
-        figure.get_layout_engine().set(rect=(0.0, (legend + foot) / height, 1.0, 1.0 - (legend + foot) / height))
+        figure.get_layout_engine().set(rect=(0.0, (below + foot) / height, 1.0, 1.0 - (below + foot) / height))
+        legend.set_bbox_to_anchor((0.5, (below + foot) / height))
         if title:
-            figure.suptitle(title)
-        figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, (legend + foot) / height), ncols=across)
+            figure.suptitle("\n".join(textwrap.wrap(title, int(16 * width))))
         figure.text(0.01, 0.5 * LINE / height, "\n".join(small), fontsize=6, color="0.3", va="bottom")
     return figure

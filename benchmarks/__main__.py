@@ -1,0 +1,76 @@
+"""``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from theory import Dataset, load_data
+
+from . import coding, epochs, ranks, report
+
+FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
+BENCHMARKS = {
+    "plain": epochs.plain,
+    "memsgd": epochs.memsgd,
+    "coding": coding.coding,
+    "exchange": ranks.exchange,
+    "flagship": ranks.flagship,
+}
+TURNS, QUICK_TURNS = 15, 5
+
+
+class Given(NamedTuple):
+    """What every benchmark gets: the data, the file they came from (None: the twin), how many turns to take."""
+
+    data: Dataset
+    path: Path | None
+    turns: int
+
+
+def find_data(given: Path | None) -> tuple[Dataset, Path | None]:
+    """The file that was given, else the real one where there is one, else the twin."""
+    folder = Path(os.environ.get("THEORY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    path = given or (folder / FILE if (folder / FILE).is_file() else None)
+    if path is None:
+        return load_data("rcv1-like"), None
+    return load_data(path, n_features=COLUMNS if path.name == FILE else None), path.resolve()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure ratios in turn (A B A B ...) on one thread; print the table; write docs/benchmarks.md.",
+        epilog="example: python -m benchmarks memsgd --quick",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"a part of it: {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {TURNS}; no page")
+    parser.add_argument("--data", type=Path, metavar="FILE",
+                        help=f"LIBSVM file; by default {FILE} in $THEORY_DATA, else the synthetic twin")  # fmt: skip
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(BENCHMARKS)}")
+    (data, path), rows = find_data(options.data), []
+    given = Given(data, path, QUICK_TURNS if options.quick else TURNS)
+    print(f"data: {data.name}, n = {data.n:,}, d = {data.d:,}", flush=True)
+    for name in options.names or BENCHMARKS:
+        for row in BENCHMARKS[name](given):
+            rows.append(row)
+            print("  " + "  ".join(filter(None, report.cells(row))), file=sys.stderr, flush=True)
+    text = report.table(rows)
+    print(f"\n{text}\n\n{report.machine()}")
+    if options.quick or options.names:
+        print(f"not written to {report.PAGE.name}: that takes all of it, without --quick")
+    else:
+        about = f"Data: {data.name}, n = {data.n:,}, d = {data.d:,}.  Machine: {report.machine()}."
+        report.write(f"{about}\n\n{text}")
+        print(f"written: docs/{report.PAGE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""An epoch of plain sparse SGD and of Mem-SGD, in epochs of scikit-learn's SGDClassifier."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+
+import theory as th
+
+from .pairing import Row, clocked, duration, in_turn, versus
+from .references import dense_scan, numpy_steps
+
+CLASSIFIER_EPOCHS = 5  # in one call of fit, so that its checks of the data do not count for much
+K = 10
+NUMPY_STEPS = 300  # of the NumPy code, taken for an epoch in proportion
+AGAINST = "SGDClassifier, an epoch"
+
+driver = importlib.import_module("theory.cluster.run")
+CLOCKS = SimpleNamespace(perf_counter=time.process_time, CLOCK_MONOTONIC=time.CLOCK_MONOTONIC)
+
+
+def classifier(data, l2):
+    """Seconds of one of its epochs."""
+    X = sp.csr_matrix(data.X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    model = SGDClassifier(loss="log_loss", alpha=l2, fit_intercept=False, shuffle=True, tol=None,
+                          max_iter=CLASSIFIER_EPOCHS, random_state=0)  # fmt: skip
+
+    return clocked(lambda: model.fit(X, data.y), shares=CLASSIFIER_EPOCHS)
+
+
+def epoch(method, problem, wire_dtype=np.float64):
+    """Seconds of one epoch of a method: its steps alone, without the values of f that its history wants."""
+
+    def run() -> float:
+        n = problem.n
+        with mock.patch.object(driver, "time", CLOCKS):
+            result = th.run(method, problem, workers=1, steps=n, record_every=n, wire_dtype=wire_dtype)
+        return float(result.history["seconds"][-1])
+
+    return run
+
+
+def plain(given):
+    """Plain SGD with lossless sparse messages, against SGDClassifier."""
+    data = given.data
+    problem = th.logistic(data, l2=1 / data.n)
+    step = th.InverseTime(c=2.0, mu=1 / data.n, shift=data.d)
+    methods = {
+        sampling: th.ParallelSGD(th.Identity(sparse=True), step=step, compress="loss", sampling=sampling)
+        for sampling in ("shuffle", "iid")
+    }
+    seconds = in_turn(3 * given.turns, theirs=classifier(data, problem.l2),
+                      **{name: epoch(method, problem) for name, method in methods.items()})  # fmt: skip
+    for name, what, least in (("shuffle", "shuffled rows", 2.5), ("iid", "i.i.d. rows", 1.6)):
+        yield Row(f"SGD, {what}: how many times faster an epoch is", AGAINST, seconds["theirs"] / seconds[name],
+                  ("at least", least), versus(seconds[name], seconds["theirs"]))  # fmt: skip
+
+
+def memsgd(given):
+    """Mem-SGD with exact top-10, and what it costs as others write it."""
+    data, n, d = given.data, given.data.n, given.data.d
+    problem = th.logistic(data, l2=1 / n)
+    c, shift = 2.0, 10.0 * d / K
+    method = th.ParallelSGD(th.TopK(K), feedback=th.ErrorFeedback(), average="quadratic",
+                            step=th.InverseTime(c=c, mu=1 / n, shift=shift))  # fmt: skip
+    A, X, generator = problem.A, sp.csr_array(data.X), np.random.default_rng(0)
+
+    def scan():
+        rows, zeros = generator.integers(0, n, n), [np.zeros(d) for _ in range(3)]
+        dense_scan(A.data, A.indices, A.indptr, problem.b, problem.l2, K, c, shift, rows, *zeros)
+
+    def authors():
+        numpy_steps(X, data.y, problem.l2, K, c, shift, generator.integers(0, n, NUMPY_STEPS))
+
+    seconds = in_turn(given.turns, theirs=classifier(data, problem.l2), ours=epoch(method, problem, np.float32),
+                      scan=clocked(scan), numpy=clocked(authors, shares=NUMPY_STEPS / n))  # fmt: skip
+    theirs = seconds["theirs"]
+    for name, what, target in (
+        ("ours", "Mem-SGD top-10, an epoch", ("at most", 30.0)),
+        ("scan", "the same with a dense scan in Numba", None),
+        ("numpy", f"the same in NumPy as its authors wrote it ({NUMPY_STEPS} steps scaled up)", None),
+    ):
+        yield Row(what, AGAINST, seconds[name] / theirs, target, versus(seconds[name], theirs))
+    steps = f"{duration(seconds['ours'] / n)} a step"
+    yield Row("Mem-SGD top-10: how many times faster than the dense scan", "dense scan in Numba",
+              seconds["scan"] / seconds["ours"], None, steps)  # fmt: skip

@@ -1,0 +1,66 @@
+"""Run by mpirun: the exchange of a round and the same pair of bare calls, in turn; rank 0 prints JSON.
+
+A time is that of the slowest rank, from a barrier on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+import theory as th
+from theory.cluster import mpi
+from theory.methods.parallel_sgd import local_step, make_rates
+
+ROUNDS = 20  # of a kind in a row: one is too short for a clock that 8 ranks on few cores share
+
+
+def job(comm, compressor, d: int, turns: int) -> dict:
+    """Seconds of every turn for three contestants, and the bytes of a message."""
+    driver = importlib.import_module("theory.cluster.run")
+    ranks = comm.Get_size()
+    problem = th.quadratic(np.ones(d), covariance=1.0)
+    method = th.ParallelSGD(compressor, step=th.Constant(0.1))
+    setup = driver._prepare(method, problem, ranks, 1, 0, None, None, 1, None, np.float64, np.float32, comm)
+    streams, state = driver._start(setup)
+    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 32)
+    rate = make_rates(*setup.rule, 0, 1)[0]
+    mpi.in_turn(comm, lambda: exchange.rehearse(problem, setup.shards, setup.plan, streams, state, rate))
+    local_step(problem, setup.compressor, setup.shards, setup.plan, streams, state, 0, rate, exchange.outbox,
+               exchange.lengths)  # fmt: skip
+    message, sizes = exchange._seal()
+    exchange._gather(message, sizes)
+    lengths = exchange.sizes.copy()
+    offsets, inbox = np.cumsum(lengths) - lengths, np.empty(lengths.sum(), np.uint8)
+
+    def bare():
+        comm.Allgather(sizes, lengths)
+        comm.Allgatherv(message, [inbox, lengths, offsets, MPI.BYTE])
+
+    contestants = (bare, lambda: exchange._gather(message, sizes), lambda: exchange.round(state))
+    taken = np.empty((turns + 1, len(contestants)))
+    for turn in range(turns + 1):
+        for k in range(len(contestants))[:: 1 if turn % 2 else -1]:
+            comm.Barrier()
+            begin = time.perf_counter()
+            for _ in range(ROUNDS):
+                contestants[k]()
+            taken[turn, k] = (time.perf_counter() - begin) / ROUNDS
+    slowest = np.empty_like(taken)
+    comm.Allreduce(taken, slowest, op=MPI.MAX)
+    names = ("bare", "gather", "round")
+    return {"bytes": int(sizes[0]), **{name: slowest[1:, k].tolist() for k, name in enumerate(names)}}
+
+
+if __name__ == "__main__":
+    world, turns = MPI.COMM_WORLD, int(sys.argv[1])
+    with mpi.abort_on_error(world):
+        kinds = (th.Bucketed(th.QSGD(7), 512), th.Identity())
+        found = [job(world, c, 47_236, turns) for c in kinds]
+        if world.Get_rank() == 0:
+            print(json.dumps(found))

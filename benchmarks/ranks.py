@@ -1,0 +1,78 @@
+"""What runs on several ranks: the exchange of a round, and the flagship with its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from . import ENVIRONMENT
+from .pairing import Row, versus
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 300  # after which a job is ended
+
+
+def mpirun() -> str:
+    """``mpirun`` beside this Python, else on the PATH."""
+    beside = Path(sys.executable).parent / "mpirun"
+    found = str(beside) if beside.is_file() else shutil.which("mpirun")
+    if found is None:
+        raise FileNotFoundError("no mpirun beside this Python or on the PATH (pip install mpich)")
+    return found
+
+
+def start(n: int, *arguments, **variables) -> str:
+    """What ``mpirun -n N python ARGUMENTS`` prints."""
+    command = [mpirun(), "-n", str(n), sys.executable, *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE.parent,
+                               env=ENVIRONMENT | variables, start_new_session=True)  # fmt: skip
+    try:
+        text, _ = process.communicate(timeout=SECONDS)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(map(str, arguments))} on {n} ranks ended with {process.returncode}:\n{text}")
+    return text
+
+
+def exchange(given):
+    """The exchange of an MPI round, against the same two calls of mpi4py alone."""
+    for n in (2, 8):
+        text = start(n, "-m", "benchmarks.exchange_job", 5 * given.turns)
+        for found in json.loads(text.strip().splitlines()[-1]):
+            bare, gather, whole = (np.array(found[name]) for name in ("bare", "gather", "round"))
+            size = f"{n} ranks, messages of {found['bytes'] / 1000:.0f} kB"
+            yield Row(f"Exchange of a round, {size}", "bare Allgather + Allgatherv", gather / bare, ("at most", 1.3),
+                      versus(gather, bare))  # fmt: skip
+            yield Row("the same with checksums and unpacking", "bare Allgather + Allgatherv", whole / bare, None,
+                      versus(whole, bare))  # fmt: skip
+
+
+def flagship(given):
+    """Memory and wall time of ``mpirun -n 8 python -m theory.experiment``."""
+    quick = given.turns < 10
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["--out", f"{folder}/runs", *(["--steps", "20"] if quick else [])]
+        if given.path is not None:
+            arguments += ["--data", given.path]
+        walls, peaks = [], []
+        for _ in range(2):  # the second run finds what the first one compiled
+            begin = time.perf_counter()
+            text = start(8, "-m", "benchmarks.rank_memory", *arguments, THEORY_CACHE=f"{folder}/cache")
+            walls.append(time.perf_counter() - begin)
+            peaks.append([float(mb) for mb in re.findall(r"^peak ([\d.]+) MB$", text, re.MULTILINE)])
+    what = "Flagship, 8 ranks" + (", 20 steps" if quick else "")
+    yield Row(f"{what}: peak memory of a rank", "", np.array(sum(peaks, [])), ("at most", 400.0), "", " MB")
+    for wall, state in zip(walls, ("cold: nothing compiled, no data cached", "warm"), strict=True):
+        yield Row(f"{what}: wall time, {state}", "", np.array([wall]), None, "", " s")

@@ -1,0 +1,66 @@
+"""The table and the page that holds it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- begin: python -m benchmarks -->", "<!-- end: python -m benchmarks -->"
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "mpi4py")
+HEAD = ("what", "in units of", "ratio", "range", "target", "", "times")
+
+
+def number(x: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{x:.0f}" if abs(x) >= 100 else f"{x:.3g}"
+
+
+def cells(row) -> tuple[str, ...]:
+    """What a row shows."""
+    values = np.asarray(row.values)
+    spread = f"{number(values.min())} to {number(values.max())}" if values.size > 1 else ""
+    target = "" if row.target is None else f"{row.target[0]} {number(row.target[1])}{row.unit}"
+    met = "" if row.met is None else ("met" if row.met else "**not met**")
+    return row.what, row.against, f"{number(np.median(values))}{row.unit}", spread, target, met, row.times
+
+
+def table(rows) -> str:
+    """A Markdown table that can be read as it stands, too."""
+    lines = [HEAD, *map(cells, rows)]
+    widths = [max(3, *(len(line[k]) for line in lines)) for k in range(len(HEAD))]
+    text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
+    text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(text)
+
+
+def processor() -> str:
+    """The model of the processor."""
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        return re.sub(r"\((R|TM)\)", "", found.group(1)).strip()
+    except (OSError, AttributeError):
+        return platform.processor() or platform.machine()
+
+
+def machine() -> str:
+    """Where and with what the table was measured, without names or paths."""
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return (
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; Python "
+        f"{platform.python_version()}, {versions}; {datetime.date.today().isoformat()}"
+    )
+
+
+def write(text: str, page: Path = PAGE) -> None:
+    """Put the text between the markers of the page."""
+    old = page.read_text(encoding="utf-8")
+    before, rest = old.split(BEGIN, 1)
+    _, after = rest.split(END, 1)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,195 @@
+"""Every registered claim is a test case: the verdict is the expected one, and every mutant is refuted."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import theory as th
+from theory.claims import (
+    Check,
+    Measurement,
+    claim,
+    equality,
+    exit_code,
+    explain,
+    find_claim,
+    identity,
+    ledger,
+    list_claims,
+    lower,
+    rate,
+    upper,
+    verify,
+)
+from theory.claims.base import REGISTRY
+from theory.claims.verify import judge, overall
+from theory.measure import Interval, exactly
+
+SLOW = [id for id in list_claims() if id.endswith(".rcv1")]
+CASES = [pytest.param(id, marks=pytest.mark.slow) if id in SLOW else id for id in list_claims()]
+CHEAP = [id for id in list_claims() if id.split(".")[0] in ("qsgd", "randk", "topk", "minibatch")]
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_claim(id):
+    result = verify(id, quick=True)
+    print(result)
+    assert result.verdict in find_claim(id).expected, str(result)
+    assert result.survivors == [], str(result)
+    assert result.ok and exit_code([result]) == 0
+    if result.kind == "rate":
+        slope = result.checks[0]
+        assert abs(slope.interval.estimate - slope.predicted) <= slope.tolerance
+    json.dumps(result.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("id", CHEAP)
+def test_verdict_does_not_depend_on_the_seed(id, seed):
+    result = verify(id, seed=seed, quick=True)
+    assert result.ok, str(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", [id for id in list_claims() if id not in SLOW])
+def test_claim_thoroughly(id):
+    result = verify(id, seed=4)
+    assert result.ok, str(result)
+
+
+@pytest.mark.parametrize("id", list_claims())
+def test_claim_is_complete(id):
+    known = find_claim(id)
+    assert known.statement.endswith(".") and known.title and known.source
+    assert known.mutants or any(find_claim(other).mutants for other in known.see), "nothing wrong is caught anywhere"
+    assert all(other in REGISTRY for other in known.see)
+    text = explain(id)
+    assert text.startswith(f"{id}: ") and known.source.split()[0] in text and repr(text) == str(text)
+    if known.bibtex:
+        assert re.search(r"@\w+\{", text)
+    if known.bound is not None:
+        assert "theory.bounds." in text
+
+
+def test_same_seed_same_numbers():
+    first, second = (verify("qsgd.variance", seed=5, quick=True) for _ in range(2))
+    assert first.measured == second.measured and first.interval == second.interval
+    assert first.measured != verify("qsgd.variance", seed=6, quick=True).measured
+
+
+def test_public_names_and_printing():
+    result = th.verify("topk.contraction", quick=True)
+    assert result.verdict == "holds" and result.predicted == 0.99 and result.tightness == pytest.approx(1.0)
+    text = str(result)
+    assert "topk.contraction: holds (tight)" in text and "mutant refuted" in text
+    assert "qsgd.variance" in th.list_claims() and "\\sup" in str(th.explain("qsgd.variance"))
+
+
+def test_unknown_claim_names_the_nearest():
+    for function in (verify, explain, find_claim):
+        with pytest.raises(ValueError, match=r"id: got 'qsgd.varience', allowed: .*qsgd\.variance"):
+            function("qsgd.varience")
+
+
+# --- the rules --------------------------------------------------------------------------------------------------------
+
+
+def interval(low, high):
+    return Interval((low + high) / 2, low, high, samples=100)
+
+
+RULES = [
+    (identity("", 1.0 + 1e-13, 1.0), "holds"),
+    (identity("", 1.0 + 1e-11, 1.0), "refuted"),
+    (identity("", 1e-13, 0.0), "holds"),
+    (identity("", math.nan, 0.0), "refuted"),
+    (equality("", interval(0.9, 1.1), 1.0), "holds"),
+    (equality("", interval(1.01, 1.1), 1.0), "refuted"),
+    (upper("", interval(0.8, 0.99), 1.0), "holds"),
+    (upper("", interval(0.8, 1.01), 1.0), "undecided"),
+    (upper("", interval(1.01, 1.2), 1.0), "refuted"),
+    (upper("", interval(0.8, 0.9), 1.0, trivial=0.95), "holds, vacuous"),
+    (upper("", interval(0.8, 0.9), 1.0, trivial=1.05), "holds"),
+    (upper("", interval(1.1, 1.2), 1.0, trivial=0.95), "refuted"),
+    (upper("", exactly(math.inf), 1.0), "refuted"),
+    (lower("", interval(1.01, 1.2), 1.0), "holds"),
+    (lower("", interval(0.9, 1.2), 1.0), "undecided"),
+    (lower("", interval(0.8, 0.9), 1.0), "refuted"),
+    (lower("", interval(1.1, 1.2), 1.0, trivial=1.05), "holds, vacuous"),
+    (rate("", interval(-1.05, -0.95), -1.0, 0.1), "holds"),
+    (rate("", interval(-1.2, -0.95), -1.0, 0.1), "undecided"),
+    (rate("", interval(-0.6, -0.5), -1.0, 0.1), "refuted"),
+]
+
+
+@pytest.mark.parametrize("check, verdict", RULES)
+def test_rules(check, verdict):
+    assert judge(check) == verdict
+
+
+def test_the_worst_check_decides():
+    holds, refuted = (Check("", "equality", interval(*ends), 1.0, 0.0) for ends in ((0.9, 1.1), (2.0, 3.0)))
+    undecided = upper("", interval(0.5, 1.5), 1.0)
+    assert overall([holds, holds]) == "holds"
+    assert overall([holds, undecided]) == "undecided" and overall([undecided, refuted]) == "refuted"
+
+
+# --- a claim of one's own ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own():
+    """Register claims, and forget them afterwards."""
+    before = dict(REGISTRY)
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+def gamble(context):
+    wins = np.random.default_rng(context.stream()).random(context.samples(4000)) < context.subject
+    from theory.measure import mean_interval
+
+    return Measurement(equality("share of heads", mean_interval(wins), 0.5), samples=wins.size)
+
+
+def facts(**changes):
+    return dict(title="A coin", statement="It is fair.", source="the mint", kind="equality", subject=0.5) | changes
+
+
+def test_a_claim_from_outside(own):
+    claim("coin.fair", **facts(mutants={"bent": 0.7}))(gamble)
+    result = verify("coin.fair")
+    assert result.ok and result.mutants == {"bent": "refuted"} and "coin.fair" in list_claims()
+    table = ledger([result, verify("qsgd.nonzeros.theorem-3.4", quick=True)])
+    head, rule, first, second = table.splitlines()
+    assert head.split()[0] == "claim" and set(rule) == {"-"}
+    assert first.split()[0] == "coin.fair" and "1/1" in first and "refuted (printed)" in second
+
+
+def test_a_surviving_mutant_raises_the_alarm(own):
+    claim("coin.loose", **facts(mutants={"hardly bent": 0.5001}))(gamble)
+    result = verify("coin.loose")
+    assert result.mutants == {"hardly bent": "survived"} and result.verdict == "undecided"
+    assert not result.ok and exit_code([result]) == 1 and "mutant survived: hardly bent" in ledger([result])
+
+
+def test_a_false_claim_raises_the_alarm_unless_it_stands_in_print(own):
+    claim("coin.false", **facts(subject=0.7, mutants={"bent": 0.9}))(gamble)
+    assert verify("coin.false").verdict == "refuted" and exit_code([verify("coin.false")]) == 1
+    claim("coin.printed", **facts(subject=0.7, printed=True, see=("qsgd.variance",)))(gamble)
+    assert verify("coin.printed").ok and exit_code([verify("coin.printed")]) == 0
+
+
+def test_a_claim_without_mutants_is_refused(own):
+    with pytest.raises(ValueError, match="^mutants: "):
+        claim("coin.sure", **facts())
+    with pytest.raises(ValueError, match="^kind: "):
+        claim("coin.sure", **facts(kind="sure", mutants={"bent": 0.7}))
+    with pytest.raises(ValueError, match="^bibtex: "):
+        claim("coin.sure", **facts(bibtex="nobody1999", mutants={"bent": 0.7}))
+    with pytest.raises(ValueError, match="^id: "):
+        claim("qsgd.variance", **facts(mutants={"bent": 0.7}))(gamble)
