@@ -70,14 +70,19 @@ def memsgd(given):
     c, shift = 2.0, 10.0 * d / K
     method = th.ParallelSGD(th.TopK(K), feedback=th.ErrorFeedback(), average="quadratic",
                             step=th.InverseTime(c=c, mu=1 / n, shift=shift))  # fmt: skip
-    A, X, generator = problem.A, sp.csr_array(data.X), np.random.default_rng(0)
+    A, X, generator = problem.A, sp.csr_matrix(data.X), np.random.default_rng(0)
+
+    memory, x, moved = (np.zeros(d) for _ in range(3))
 
     def scan():
-        rows, zeros = generator.integers(0, n, n), [np.zeros(d) for _ in range(3)]
-        dense_scan(A.data, A.indices, A.indptr, problem.b, problem.l2, K, c, shift, rows, *zeros)
+        for zero in (memory, x, moved):
+            zero[:] = 0.0
+        rows = generator.integers(0, n, n)
+        dense_scan(A.data, A.indices, A.indptr, problem.b, problem.l2, K, c, shift, rows, memory, x, moved)
 
-    def authors():
-        numpy_steps(X, data.y, problem.l2, K, c, shift, generator.integers(0, n, NUMPY_STEPS))
+    def authors():  # goes on where the scan ended
+        rows = generator.integers(0, n, NUMPY_STEPS)
+        numpy_steps(X, data.y, problem.l2, K, c, shift, rows, n, memory.copy(), x.copy())
 
     seconds = in_turn(given.turns, theirs=classifier(data, problem.l2), ours=epoch(method, problem, np.float32),
                       scan=clocked(scan), numpy=clocked(authors, shares=NUMPY_STEPS / n))  # fmt: skip

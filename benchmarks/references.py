@@ -43,14 +43,16 @@ def dense_scan(data, indices, indptr, b, l2, k, c, shift, rows, m, x, u):
     return (total * x - u) / total
 
 
-def numpy_steps(X, b, l2, k, c, shift, rows):
-    """Mem-SGD as its authors' released code does it: a dense gradient, argpartition, a dense average in every step."""
-    d = X.shape[1]
-    x, average, memory = np.zeros(d), np.zeros(d), np.zeros(d)
-    for t, i in enumerate(rows):
+def numpy_steps(X, b, l2, k, c, shift, rows, start, memory, x):
+    """Mem-SGD as its authors' released code does it: a dense gradient, argpartition, a dense average in every step.
+
+    It goes on from the step ``start``: while memories are full of zeros, argpartition is many times slower.
+    """
+    d, average = X.shape[1], x.copy()
+    for t, i in enumerate(rows, start):
         row = X[i]
         eta = c / (l2 * (shift + t))
-        slope = -b[i] / (1.0 + np.exp(b[i] * float(row @ x)))
+        slope = -b[i] / (1.0 + np.exp(b[i] * (row @ x).item()))
         gradient = (slope * row).toarray().ravel() + l2 * x
         update = eta * gradient + memory
         top = np.argpartition(np.abs(update), -k)[-k:]

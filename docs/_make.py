@@ -1,6 +1,7 @@
 """Pages that are made from the code at build time, so that nobody has to keep a second list.
 
-``lectures/``       copies of ``notebooks/*.md`` with a table of contents (myst-nb reads only what lies below ``docs``)
+``lectures/``       copies of ``notebooks/*.md`` with a table of contents (myst-nb reads only what lies below ``docs``);
+                    links to ``../docs/``, right for who reads a notebook where it is, are made to fit there
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from pathlib import Path
 
@@ -33,6 +35,17 @@ TOPICS = [
     ("", "More"),
 ]
 
+# The first part of a claim's id, and its title. A part that is missing here comes last, under its own name.
+CLAIM_TOPICS = {
+    "sgd": "SGD",
+    "minibatch": "Mini-batches",
+    "qsgd": "QSGD",
+    "randk": "Random-k",
+    "topk": "Top-k",
+    "ef": "Error feedback",
+    "memsgd": "SGD with memory",
+}
+
 
 def everything() -> None:
     lectures()
@@ -54,7 +67,7 @@ def lectures() -> None:
     folder = DOCS / "lectures"
     sources = sorted(NOTEBOOKS.glob("*.md"))
     for source in sources:
-        write(folder / source.name, source.read_text(encoding="utf-8"))
+        write(folder / source.name, source.read_text(encoding="utf-8").replace("](../docs/", "](../"))
     wanted = {source.name for source in sources} | {"index.md"}
     for path in folder.glob("*.md"):
         if path.name not in wanted:
@@ -134,15 +147,30 @@ def module_entries(module) -> list[str]:
 
 
 def claims() -> str:
-    import theory
+    """Every claim, by topic: title, id and kind; formula; statement, source, and what it must refute."""
+    from theory.claims import find_claim, list_claims
 
-    rows = ["| claim | statement | kind | source | must refute |", "|---|---|---|---|---|"]
-    for claim in theory.list_claims():
-        mutants = ", ".join(str(getattr(mutant, "name", mutant)) for mutant in getattr(claim, "mutants", ()))
-        cells = [f"`{claim.id}`", text(claim, "statement"), text(claim, "kind"), text(claim, "source"), mutants]
-        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    return "\n".join([*rows, ""])
+    topics = {topic: [] for topic in CLAIM_TOPICS}
+    for claim in map(find_claim, list_claims()):
+        topics.setdefault(claim.id.split(".")[0], []).append(claim)
+    lines = []
+    for topic, group in topics.items():
+        if group:
+            lines += [f"### {CLAIM_TOPICS.get(topic, topic)}", ""]
+        for claim in group:
+            kind = claim.kind + (", printed and refuted" if claim.printed else "")
+            lines += [f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
+            if claim.latex:
+                lines += ["$$", claim.latex, "$$", ""]
+            notes = [plain(claim.statement), f"*Source:* {plain(claim.source)}."]
+            if claim.mutants:
+                notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
+            if claim.see:
+                notes.append("*See also:* " + ", ".join(f"`{other}`" for other in claim.see) + ".")
+            lines += [*notes, ""]
+    return "\n".join(lines)
 
 
-def text(claim, field: str) -> str:
-    return " ".join(str(getattr(claim, field, "") or "").split())
+def plain(text: str) -> str:
+    """Text in which no character means anything to Markdown."""
+    return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", " ".join(text.split()))

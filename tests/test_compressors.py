@@ -109,11 +109,19 @@ def test_messages_hold_what_compress_returns(which, d, seed, shape, scale):
         assert not restored.any()
 
 
-@pytest.mark.parametrize("which", range(KINDS))
+def one_of_each(d):
+    """An example of every class: for what takes a compilation of its own."""
+    return list({type(c): c for c in compressor_examples(d)}.values())
+
+
+CLASSES = len(one_of_each(5))
+
+
+@pytest.mark.parametrize("which", range(CLASSES))
 @pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-310, 1e-160, 1e300])
 def test_double_precision_on_the_wire(which, scale):
     d = 33
-    c = list(compressor_examples(d))[which]
+    c = one_of_each(d)[which]
     v = vector_of(d, 4, "ties", scale)
     restored = compress(c, v, 9, wire_dtype=np.float64)
     assert np.isfinite(restored).all()
@@ -122,12 +130,12 @@ def test_double_precision_on_the_wire(which, scale):
         assert np.allclose(restored / scale, compress(c, v / scale, 9, wire_dtype=np.float64), rtol=1e-9)
 
 
-@pytest.mark.parametrize("which", range(KINDS))
+@pytest.mark.parametrize("which", range(CLASSES))
 @pytest.mark.parametrize("scale", [1.0, 1e-45, 1e-40, 1e37])
 def test_single_precision_vectors(which, scale):
     """‖v‖² overflows or vanishes in float32; the result is what the message holds, rounded."""
     for d in (1, 33, 2500):
-        c = list(compressor_examples(d))[which]
+        c = one_of_each(d)[which]
         v = (vector_of(d, 4, "normal", 0.1) * scale).astype(np.float32)
         restored = compress(c, v, 9)
         assert restored.dtype == np.float32
@@ -440,7 +448,7 @@ def test_elias_payload_is_the_sum_of_its_code_lengths():
 
 def test_buckets_are_compressed_one_by_one():
     v, stream, size = vector_of(50, 0), key(3), 16
-    for inner in (QSGD(7), TopK(2), RandK(2, unbiased=True), Identity(sparse=True)):
+    for inner in (QSGD(7), QSGD(7, elias=True), RandK(2, unbiased=True)):
         expected = np.concatenate(
             [compress(inner, v[b * size : (b + 1) * size], derive(stream, b)) for b in range(math.ceil(50 / size))]
         )
@@ -450,7 +458,7 @@ def test_buckets_are_compressed_one_by_one():
 def test_buckets_within_buckets():
     v = vector_of(50, 0)
     c = Bucketed(Bucketed(Identity(sparse=True), 4), 10)
-    assert (decode(encode(c, v, 0, wire_dtype=np.float64)) == v).all()
+    assert (decode(encode(c, v, 0)) == v.astype(np.float32)).all()
 
 
 # --- doors ------------------------------------------------------------------------------------------------------------

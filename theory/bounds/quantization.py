@@ -1,6 +1,6 @@
 """Random quantization (QSGD): variance, non-zeros and code length.
 
-Throughout, u_i = s |v_i| / scale is coordinate i in units of the distance between levels, zeta_i is u_i rounded down,
+Throughout, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, zeta_i is u_i rounded down,
 or up with probability frac(u_i), and Q(v)_i = scale * sign(v_i) * zeta_i / s.  The scale is ||v||_2 or ||v||_inf.
 """
 
@@ -190,7 +190,7 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
 
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
 
-    Statement: E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i), with f_i = frac(s |v_i| / scale).
+    Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)``, with ``f_i = frac(s |v_i| / scale)``.
 
     Kind: identity.
 
@@ -269,7 +269,7 @@ def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
 
     Setting: as for qsgd_variance_exact.
 
-    Statement: E||Q(v)||_0 = sum_i min(1, s |v_i| / scale).
+    Statement: ``E||Q(v)||_0 = sum_i min(1, s |v_i| / scale)``.
 
     Kind: identity.
 

@@ -69,7 +69,7 @@ register(Identity, 1, lambda d: [Identity(), Identity(sparse=True)])
 register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
 register(RandK, 3, lambda d: [RandK(max(1, d // 10)), RandK(max(1, d // 10), unbiased=True)])
 register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, np.inf), QSGD(4, elias=True)])
-register(Bucketed, 5, lambda d: [Bucketed(QSGD(7), 16), Bucketed(RandK(1, unbiased=True), 5)])
+register(Bucketed, 5, lambda d: [Bucketed(RandK(1, unbiased=True), 5), Bucketed(QSGD(7), 16)])
 
 
 # --- doors ------------------------------------------------------------------------------------------------------------

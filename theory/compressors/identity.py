@@ -8,7 +8,7 @@ import numpy as np
 
 from ..settings import setting
 from ..vectors import add_entry, entry
-from ..wire.bits import bits_for, read, read_float, write, write_float
+from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
 from .base import (
     accumulate,
     capacity,
@@ -94,12 +94,12 @@ def _(c, d, float_bits):
 
 @pack.register(Identity)
 def _(c, symbols, d, buffer, cursor):
+    if not c.sparse:
+        return write_floats(buffer, cursor, symbols.value[: symbols.count[1]])
     width = bits_for(d)
-    if c.sparse:
-        cursor = write(buffer, cursor, symbols.count[0], COUNT_BITS)
-    for p in range(symbols.count[1]):
-        if c.sparse:
-            cursor = write(buffer, cursor, symbols.index[p], width)
+    cursor = write(buffer, cursor, symbols.count[0], COUNT_BITS)
+    for p in range(symbols.count[0]):
+        cursor = write(buffer, cursor, symbols.index[p], width)
         cursor = write_float(buffer, cursor, symbols.value, p)
     return cursor
 
@@ -116,16 +116,16 @@ def _(c, buffer, cursor, end, d, symbols):
         float_width += width
     if count > d or cursor + count * float_width > end:
         return -1
-    for p in range(count):
-        if c.sparse:
-            j = np.int64(read(buffer, cursor, width))
-            if j <= last or j >= d:
-                return -1
-            symbols.index[p] = last = j
-            cursor += width
-        cursor = read_float(buffer, cursor, symbols.value, p)
     symbols.count[0] = count if c.sparse else 0
     symbols.count[1] = count
+    if not c.sparse:
+        return read_floats(buffer, cursor, symbols.value[:count])
+    for p in range(count):
+        j = np.int64(read(buffer, cursor, width))
+        if j <= last or j >= d:
+            return -1
+        symbols.index[p] = last = j
+        cursor = read_float(buffer, cursor + width, symbols.value, p)
     return cursor
 
 

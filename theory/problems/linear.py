@@ -28,11 +28,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data import Dataset, make_dataset, require_binary
-from ..dispatch import generic, kernel
+from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
-from .matrix import CSR, add_row, as_matrix, frozen, inlined, row_dot, shape
+from .matrix import CSR, add_row, as_matrix, frozen, row_dot, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 

@@ -42,17 +42,6 @@ class CSR(NamedTuple):
     columns: int
 
 
-def inlined(kernel):
-    """Have LLVM copy a kernel into its callers, whatever its size.
-
-    A call that is not inlined counts references to every array in its arguments, atomically: for a problem of five
-    arrays that doubles the time of a sparse step.  Worth it for what runs once a row; use it above the decorator that
-    compiles.
-    """
-    kernel.targetoptions["forceinline"] = True
-    return kernel
-
-
 def frozen(array, dtype) -> np.ndarray:
     """A read-only C-contiguous view (a copy only if it must be): one Numba type, wherever the array came from."""
     view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)

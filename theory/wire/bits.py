@@ -17,11 +17,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from ..dispatch import kernel
+from ..dispatch import inlined, kernel
 
 __all__ = [
-    "bit_length", "bits_for", "bits_to_float", "float_to_bits", "read", "read_array", "read_float", "write",
-    "write_array", "write_float",
+    "bit_length", "bits_for", "bits_to_float", "float_to_bits", "read", "read_array", "read_float", "read_floats", "write",
+    "write_array", "write_float", "write_floats",
 ]  # fmt: skip
 
 i64, u8, u64 = np.int64, np.uint8, np.uint64
@@ -106,6 +106,7 @@ def bits_for(n):
 # --- one value --------------------------------------------------------------------------------------------------------
 
 
+@inlined
 @kernel
 def write(buffer, cursor, value, width):
     """Write the lowest ``width`` <= 64 bits of ``value``; return the cursor behind them."""
@@ -126,6 +127,7 @@ def write(buffer, cursor, value, width):
     return cursor + width
 
 
+@inlined
 @kernel
 def read(buffer, cursor, width):
     """Read ``width`` <= 64 bits as uint64.  The bits must exist."""
@@ -146,12 +148,14 @@ def read(buffer, cursor, width):
     return word
 
 
+@inlined
 @kernel
 def write_float(buffer, cursor, values, i):
     """Write ``values[i]``, a float32 in 32 bits or a float64 in 64; return the cursor behind it."""
     return write(buffer, cursor, float_to_bits(values[i]), 8 * values.itemsize)
 
 
+@inlined
 @kernel
 def read_float(buffer, cursor, values, i):
     """Read a float of the dtype of ``values`` into ``values[i]``; return the cursor behind it."""
@@ -161,6 +165,46 @@ def read_float(buffer, cursor, values, i):
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def write_floats(buffer, cursor, values):
+    """Write an array of float32 or float64; return the cursor behind them.  At a whole byte, a word at a time."""
+    n, i, per_word = values.size, 0, 8 // values.itemsize
+    if cursor & 7 == 0:
+        byte = cursor >> 3
+        while i + per_word <= n:
+            word = float_to_bits(values[i])
+            if per_word == 2:
+                word |= float_to_bits(values[i + 1]) << u64(32)
+            _store(buffer, byte, word)
+            byte += 8
+            i += per_word
+        cursor = byte << 3
+    for j in range(i, n):
+        cursor = write_float(buffer, cursor, values, j)
+    return cursor
+
+
+@kernel
+def read_floats(buffer, cursor, values):
+    """Read what :func:`write_floats` wrote into all of ``values``; return the cursor behind it."""
+    n, i, per_word = values.size, 0, 8 // values.itemsize
+    if cursor & 7 == 0:
+        byte = cursor >> 3
+        while i + per_word <= n:
+            word = _load(buffer, byte)
+            if per_word == 2:
+                values[i] = bits_to_float(word & u64(0xFFFFFFFF), values[i])
+                values[i + 1] = bits_to_float(word >> u64(32), values[i])
+            else:
+                values[i] = bits_to_float(word, values[i])
+            byte += 8
+            i += per_word
+        cursor = byte << 3
+    for j in range(i, n):
+        cursor = read_float(buffer, cursor, values, j)
+    return cursor
 
 
 @kernel

@@ -1,0 +1,98 @@
+"""A job for mpirun: run several methods and print one digest of all that must not depend on the ranks.
+
+Usage: ``mpirun -n R python tests/mpi_job.py WORKERS [WHAT]``; WHAT is "digest", or a way to go wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+import theory as th
+
+STEPS = 25
+
+
+def make_problem(shift=0.0):
+    """A small sparse problem, the same on every rank."""
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 90, 0.1, format="csr", random_state=1)
+    X.data += shift
+    return th.logistic((X, np.where(rng.random(40) < 0.5, -1.0, 1.0)), l2=0.05)
+
+
+def methods():
+    """One method for each layout and kind of message."""
+    step = th.InverseTime(2.0, 0.05, 100.0)
+    memory = th.ErrorFeedback()
+    return [
+        th.ParallelSGD(th.Identity(), step=step, batch=2, average="uniform"),
+        th.ParallelSGD(th.Identity(sparse=True), step=step, compress="loss", average="quadratic"),
+        th.ParallelSGD(th.TopK(5), step=step, feedback=memory, average="quadratic"),
+        th.ParallelSGD(th.RandK(5), step=step, feedback=memory, sampling="shuffle", shards="by_label"),
+        th.ParallelSGD(th.Bucketed(th.QSGD(7, elias=True), 40), step=step, shards="contiguous"),
+    ]
+
+
+def digest(results) -> str:
+    """Digest of x, the last iterate and every column of the history but the seconds."""
+    sha = hashlib.sha256()
+    for result in results:
+        sha.update(result.x.tobytes() + result.last.tobytes())
+        for name in result.history.dtype.names:
+            if not name.startswith("seconds"):
+                sha.update(result.history[name].tobytes())
+    return sha.hexdigest()
+
+
+def main(workers: int, what: str) -> None:
+    """Do the job on this rank."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    rank = comm.Get_rank()
+    with th.abort_on_error(comm):
+        problem = make_problem(0.5 if what == "other data" and rank == 1 else 0.0)
+        first = methods()[2]
+        if what == "digest":
+            results = [th.run(m, problem, workers=workers, steps=STEPS, seed=3, comm=comm) for m in methods()]
+            assert comm.allgather(digest(results)) == [digest(results)] * comm.Get_size()
+            if rank == 0:
+                print("digest", digest(results), flush=True)
+        elif what == "other seed":
+            th.run(first, problem, workers=workers, steps=STEPS, seed=rank, comm=comm)
+        elif what == "other data":
+            th.run(first, problem, workers=workers, steps=STEPS, seed=0, comm=comm)
+        elif what == "raise":
+
+            def callback(intermediate_result):
+                raise RuntimeError("on purpose")
+
+            th.run(first, problem, workers=workers, steps=STEPS, seed=0, comm=comm, callback=callback)
+        elif what == "raise on all":
+            th.run(first, problem, workers=workers, steps=-1, seed=0, comm=comm)
+        elif what == "kill":
+            th.run(first, problem, workers=workers, steps=STEPS, seed=0, comm=comm)
+            print("pid", os.getpid(), flush=True)
+            if rank == comm.Get_size() - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(600)
+        elif what == "callback stops":
+
+            def stop(intermediate_result):
+                raise StopIteration
+
+            result = th.run(first, problem, workers=workers, steps=STEPS, seed=0, comm=comm, callback=stop)
+            assert (result.nit, result.status, result.success) == (0, 99, False)
+            if rank == 0:
+                print("stopped everywhere", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), " ".join(sys.argv[2:]) or "digest")

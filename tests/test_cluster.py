@@ -1,0 +1,103 @@
+"""The same bits in the simulator and on any number of ranks; a job that goes wrong ends, and says why, once."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+from conftest import ROOT, run_mpi
+from mpi_job import STEPS, digest, make_problem, methods
+
+import theory as th
+
+JOB = ROOT / "tests" / "mpi_job.py"
+LIMIT = 300  # seconds, for a machine that compiles everything anew
+ENDS_WITHIN = 10.0  # seconds from the error to the end of the whole job
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Digest of the simulator's runs, by number of workers."""
+    problem = make_problem()
+    return {
+        workers: digest([th.run(m, problem, workers=workers, steps=STEPS, seed=3) for m in methods()]) for workers in (8, 10)
+    }
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("workers, ranks", [(8, 1), (8, 2), (8, 4), (8, 8), (10, 2), (10, 5)])
+def test_bits_do_not_depend_on_the_ranks(simulated, workers, ranks):
+    done = run_mpi(ranks, JOB, workers, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"digest (\w+)", done.stdout) == [simulated[workers]]
+
+
+def test_the_digest_would_notice(simulated):
+    problem = make_problem()
+    other = [th.run(m, problem, workers=8, steps=STEPS, seed=4) for m in methods()]
+    assert digest(other) != simulated[8] != simulated[10]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("what, message", [("raise", "on purpose"), ("raise on all", "steps")])
+def test_a_rank_that_raises_ends_the_job_with_one_traceback(what, message):
+    begin = time.monotonic()
+    done = run_mpi(4, JOB, 8, *what.split(), timeout=LIMIT)
+    warm = run_mpi(4, JOB, 8, *what.split(), timeout=LIMIT) if time.monotonic() - begin > ENDS_WITHIN else done
+    for job in (done, warm):
+        assert job.returncode != 0
+        assert job.stderr.count("Traceback") == 1, job.stderr
+        assert message in job.stderr and "rank 0 of 4 failed" in job.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("what", ["other seed", "other data"])
+def test_ranks_with_other_arguments_notice(what):
+    done = run_mpi(2, JOB, 8, *what.split(), timeout=LIMIT)
+    assert done.returncode != 0
+    assert "were given other arguments or data than rank 0" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+
+
+@pytest.mark.mpi
+def test_a_killed_rank_leaves_nobody_behind():
+    done = run_mpi(3, JOB, 6, "kill", timeout=LIMIT)
+    assert done.returncode != 0
+    pids = [int(pid) for pid in re.findall(r"pid (\d+)", done.stdout)]
+    assert pids
+    deadline = time.monotonic() + ENDS_WITHIN
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, pids))
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.mpi
+def test_a_callback_stops_all_ranks():
+    done = run_mpi(2, JOB, 4, "callback", "stops", timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert "stopped everywhere" in done.stdout
+
+
+def test_ranks_must_divide_the_workers():
+    class Three:
+        """As much of a communicator as the check asks for."""
+
+        def Get_size(self):  # noqa: N802
+            return 3
+
+        def Get_rank(self):  # noqa: N802
+            return 0
+
+    with pytest.raises(ValueError, match="workers: got 8, allowed: a multiple of the number of ranks, 3"):
+        th.run(methods()[0], make_problem(), workers=8, steps=1, comm=Three())

@@ -1,0 +1,131 @@
+"""Generic functions, settings, and compiled code on disk that never outlives its source."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import theory as th
+from theory import dispatch
+from theory.dispatch import generic
+from theory.settings import digest, require, setting
+
+
+@setting
+class Add(NamedTuple):
+    amount: float
+
+
+@setting
+class Twice(NamedTuple):
+    inner: Add
+
+
+@setting
+class Unknown(NamedTuple):
+    amount: float
+
+
+act = generic("act", "act(c, x): what c does to x.")
+
+
+@act.register(Add)
+def _(c, x):
+    return x + c.amount
+
+
+@act.register(Twice)
+def _(c, x):
+    return act(c.inner, act(c.inner, x))
+
+
+def test_generics_dispatch_alike_from_python_and_compiled_code():
+    @numba.njit
+    def compiled(c, x):
+        return act(c, x)
+
+    for c, expected in ((Add(2), 3.0), (Twice(Add(2)), 5.0)):
+        assert act(c, 1.0) == compiled(c, 1.0) == expected
+
+
+def test_an_unknown_class_gets_a_message_that_says_what_to_do():
+    with pytest.raises(TypeError, match=r"no implementation for Unknown \(known: Add, Twice\).*act.register"):
+        act(Unknown(1), 1.0)
+
+
+def test_settings_compare_with_their_type_and_convert_their_fields():
+    assert Add(2) != Unknown(2) and hash(Add(2)) != hash(Unknown(2))
+    assert th.TopK(10) != th.RandK(10)
+    assert th.QSGD(4, 2) == th.QSGD(4.0, norm=2.0) and type(th.QSGD(4.0).s) is int
+    assert numba.typeof(th.QSGD(4, 2)) == numba.typeof(th.QSGD(np.int32(4), np.inf))
+    with pytest.raises(ValueError, match="s: got 1.5"):
+        th.QSGD(1.5)
+    with pytest.raises(ValueError, match="k: got 'ten'"):
+        th.TopK("ten")
+
+
+def test_digests_tell_types_values_and_arrays_apart():
+    values = [1, 1.0, True, "1", (1,), ((1,),), th.TopK(1), th.RandK(1), np.ones(2), np.ones((2, 1)), np.ones(2, np.float32)]
+    assert len({digest(v) for v in values}) == len(values)
+    assert digest((np.ones(2), {"a": 1})) == digest((np.ones(2), {"a": 1}))
+    with pytest.raises(KeyError):
+        require(False, "name", 0, "anything else", KeyError)
+
+
+def test_code_for_a_type_from_elsewhere_is_not_stored():
+    signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
+    assert not dispatch._mentions_foreign(signature)
+    assert dispatch._mentions_foreign((numba.typeof((Twice(Add(1)),)), numba.int64))
+
+
+@pytest.mark.slow
+def test_an_edited_implementation_runs_at_once(tmp_path):
+    # Numba would return the stored answer: it does not see that a callee in another file has changed.
+    shutil.copytree(ROOT / "theory", tmp_path / "theory", ignore=shutil.ignore_patterns("__pycache__"))
+    program = (
+        "import numpy as np; import theory; from theory.cluster.simulator import make_streams;"
+        "from theory.methods.sampling import draw_row, make_shards, new_order;"
+        "shards = make_shards('shared', 'iid', 1000, 1);"
+        "print(theory.__file__, draw_row(shards, new_order(shards, 1), 0, 0, np.uint64(5), 7),"
+        "sum(draw_row.stats.cache_hits.values()))"
+    )
+
+    def run():
+        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                              env={"PATH": "", "PYTHONPATH": str(tmp_path), "THEORY_CACHE": str(tmp_path / "cache")})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        where, row, hits = done.stdout.split()
+        assert where.startswith(str(tmp_path))
+        return int(row), int(hits)
+
+    first = run()
+    assert run() == (first[0], 1)  # the second process found it on disk
+    callee = tmp_path / "theory" / "random.py"
+    text = callee.read_text()
+    edited = text.replace("u64(draw >> u64(32)) * n + low", "X").replace("((draw >> u64(32)) * n + low) >> u64(32)", "n - u64(1)")
+    assert edited != text
+    callee.write_text(edited)
+    assert run() == (999, 0)
+    (tmp_path / "theory" / "plots" / "style.py").write_text("# a leaf: no kernel of the core depends on it\n")
+    assert dispatch.source_digest(root=tmp_path / "theory") == dispatch.source_digest(root=tmp_path / "theory")
+
+
+def test_the_digest_of_the_source_leaves_out_leaves(tmp_path):
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "plots").mkdir()
+    core, leaf = tmp_path / "methods" / "a.py", tmp_path / "plots" / "b.py"
+    core.write_text("1")
+    leaf.write_text("1")
+    before = [dispatch.source_digest(region, tmp_path) for region in ("", "plots")]
+    leaf.write_text("2")
+    after = [dispatch.source_digest(region, tmp_path) for region in ("", "plots")]
+    assert before[0] == after[0] and before[1] != after[1]
+    core.write_text("2")
+    assert dispatch.source_digest("", tmp_path) != after[0]
