@@ -21,9 +21,7 @@ ENDS_WITHIN = 10.0  # seconds from the error to the end of the whole job
 def simulated():
     """Digest of the simulator's runs, by number of workers."""
     problem = make_problem()
-    return {
-        workers: digest([th.run(m, problem, workers=workers, steps=STEPS, seed=3) for m in methods()]) for workers in (8, 10)
-    }
+    return {w: digest([th.run(m, problem, workers=w, steps=STEPS, seed=3) for m in methods()]) for w in (8, 10)}
 
 
 @pytest.mark.mpi

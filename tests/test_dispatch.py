@@ -72,7 +72,8 @@ def test_settings_compare_with_their_type_and_convert_their_fields():
 
 
 def test_digests_tell_types_values_and_arrays_apart():
-    values = [1, 1.0, True, "1", (1,), ((1,),), th.TopK(1), th.RandK(1), np.ones(2), np.ones((2, 1)), np.ones(2, np.float32)]
+    values = [1, 1.0, True, "1", (1,), ((1,),), th.TopK(1), th.RandK(1)]
+    values += [np.ones(2), np.ones((2, 1)), np.ones(2, np.float32)]
     assert len({digest(v) for v in values}) == len(values)
     assert digest((np.ones(2), {"a": 1})) == digest((np.ones(2), {"a": 1}))
     with pytest.raises(KeyError):
@@ -98,8 +99,9 @@ def test_an_edited_implementation_runs_at_once(tmp_path):
     )
 
     def run():
-        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                              env={"PATH": "", "PYTHONPATH": str(tmp_path), "THEORY_CACHE": str(tmp_path / "cache")})  # fmt: skip
+        env = {"PATH": "", "PYTHONPATH": str(tmp_path), "THEORY_CACHE": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
         assert done.returncode == 0, done.stderr
         where, row, hits = done.stdout.split()
         assert where.startswith(str(tmp_path))
@@ -109,12 +111,10 @@ def test_an_edited_implementation_runs_at_once(tmp_path):
     assert run() == (first[0], 1)  # the second process found it on disk
     callee = tmp_path / "theory" / "random.py"
     text = callee.read_text()
-    edited = text.replace("u64(draw >> u64(32)) * n + low", "X").replace("((draw >> u64(32)) * n + low) >> u64(32)", "n - u64(1)")
+    edited = text.replace("((draw >> u64(32)) * n + low) >> u64(32)", "n - u64(1)")
     assert edited != text
     callee.write_text(edited)
     assert run() == (999, 0)
-    (tmp_path / "theory" / "plots" / "style.py").write_text("# a leaf: no kernel of the core depends on it\n")
-    assert dispatch.source_digest(root=tmp_path / "theory") == dispatch.source_digest(root=tmp_path / "theory")
 
 
 def test_the_digest_of_the_source_leaves_out_leaves(tmp_path):

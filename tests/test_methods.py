@@ -25,7 +25,8 @@ def problems():
     X = sp.random(N_ROWS, D, 0.06, format="csr", random_state=7)
     X.data = rng.standard_normal(X.data.size)
     y = np.where(rng.random(N_ROWS) < 0.5, -1.0, 1.0)
-    return {"sparse": th.logistic((X, y), l2=L2), "dense": th.logistic((X.toarray(), y), l2=L2), "X": X.toarray(), "y": y}
+    A = X.toarray()
+    return {"sparse": th.logistic((X, y), l2=L2), "dense": th.logistic((A, y), l2=L2), "X": A, "y": y}
 
 
 def reference(method, X, y, workers, steps, seed, x0):
@@ -107,7 +108,8 @@ def test_which_layout_is_chosen(problems):
 
 @pytest.mark.parametrize("workers, sampling", [(1, "iid"), (3, "iid"), (1, "shuffle"), (3, "shuffle")])
 def test_fused_loop_has_the_bits_of_the_general_one(problems, workers, sampling):
-    method = th.ParallelSGD(th.Identity(sparse=True), step=STEP, compress="loss", average="quadratic", sampling=sampling)
+    lossless = th.Identity(sparse=True)
+    method = th.ParallelSGD(lossless, step=STEP, compress="loss", average="quadratic", sampling=sampling)
     arguments = (method, problems["sparse"], workers, 150, 2, None, None, 1, 37, np.float64, np.float32, None)
     setup = driver._prepare(*arguments)
     assert setup.plain and driver.advance_plain is advance_plain
@@ -289,7 +291,7 @@ def test_methods_refuse_bad_settings(change, message):
         (dict(replicas=2, callback=print), "callback"),
         (dict(seed=-1), "seed|key"),
         (dict(method=th.ParallelSGD(th.TopK(D + 1), step=th.Constant(0.1))), "k"),
-        (dict(method=th.ParallelSGD(step=th.Constant(0.1), compressor=th.Identity(), average=th.Suffix(99))), "average"),
+        (dict(method=th.ParallelSGD(**GOOD, average=th.Suffix(99))), "average"),
         (dict(workers=N_ROWS + 1, method=th.ParallelSGD(**GOOD, shards="contiguous")), "workers"),
         (dict(problem=3), "problem"),
     ],

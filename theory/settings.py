@@ -1,7 +1,7 @@
 """Settings: NamedTuples that check their own domain and compare by type.
 
-A plain ``NamedTuple`` has two traps.  ``TopK(10) == RandK(10)`` is true, and ``QSGD(2, 2)`` and ``QSGD(2, 2.0)`` are two
-types for Numba, hence two compilations.  The decorator :func:`setting` mends both: fields are converted to the type
+A plain ``NamedTuple`` has two traps.  ``TopK(10) == RandK(10)`` is true, and ``QSGD(2, 2)`` and ``QSGD(2, 2.0)`` are
+two types for Numba, hence two compilations.  The decorator :func:`setting` mends both: fields are converted to the type
 that is written beside them, equality and hash include the class, and ``domain`` refuses bad values when they are given.
 """
 

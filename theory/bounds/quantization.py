@@ -1,7 +1,8 @@
 """Random quantization (QSGD): variance, non-zeros and code length.
 
-Throughout, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, zeta_i is u_i rounded down,
-or up with probability frac(u_i), and Q(v)_i = scale * sign(v_i) * zeta_i / s.  The scale is ||v||_2 or ||v||_inf.
+Throughout, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, ``zeta_i`` is ``u_i``
+rounded down, or up with probability ``frac(u_i)``, and ``Q(v)_i = scale sign(v_i) zeta_i / s``.  The scale is
+``||v||_2`` or ``||v||_inf``.
 """
 
 from __future__ import annotations

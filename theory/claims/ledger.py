@@ -65,8 +65,10 @@ def explain(id: str) -> Explanation:
         if text:
             lines.append(_wrapped(title, text))
     if claim.bound is not None:
-        name = claim.bound.__name__
-        lines.append(_wrapped("function", f"theory.bounds.{name}{inspect.signature(claim.bound)}"))
+        function = getattr(claim.bound, "func", claim.bound)  # a partial has chosen a form
+        given = "".join(f", here {k}={v!r}" for k, v in getattr(claim.bound, "keywords", {}).items())
+        text = f"theory.bounds.{function.__name__}{inspect.signature(function)}{given}"
+        lines.append(_wrapped("function", text))
     if claim.bibtex:
         lines += ["", BIBTEX.get(claim.bibtex, claim.bibtex).strip()]
     return Explanation("\n".join(lines))

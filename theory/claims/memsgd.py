@@ -17,7 +17,7 @@ from ..problems import logistic, max_lipschitz, second_moment, solve
 from ..problems.quadratic import quadratic
 from ..schedules import InverseTime
 from .base import Measurement, claim, rate, upper
-from .feedback import constant_gradient, memory_at
+from .feedback import constant_gradient, memories_after
 from .instruments import Scaling, WrongFeedback
 
 SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
@@ -43,12 +43,11 @@ SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
     },
 )
 def _(context):
-    d, workers, mu, delta, checks = 10, 2, 1.0, 0.02, []
+    d, mu, delta, checks = 10, 1.0, 0.02, []
     for alpha, steps in ((500.0, 1000), (500.0, 200), (5.0, 200)):
         shift = bounds.mem_sgd_shift(d, delta * d, alpha)
         compressor, a = context.subject(delta, shift)
-        method = ParallelSGD(compressor, step=InverseTime(8.0, mu, a), feedback=ErrorFeedback())
-        found = memory_at(method, constant_gradient(d), workers, steps, context.stream(steps))[0]
+        found = memories_after(compressor, InverseTime(8.0, mu, a), constant_gradient(d), 1, steps, 0)[0]
         bound = bounds.mem_sgd_memory(d, delta * d, 8.0 / (mu * (a + steps)), float(d), alpha=alpha)
         label = f"||m_t||^2, constant gradient, k/d={delta}, alpha={alpha:g}, t={steps}"
         checks.append(upper(label, exactly(found), bound))

@@ -7,20 +7,10 @@ import itertools
 import numpy as np
 
 from .. import bounds
-from ..problems import logistic
-from ..problems.base import add_loss_gradient, dimension, regularization, rows
+from ..problems import batch_bound, batch_gradient, gradient, logistic, second_moment
 from .base import Measurement, claim, identity
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
-
-
-def row_gradients(problem, x) -> np.ndarray:
-    """All grad f_i(x), with the l2 term, through the problem's own generic."""
-    gradients = np.zeros((rows(problem), dimension(problem)))
-    for i, out in enumerate(gradients):
-        add_loss_gradient(problem, i, np.uint64(0), 1.0, x, out)
-        out += regularization(problem) * x
-    return gradients
 
 
 def with_replacement(n, size):
@@ -33,36 +23,33 @@ def without_replacement(n, size):
     return itertools.combinations(range(n), size)
 
 
+def _mean(problem, batch, x):
+    return batch_gradient(problem, batch, x)
+
+
+def _sum(problem, batch, x):
+    return len(batch) * batch_gradient(problem, batch, x)
+
+
+def _one_short(problem, batch, x):
+    return len(batch) / max(1, len(batch) - 1) * batch_gradient(problem, batch, x)
+
+
 def _measure(context, n_in_formula):
-    batches, reduce = context.subject
+    batches, direction = context.subject
     rng = np.random.default_rng(context.stream())
     problem = logistic((rng.standard_normal((4, 3)), np.array([1.0, -1.0, 1.0, 1.0])), l2=0.1)
     x, target, step, checks = rng.standard_normal(3), rng.standard_normal(3), 0.7, []
-    gradients = row_gradients(problem, x)
-    mean = gradients.mean(axis=0)
-    second = float(np.mean(np.sum(gradients**2, axis=1)))
-    diversity = bounds.batch_bound(second, float(mean @ mean))
+    second, diversity = second_moment(problem, x), batch_bound(problem, x)
     for size in (3, 4, 1):
-        steps = [x - step * reduce(gradients[list(batch)]) for batch in batches(4, size)]
+        steps = [x - step * direction(problem, list(batch), x) for batch in batches(4, size)]
         measured = float(np.mean([np.sum((y - target) ** 2) for y in steps]))
         predicted = bounds.minibatch_step(
-            float(np.sum((x - target) ** 2)), float(mean @ (x - target)), second, second / diversity,
+            float(np.sum((x - target) ** 2)), float(gradient(problem, x) @ (x - target)), second, second / diversity,
             batch=size, step=step, n=n_in_formula,
         )  # fmt: skip
         checks.append(identity(f"E||x+ - x*||^2, n=4, B={size}, B_D={diversity:.3g}", measured, predicted))
     return Measurement(*checks, note="all batches enumerated; gradients averaged over the batch (the source sums them)")
-
-
-def _mean(batch):
-    return batch.mean(axis=0)
-
-
-def _sum(batch):
-    return batch.sum(axis=0)
-
-
-def _one_short(batch):
-    return batch.sum(axis=0) / max(1, len(batch) - 1)
 
 
 @claim(

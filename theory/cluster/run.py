@@ -304,8 +304,8 @@ def _verdict(history, k):
 def _run_replicas(setup, replicas):
     plan, begin = setup.plan, time.perf_counter()
     rates = make_rates(*setup.rule, 0, setup.records[-1])
-    runs = simulator.replicate(setup.problem, setup.compressor, setup.layout, setup.shards, plan, setup.purposes, setup.x0,
-                               setup.wire, setup.records, rates, replicas)  # fmt: skip
+    runs = simulator.replicate(setup.problem, setup.compressor, setup.layout, setup.shards, plan, setup.purposes,
+                               setup.x0, setup.wire, setup.records, rates, replicas)  # fmt: skip
     seconds = time.perf_counter() - begin
     history = np.zeros(setup.records.size, HISTORY)
     for k, step in enumerate(setup.records):

@@ -1,8 +1,8 @@
 """QSGD: a norm, and for each coordinate one of the levels 0, 1/s, ..., 1 of it, rounded at random without bias.
 
-What travels for the norm is ``scale``: norm / s rounded *up* to a float of the wire.  So u_i = v_i / scale lies between
--s and s, the level of coordinate i is floor(u_i + R_i) with R_i uniform on [0, 1), and the receiver restores
-scale * level_i: one product, which is exact in double precision, and the same wherever it is taken.
+What travels for the norm is ``scale``: norm / s, rounded *up* to a float of the wire (and of v, if these are shorter).
+So u_i = v_i / scale lies between -s and s, the level of coordinate i is floor(u_i + R_i) with R_i uniform on [0, 1),
+and the receiver restores scale * level_i: one product, rounded once if at all, and the same wherever it is taken.
 
 R_i = (r + U) / 65536 has 69 random bits: a 16-bit number r and a uniform U on [0, 1).  One draw of the generator serves
 four coordinates with their r, and U matters only where floor(65536 u_i) + r is one short of a multiple of 65536, once
@@ -45,7 +45,6 @@ from .base import (
     pack,
     payload_bits,
     quantize,
-    restore,
     unpack,
 )
 from .checks import check_dimension
@@ -166,13 +165,18 @@ def norm_of(v, order):
 
 
 @kernel
-def scale_for(v, order, s, like):
-    """The smallest float of the dtype of the array ``like`` that is at least norm / s."""
-    x = norm_of(v, order) / s
+def _round_up(x, like):
+    """The smallest float of the dtype of the array ``like`` that is at least x >= 0."""
     y = like.dtype.type(x)
     if y < x:
         y = bits_to_float(float_to_bits(y) + 1, y)
     return y
+
+
+@kernel
+def scale_for(v, order, s, wire):
+    """Return norm / s, rounded up to a float that both v and the wire can hold."""
+    return _round_up(_round_up(norm_of(v, order) / s, v), wire)
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
@@ -253,14 +257,9 @@ def _(c, state, v, stream, symbols):
 
 @compress_into.register(QSGD)
 def _(c, state, v, stream, symbols, out):
-    scale = scale_for(v, c.norm, c.s, symbols.value)
-    unit = out.dtype.type(scale)
-    if f64(unit) == f64(scale) or not scale < np.inf:
-        symbols.value[0] = scale
-        draw_levels(v, f64(scale), c.s, stream, symbols.scratch, unit, out)
-    else:  # 64-bit floats on the wire and 32-bit vectors: the product is taken first, then rounded
-        quantize(c, state, v, stream, symbols)
-        restore(c, symbols, out)
+    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+    scale = f64(symbols.value[0])
+    draw_levels(v, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
 
 
 @accumulate.register(QSGD)

@@ -162,7 +162,7 @@ def ratio_interval(numerators, denominators, level: float = LEVEL) -> Interval:
 
     Examples
     --------
-    >>> ratio_interval([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])[:3]
+    >>> ratio_interval([20.0, 22.0, 24.0], [10.0, 11.0, 12.0])[:3]
     (2.0, 2.0, 2.0)
     """
     top, bottom = _checked(numerators, level), _checked(denominators, level)

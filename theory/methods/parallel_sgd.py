@@ -161,8 +161,10 @@ def now(clock, time):
 
 @kernel
 def make_rates(feedback, schedule, average, start, stop):
-    """For the steps ``start`` to ``stop``, a row each: the step size, its part before and after compression, and the
-    weight of x_t in the average.  As numbers, these four do not multiply the variants of the loop that is compiled.
+    """What the rules say for the steps ``start`` to ``stop``, a row each.
+
+    The step size, its part before and after compression, and the weight of x_t in the average: as numbers, they do not
+    multiply the variants of the loop that are compiled.
     """
     rates = np.empty((stop - start, 4))
     for t in range(start, stop):

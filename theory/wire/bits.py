@@ -20,8 +20,8 @@ from numba.extending import intrinsic
 from ..dispatch import inlined, kernel
 
 __all__ = [
-    "bit_length", "bits_for", "bits_to_float", "float_to_bits", "read", "read_array", "read_float", "read_floats", "write",
-    "write_array", "write_float", "write_floats",
+    "bit_length", "bits_for", "bits_to_float", "float_to_bits", "read", "read_array", "read_float", "read_floats",
+    "write", "write_array", "write_float", "write_floats",
 ]  # fmt: skip
 
 i64, u8, u64 = np.int64, np.uint8, np.uint64
