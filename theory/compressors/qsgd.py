@@ -25,14 +25,13 @@ from ..wire.bits import (
     bits_for,
     bits_to_float,
     float_to_bits,
-    read,
     read_array,
     read_float,
-    write,
     write_array,
     write_float,
 )
-from ..wire.elias import omega_length, read_omega, write_omega
+from ..wire.elias import omega_length
+from ..wire.levels import levels_bits, read_levels, write_levels
 from .base import (
     accumulate,
     capacity,
@@ -49,14 +48,14 @@ from .base import (
 )
 from .checks import check_dimension
 from .expected import expected_elias_bits
+from .norms import norm_of
 
 __all__ = ["QSGD", "qsgd_bits"]
 
-f64, i32, i64, u32, u64 = np.float64, np.int32, np.int64, np.uint32, np.uint64  # in kernels float() keeps float32
+f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels float() keeps float32
 
 TILE = 1024  # coordinates whose random bits are drawn together, a draw for four of them
 PIECE = 32  # coordinates that are looked at again together, where one of them may need it
-LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with ROWS squares at a time
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
 
@@ -118,50 +117,7 @@ def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
     return QSGD(2 ** (bits - 1) - 1, norm)
 
 
-# --- the norm ---------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _largest_size(v):
-    top = float_to_bits(abs(v[0]))
-    for j in range(1, v.size):
-        top = max(top, float_to_bits(abs(v[j])))  # as whole numbers: floats would not be compared several at a time
-    return f64(bits_to_float(top, v[0]))
-
-
-@kernel
-def _sum_of_squares(v, factor):
-    """Sum of (factor v_j)**2 in double precision, in an order that depends on the length of v alone."""
-    total = 0.0
-    whole = v.size - v.size % (LANES * ROWS)
-    if whole:
-        lane = np.zeros(LANES)
-        for start in range(0, whole, LANES * ROWS):
-            for p in range(start, start + LANES):
-                a, b = factor * v[p], factor * v[p + LANES]
-                c, d = factor * v[p + 2 * LANES], factor * v[p + 3 * LANES]
-                lane[p - start] += (a * a + b * b) + (c * c + d * d)
-        for p in range(LANES):
-            total += lane[p]
-    for j in range(whole, v.size):
-        x = factor * v[j]
-        total += x * x
-    return total
-
-
-@kernel
-def norm_of(v, order):
-    """Euclidean or largest norm as float64, also where squares overflow or vanish."""
-    if order != 2.0:
-        return _largest_size(v)
-    total = _sum_of_squares(v, 1.0)
-    if 1e-280 < total < np.inf:
-        return math.sqrt(total)
-    top = _largest_size(v)
-    if not 0.0 < top < np.inf:
-        return total if top == 0.0 else top
-    factor = 2.0 ** -math.frexp(top)[1] if top > 1e-300 else 2.0**1000
-    return math.sqrt(_sum_of_squares(v, factor)) / factor
+# --- the scale --------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -272,59 +228,11 @@ def _(c, symbols, weight, out):
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-@kernel
-def _elias_bits(level):
-    """Length of the Elias part: the number of non-zeros + 1, then distance, sign and size of each."""
-    bits, last, count = 0, -1, 0
-    for j in range(level.size):
-        if level[j] != 0:
-            bits += omega_length(j - last) + 1 + omega_length(abs(i64(level[j])))
-            last = j
-            count += 1
-    return bits + omega_length(count + 1)
-
-
-@kernel
-def _write_elias(buffer, cursor, level):
-    count = 0
-    for j in range(level.size):
-        count += level[j] != 0
-    cursor, last = write_omega(buffer, cursor, count + 1), -1
-    for j in range(level.size):
-        if level[j] != 0:
-            cursor = write_omega(buffer, cursor, j - last)
-            cursor = write(buffer, cursor, level[j] < 0, 1)
-            cursor = write_omega(buffer, cursor, abs(i64(level[j])))
-            last = j
-    return cursor
-
-
-@kernel
-def _read_elias(buffer, cursor, end, s, level):
-    d = level.size
-    level[:] = 0
-    count, cursor = read_omega(buffer, cursor, end, d + 1)
-    if count < 0:
-        return -1
-    j = -1
-    for _ in range(count - 1):
-        gap, cursor = read_omega(buffer, cursor, end, d - 1 - j)
-        if gap < 0 or cursor >= end:
-            return -1
-        negative = read(buffer, cursor, 1)
-        size, cursor = read_omega(buffer, cursor + 1, end, s)
-        if size < 0:
-            return -1
-        j += gap
-        level[j] = -size if negative else size
-    return cursor
-
-
 @payload_bits.register(QSGD)
 def _(c, symbols, d):
     width = 8 * symbols.value.itemsize
     if c.elias:
-        return width + _elias_bits(symbols.level[:d])
+        return width + levels_bits(symbols.level[:d])
     return width + d * bits_for(2 * c.s + 1)
 
 
@@ -343,7 +251,7 @@ def _(c, d, float_bits):
 def _(c, symbols, d, buffer, cursor):
     cursor = write_float(buffer, cursor, symbols.value, 0)
     if c.elias:
-        return _write_elias(buffer, cursor, symbols.level[:d])
+        return write_levels(buffer, cursor, symbols.level[:d])
     return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
 
 
@@ -354,7 +262,7 @@ def _(c, buffer, cursor, end, d, symbols):
     cursor = read_float(buffer, cursor, symbols.value, 0)
     level = symbols.level[:d]
     if c.elias:
-        cursor = _read_elias(buffer, cursor, end, c.s, level)
+        cursor = read_levels(buffer, cursor, end, c.s, level)
     else:
         width = bits_for(2 * c.s + 1)
         if cursor + d * width > end:

@@ -21,7 +21,7 @@ __all__ = ["largest", "nonzeros"]
 
 i64, u32, u64 = np.int64, np.uint32, np.uint64
 
-SAMPLE = 4096
+SAMPLE = 16384
 BLOCK = 16  # entries that are skipped together where none of them is large
 
 
@@ -100,7 +100,7 @@ def _list_large(v, least, out):
 def _largest(v, k, index, scratch):
     least = u64(0)
     if v.size >= 8 * 256:
-        least = _suggest(v, k, scratch[: min(SAMPLE, max(256, v.size // 64))])
+        least = _suggest(v, k, scratch[: min(SAMPLE, max(256, v.size // 128))])
     count, everything = v.size, True
     if least > 0:
         listed = _list_large(v, least, scratch)

@@ -66,15 +66,15 @@ class Configuration:
     data: str = "rcv1-like"
     features: int | None = None
     workers: int | tuple[int, ...] = 8
-    batch: int | tuple[int, ...] = 16
-    steps: int = 400
+    batch: int | tuple[int, ...] = 32
+    steps: int = 200
     seed: int = 0
     methods: tuple[str, ...] = FLAGSHIP
     l2: float | None = None
     c: float = 8.0
     shift: float | None = None
     bucket: int = 512
-    points: int = 40
+    points: int = 25
     out: str = "runs"
 
     def __post_init__(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from contextlib import closing
@@ -44,8 +45,8 @@ def make_problem(data, l2: float | None):
     return (logistic if data.task == "binary" else ridge)(data, l2)
 
 
-def make_jobs(configuration: Configuration, constants: Constants) -> list[Job]:
-    """Every cell with its method; raises ``ConfigurationError`` for what does not fit the data."""
+def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants) -> list[Job]:
+    """The cells with their methods; raises ``ConfigurationError`` for what does not fit the data."""
     from ..compressors import check
     from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
     from ..schedules import InverseTime
@@ -54,7 +55,7 @@ def make_jobs(configuration: Configuration, constants: Constants) -> list[Job]:
     shift = configuration.shift or max(2.0, configuration.c * constants.smoothness / (FIRST_STEP * constants.mu))
     step = InverseTime(c=configuration.c, mu=constants.mu, shift=shift)
     jobs = []
-    for cell in configuration.cells():
+    for cell in cells:
         entry = find(cell.method)
         what = compressor(entry, k, configuration.bucket)
         try:
@@ -93,6 +94,37 @@ def from_root(comm, work):
     if "error" in told:
         raise ConfigurationError(told["error"])
     return told["value"]
+
+
+def compile_together(jobs, problem, comm, say) -> None:
+    """With an empty compile cache, ranks compile different methods at once, as many as there are processors.
+
+    Otherwise rank 0 would compile all of them one after the other while the processors of the others idle.  A file in
+    the cache folder remembers what was compiled.
+    """
+    if comm is None or comm.Get_size() == 1:
+        return
+    from ..cluster import run
+    from ..cluster.mpi import wait
+    from ..dispatch import cache_folder
+
+    kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
+    names = "-".join(sorted(job.entry.family for job in kinds))
+    known = cache_folder() / f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
+    hands = from_root(comm, lambda: 0 if known.exists() else min(comm.Get_size(), os.cpu_count() or 1))
+    if hands == 0:
+        return
+    rank = comm.Get_rank()
+    if rank == 0:
+        say("compiling for this machine, once")
+    alone = comm.Split(rank)
+    if rank < hands:
+        for job in kinds[rank::hands]:
+            run(job.method, problem, workers=job.cell.workers, steps=1, comm=alone)
+    wait(comm.Ibarrier())
+    alone.Free()
+    if rank == 0:
+        known.touch()
 
 
 def versions() -> dict[str, str]:
@@ -134,16 +166,18 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
 
     root = comm is None or comm.Get_rank() == 0
     ranks = 1 if comm is None else comm.Get_size()
-    for cell in configuration.cells():
-        if cell.workers % ranks:
-            raise ConfigurationError(f"workers: got {cell.workers}, allowed: multiples of the number of ranks, {ranks}")
+    for workers in np.atleast_1d(configuration.workers).tolist():
+        if workers % ranks:
+            raise ConfigurationError(f"workers: got {workers}, allowed: multiples of the number of ranks, {ranks}")
     with Interruption(root) as interruption:
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         data = load_data(configuration.data, n_features=configuration.features, comm=comm)
         problem = make_problem(data, configuration.l2)
-        constants = Constants(*from_root(comm, lambda: list(measure_constants(problem))))
-        jobs = make_jobs(configuration, constants)
+        constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
+        constants, cells = Constants(*constants), [Cell(*cell) for cell in cells]
+        jobs = make_jobs(configuration, cells, constants)
+        compile_together(jobs, problem, comm, say)
         recorder = None
         if root:
             recorder = Recorder(configuration.out, configuration.digest())

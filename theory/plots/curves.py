@@ -68,6 +68,8 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     list of str
         Labels of the curves whose bound is nowhere near the axes, and so was not drawn.
     """
+    from matplotlib.ticker import NullFormatter
+
     check_axis(x)
     field, name = X_AXES[x]
     unseen = []
@@ -92,6 +94,9 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
         axes.axhline(start, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), marker="", label=START)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if high > 10 * low:  # between the powers of ten labels are needed only where there are none
+            axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(name)
     axes.set_ylabel(r"$f(x) - f^*$")
     return unseen

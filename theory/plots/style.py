@@ -52,6 +52,11 @@ def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
     """
     stem = Path(stem)
     written = []
+    engine = figure.get_layout_engine()
+    with style():
+        if engine is not None:  # once for all formats: it takes as long as the drawing
+            engine.execute(figure)
+            figure.set_layout_engine("none")
     for ending in formats:
         path = stem.with_name(f"{stem.name}.{ending}")
         part = stem.with_name(f".{stem.name}.{ending}.part")
@@ -61,4 +66,5 @@ def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
             figure.savefig(part, format=ending, metadata=metadata)
         os.replace(part, path)
         written.append(path)
+    figure.set_layout_engine(engine)
     return written
