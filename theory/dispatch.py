@@ -22,6 +22,8 @@ A function that was compiled for a type with an implementation from elsewhere (a
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import inspect
@@ -109,6 +111,15 @@ def _mentions_foreign(value) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def _alone(folder: Path):
+    """Hold the lock of a folder that several processes write to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 class _Cache(FunctionCache):
     """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
 
@@ -117,7 +128,8 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig, data):
         if not _mentions_foreign(sig):
-            super().save_overload(sig, data)
+            with _alone(Path(self.cache_path)):  # two processes that store at once would mix up Numba's index
+                super().save_overload(sig, data)
 
 
 def kernel(function):

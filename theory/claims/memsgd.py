@@ -175,8 +175,8 @@ def _slope(context):
     """Slope of E f(xbar_T) - f* in T, one worker, steps c/(mu (n/4 + t)) with mu = 1/n, weights (n/4 + t)^2."""
     problem, optimum = rcv1(context, share=0.125 if context.quick else 1.0)
     n = problem.n
-    replicas, last, tolerance = context.samples(16, 16), (2 if context.quick else 4) * n, 0.2
-    compressor, feedback, compress, c = context.subject
+    compressor, feedback, compress, c, replicas = context.subject  # a mutant is far off: fewer replicas will do
+    replicas, last, tolerance = context.effort * replicas, (2 if context.quick else 4) * n, 0.2
     method = ParallelSGD(compressor, step=InverseTime(c, 1.0 / n, n // 4), feedback=feedback, average="quadratic",
                          compress=compress)  # fmt: skip
     result = run(method, problem, workers=1, steps=last, replicas=replicas, seed=context.stream(), record_every=n // 4)
@@ -197,8 +197,8 @@ def _slope(context):
     bibtex="lacoste2012simpler",
     kind="rate",
     bound=bounds.sgd_weighted_average,
-    subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0),
-    mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02)},
+    subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0, 16),
+    mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02, 6)},
 )
 def _(context):
     return _slope(context)
@@ -214,8 +214,8 @@ def _(context):
     kind="rate",
     proof="In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.",
     bound=bounds.mem_sgd,
-    subject=(TopK(10), ErrorFeedback(), "full", 2.0),
-    mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0)},
+    subject=(TopK(10), ErrorFeedback(), "full", 2.0, 16),
+    mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 6)},
 )
 def _(context):
     return _slope(context)

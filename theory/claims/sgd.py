@@ -222,8 +222,8 @@ def _(context):
 
 
 def _noise_of_quantized_gradients(context, predict):
-    """E||Q(g) - grad f||^2 for Gaussian gradients around a mean, d = 64, s = 64: fine levels, small omega."""
-    d, s, samples = 64, 64, context.samples(4000, 2000)
+    """E||Q(g) - grad f||^2 for Gaussian gradients around a mean, d = 64, s = 16."""
+    d, s, samples = 64, 16, context.samples(4000, 2000)
     rng = np.random.default_rng(context.stream())
     gradient = np.full(d, 0.25)
     found = np.empty(samples)
@@ -251,7 +251,7 @@ def _noise_of_quantized_gradients(context, predict):
 )
 def _(context):
     interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: sigma2 + omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=64", interval, bound), samples=samples)
+    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples)
 
 
 @claim(
@@ -268,4 +268,4 @@ def _(context):
 )
 def _(context):
     interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=64", interval, bound), samples=samples)
+    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples)

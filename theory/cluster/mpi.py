@@ -7,6 +7,7 @@ workers, so the sums, and with them all bits of x, do not depend on the number o
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 import traceback
@@ -19,13 +20,28 @@ from ..methods.parallel_sgd import BITS, BYTES, CODING, EXCHANGE, common_step, l
 from ..wire.frame import WireError, seal, verify
 
 MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
-NAP = 0.002  # seconds between two looks, where a rank waits for long and should leave the processor to others
+NAP = 0.001  # seconds between two looks, where a rank waits for long and should leave the processor to others
+SHORT_NAP = (
+    5e-5  # the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
+)
 
 
-def wait(request) -> None:
+def wait(request, nap=NAP) -> None:
     """Wait for a non-blocking call without keeping a processor busy (a blocking MPI call would spin)."""
     while not request.Test():
-        time.sleep(NAP)
+        time.sleep(nap)
+
+
+def crowded(comm) -> bool:
+    """Whether the ranks on some machine of this job are more than the processors that they may use."""
+    from mpi4py import MPI
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    mine, worst = np.array([here.Get_size() > processors], np.int64), np.zeros(1, np.int64)
+    here.Free()
+    comm.Allreduce(mine, worst, op=MPI.MAX)
+    return bool(worst[0])
 
 
 @contextlib.contextmanager
@@ -119,6 +135,7 @@ class Exchange:
         self.sizes = np.zeros(plan.workers, np.int64)  # bytes of everybody's messages
         self.bits = np.zeros(plan.workers, np.int64)  # payload bits of everybody's messages
         self.inbox = np.empty(0, np.uint8)
+        self.crowded = crowded(comm)
 
     def rehearse(self, problem, shards, plan, streams, state, rate) -> None:
         """Call all that a step calls but the communicator: compiles it, or loads it, before the first step."""
@@ -149,12 +166,19 @@ class Exchange:
         return np.concatenate([row[:size] for row, size in zip(self.outbox, sizes, strict=True)]), sizes
 
     def _gather(self, message, sizes) -> None:
-        self.comm.Allgather(sizes, self.sizes)
+        if self.crowded:
+            wait(self.comm.Iallgather(sizes, self.sizes), SHORT_NAP)
+        else:
+            self.comm.Allgather(sizes, self.sizes)
         if self.inbox.size < self.sizes.sum():
             self.inbox = np.empty(int(1.25 * self.sizes.sum()), np.uint8)
         counts = self.sizes.reshape(-1, self.plan.here).sum(axis=1)
         displacements = np.cumsum(counts) - counts
-        self.comm.Allgatherv(message, [self.inbox, counts, displacements, None])
+        target = [self.inbox, counts, displacements, None]
+        if self.crowded:
+            wait(self.comm.Iallgatherv(message, target), SHORT_NAP)
+        else:
+            self.comm.Allgatherv(message, target)
 
     def _open(self, state) -> None:
         offset = np.cumsum(self.sizes) - self.sizes

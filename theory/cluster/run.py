@@ -148,10 +148,12 @@ def run(
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
         return _run_replicas(setup, replicas)
+    exchange = None
     if comm is not None:
         mpi.agree(comm, digest((method, problem, workers, setup.records, seed, setup.x0, str(dtype), str(wire_dtype))))
-        mpi.in_turn(comm, lambda: _rehearse(setup, comm))
-    return _run_once(setup, callback, comm)
+        exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 8 * setup.wire.itemsize)
+        mpi.in_turn(comm, lambda: _rehearse(setup, exchange))
+    return _run_once(setup, callback, exchange)
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -211,10 +213,9 @@ def _start(setup):
     return streams, state
 
 
-def _rehearse(setup, comm) -> None:
+def _rehearse(setup, exchange) -> None:
     """Compile (or load) everything that a run calls, without a message to anyone."""
     streams, state = _start(setup)
-    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 8 * setup.wire.itemsize)
     exchange.rehearse(setup.problem, setup.shards, setup.plan, streams, state, make_rates(*setup.rule, 0, 1)[0])
     _evaluate(setup.problem, setup.x0)
     x = np.empty_like(setup.x0)
@@ -229,12 +230,9 @@ def _evaluate(problem, x):
     return float(value(problem, x)), float(np.linalg.norm(slope.astype(np.float64)))
 
 
-def _run_once(setup, callback, comm):
-    plan = setup.plan
+def _run_once(setup, callback, exchange):
+    plan, comm = setup.plan, exchange and exchange.comm
     streams, state = _start(setup)
-    exchange = (
-        None if comm is None else mpi.Exchange(comm, setup.compressor, plan, setup.header, 8 * setup.wire.itemsize)
-    )
     history = np.zeros(setup.records.size, HISTORY)
     x, last = np.empty_like(setup.x0), np.empty_like(setup.x0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
