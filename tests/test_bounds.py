@@ -84,6 +84,16 @@ def test_elias_length_against_the_code_itself():
     assert all(bounds.elias_length(k) == len(omega(k)) for k in (*range(1, 5000), 2**40, 2**40 - 1))
 
 
+def test_unary_code_is_shorter_than_it_may_be():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        d, s = int(rng.integers(1, 300)), int(rng.integers(1, 40))
+        v = rng.standard_normal(d) ** 3
+        expected = 32 + d + s * np.abs(v).sum() / np.linalg.norm(v) + bounds.qsgd_nonzeros_exact(v, s)
+        assert expected <= bounds.qsgd_unary_length(d, s) * (1 + 1e-12)
+    assert bounds.qsgd_unary_length(10_000, 100) == 3 * 10_000 + 32
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +224,7 @@ REFUSED = [
     ("form", lambda: bounds.qsgd_inf_variance(10, 4, form="paper")),
     ("norm", lambda: bounds.qsgd_variance_exact([1.0], 4, norm=1)),
     ("v", lambda: bounds.qsgd_nonzeros_exact([math.nan], 4)),
+    ("s", lambda: bounds.qsgd_unary_length(10, 0)),
     ("k", lambda: bounds.elias_length(0)),
     ("k", lambda: bounds.rand_k_variance(10, 11)),
     ("k", lambda: bounds.rand_k_contraction(10, 0)),

@@ -16,7 +16,7 @@ from ..measure import loglog_slope, mean_interval
 from ..methods.parallel_sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..random import key
-from ..schedules import Constant, InverseTime
+from ..schedules import Constant, InverseTime, Polynomial
 from .base import Measurement, claim, equality, rate, upper
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of variance 3 in all
@@ -181,6 +181,37 @@ def _(context):
     return Measurement(
         equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor, tolerance=1e-7),  # (1 - 0.2)^80 is left
         upper("E||x_T||^2, T=2, from the minimum", early, at_2),
+        samples=replicas,
+    )
+
+
+@claim(
+    "sgd.weighted-average",
+    title="The weighted average of SGD",
+    statement="Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)), where G^2 bounds the"
+    " second moment of the gradient that is applied: the mean over workers.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}",
+    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9",
+    bibtex="lacoste2012simpler",
+    kind="upper",
+    proof="2 eta (f(x_t) - f*) <= (1 - mu eta) a_t - a_{t+1} + eta^2 G^2; times (t + 1)/(2 eta) it telescopes.",
+    bound=bounds.sgd_weighted_average,
+    subject=2.0,
+    mutants={"steps a hundred times too small": 0.02},
+)
+def _(context):
+    replicas, workers, steps, start = context.samples(1000, 300), 4, 100, 2.0
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, MU, 2.0), average=Polynomial(1.0, 1.0))
+    x0 = np.full(D, start / math.sqrt(D))
+    result = run(method, isotropic(), workers=workers, steps=steps, replicas=replicas, x0=x0, record_every=steps,
+                 seed=context.stream(), wire_dtype=np.float64)  # fmt: skip
+    second = (MU * start) ** 2 + SIGMA2 / workers  # largest at the start
+    bound = bounds.sgd_weighted_average(steps, mu=MU, second_moment=second)
+    interval, f0, t = mean_interval(result.funs, context.level(2)), MU / 2.0 * start**2, np.arange(steps)
+    general = bounds.sgd_average(2.0 / (MU * (t + 2)), t + 1.0, mu=MU, second_moment=second, distance=start**2)
+    return Measurement(
+        upper(f"E f(xbar_T) - f*, T={steps}, N={workers}", interval, bound, trivial=f0),
+        upper("the same, by sgd_average", interval, general, trivial=f0),
         samples=replicas,
     )
 

@@ -60,10 +60,10 @@ def find(name: str) -> Entry:
     --------
     >>> find("qsgd-4")
     Entry(name='qsgd-4', family='qsgd-B', number=4)
-    >>> find("topk-memory")
+    >>> find("qsgd4")
     Traceback (most recent call last):
         ...
-    theory.experiment.catalog.UnknownName: unknown method 'topk-memory': did you mean top-k-memory or rand-k-memory?
+    theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 or qsgd-8 or qsgd-2?
     """
     for family, (pattern, _) in FAMILIES.items():
         match = re.fullmatch(pattern, name)

@@ -45,7 +45,8 @@ def report(record: Record) -> str:
         "precision, dense (32 bits a coordinate) and sparse (lossless, index + value)",
         "grad, code, exch: rank 0's seconds in gradients, coding and exchange, all rounds",
         "a bound holds for a mean over runs: one run can only be below or above it, and where the bound is above "
-        "f(x_0) - f* it says nothing (vacuous)",
+        "f(x_0) - f* it says nothing (vacuous); its constants hold where f(x) <= f(x_0), as at all evaluations here "
+        "unless said otherwise",
     ]
     foot += [f"* {run['title']}: {run['message']}" for run in runs if not run["success"]]
     foot += [f"[{mark}] {sentence}" for (_, sentence), mark in notes.items()]

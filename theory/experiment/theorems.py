@@ -121,10 +121,10 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
         }  # fmt: skip
         if shift <= 1.0:
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
-        return Theorem("mem_sgd", arguments, "Mem-SGD, Theorem 2.4, for workers that average")
+        return Theorem("mem_sgd", arguments, "bounds.mem_sgd: Mem-SGD's Theorem 2.4, for workers that average")
     factor = omega(compressor, constants.d)
     moment = averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor)
-    reason = "SGD, weighted average" + (f", variance factor omega = {factor:.3g}" if factor > 0 else "")
+    reason = "bounds.sgd_average" + (f" with the variance factor omega = {factor:.3g}" if factor > 0 else "")
     return Theorem("sgd_average", common | {"c": c, "second_moment": moment}, reason)
 
 
