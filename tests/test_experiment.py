@@ -76,6 +76,7 @@ def test_help_has_an_example(capsys, command):
         (["--data", "breast_cancer", "--methods", "top-31-memory"], "d = 30"),
         (["plot", "nowhere"], "not a record"),
         (["--unknown"], "--unknown"),
+        (["--data", "breast_cancer", "--methods", "sgd", "--out", "/dev/null"], "cannot write"),
         (["run", "--config", "missing.toml"], "missing.toml"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -1,4 +1,4 @@
-"""Random quantization (QSGD): variance, non-zeros and code length.
+"""Random quantization (QSGD): variance and non-zeros.
 
 Throughout, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, ``zeta_i`` is ``u_i``
 rounded down, or up with probability ``frac(u_i)``, and ``Q(v)_i = scale sign(v_i) zeta_i / s``.  The scale is
@@ -12,16 +12,17 @@ import math
 import numpy as np
 
 from ..settings import require
+from ._domain import whole
 
 __all__ = [
-    "elias_length", "qsgd_code_length", "qsgd_inf_variance", "qsgd_nonzeros", "qsgd_nonzeros_exact", "qsgd_variance",
-    "qsgd_unary_length", "qsgd_variance_attained", "qsgd_variance_exact",
+    "qsgd_inf_variance", "qsgd_nonzeros", "qsgd_nonzeros_exact", "qsgd_variance", "qsgd_variance_attained",
+    "qsgd_variance_exact",
 ]  # fmt: skip
 
 
-def _dimension_and_levels(d: int, s: int) -> None:
-    require(d >= 1 and float(d).is_integer(), "d", d, "a whole number, at least 1")
-    require(s >= 1 and float(s).is_integer(), "s", s, "a whole number, at least 1")
+def dimension_and_levels(d: int, s: int) -> None:
+    """Refuse a dimension or a number of levels that is not a whole number, at least 1."""
+    whole(1, d=d, s=s)
 
 
 def _form(form: str, *known: str) -> None:
@@ -80,7 +81,7 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
     """
-    _dimension_and_levels(d, s)
+    dimension_and_levels(d, s)
     _form(form, "sharp", "paper")
     root = math.sqrt(d)
     if form == "paper":
@@ -122,7 +123,7 @@ def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     >>> float(v @ v), qsgd_variance_exact(v, 4), qsgd_variance(8, 4), qsgd_variance_attained(9, 4) is None
     (1.0, 0.125, 0.125, True)
     """
-    _dimension_and_levels(d, s)
+    dimension_and_levels(d, s)
     if 4 * s * s <= d:
         return np.full(d, 1.0 / math.sqrt(d))
     excess, odd = divmod(4 * s * s - d, 8)
@@ -180,7 +181,7 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     >>> qsgd_inf_variance(d=10_000, s=1), qsgd_inf_variance(d=10_000, s=1, form="simple")
     (49.5, 2499.75)
     """
-    _dimension_and_levels(d, s)
+    dimension_and_levels(d, s)
     _form(form, "sharp", "simple")
     ratio = (d - 1) / s**2
     return ratio / 4.0 if form == "simple" else 0.5 * ratio / (math.sqrt(1.0 + ratio) + 1.0)
@@ -220,7 +221,7 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
     10.0
     """
-    _dimension_and_levels(1, s)
+    dimension_and_levels(1, s)
     units, spacing = _units(v, s, norm)
     fraction = units - np.floor(units)
     return float(spacing**2 * np.sum(fraction * (1.0 - fraction)))
@@ -259,7 +260,7 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper", "theorem-3.4")]
     [200.0, 204.0, 104.0]
     """
-    _dimension_and_levels(d, s)
+    dimension_and_levels(d, s)
     _form(form, "sharp", "paper", "theorem-3.4")
     root = math.sqrt(d)
     return {"sharp": min(float(d), s * root), "paper": s * (s + root), "theorem-3.4": s * s + root}[form]
@@ -298,115 +299,5 @@ def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
     >>> qsgd_nonzeros_exact([3.0, 4.0], s=1)
     1.4
     """
-    _dimension_and_levels(1, s)
+    dimension_and_levels(1, s)
     return float(np.minimum(1.0, _units(v, s, norm)[0]).sum())
-
-
-def elias_length(k: int) -> int:
-    """Bits of the recursive Elias (omega) code of a whole number.
-
-    Setting: start with "0"; while k > 1, put the binary digits of k in front and set k to their number minus one.
-
-    Statement: 1, 3, 3, 6, 6, 6, 6, 7, ... bits for k = 1, 2, 3, ...
-
-    Kind: identity.
-
-    Source: P. Elias, "Universal codeword sets and representations of the integers", 1975.
-
-    Parameters
-    ----------
-    k : int
-        At least 1.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If k < 1.
-
-    Examples
-    --------
-    >>> [elias_length(k) for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63)]
-    [1, 3, 3, 6, 6, 7, 7, 11, 11, 12, 12]
-    """
-    require(k >= 1 and float(k).is_integer(), "k", k, "a whole number, at least 1")
-    k, length = int(k), 1
-    while k > 1:
-        digits = k.bit_length()
-        length, k = length + digits, digits - 1
-    return length
-
-
-def qsgd_code_length(d: int, s: int) -> float:
-    """Expected bits of QSGD's Elias code, with o(1) read as 0.
-
-    Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
-    to it and of zeta_i, and a sign bit.
-
-    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32.
-
-    Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
-
-    Source: QSGD, NIPS 2017, Theorem 3.2.
-
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
-    >>> qsgd_code_length(d=10_000, s=1)
-    1490.89
-    """
-    _dimension_and_levels(d, s)
-    most = qsgd_nonzeros(d, s, form="paper")
-    return (3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most + 32.0
-
-
-def qsgd_unary_length(d: int, s: int) -> float:
-    """Expected bits of a dense code of QSGD: every level in unary, a sign for every non-zero.
-
-    Setting: any v in R^d; the message is the norm in 32 bits, then zeta_i + 1 bits for every coordinate and one more
-    for its sign if zeta_i > 0.
-
-    Statement: E bits <= d + s sqrt(d) + min(d, s sqrt(d)) + 32, which is 3 d + 32 for s = sqrt(d).
-
-    Kind: tight (attained by vectors of equal magnitudes).
-
-    Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d).  QSGD, NIPS 2017, Corollary 3.3 says that at
-    s = sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
-
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
-    >>> qsgd_unary_length(d=10_000, s=100)
-    30032.0
-    """
-    _dimension_and_levels(d, s)
-    return d + s * math.sqrt(d) + qsgd_nonzeros(d, s) + 32.0

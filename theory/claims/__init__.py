@@ -1,6 +1,6 @@
 """Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
 
-from . import feedback, memsgd, minibatch, qsgd, sgd, sparsifiers
+from . import coding, feedback, memsgd, minibatch, qsgd, sgd, sparsifiers
 from .base import (
     Check,
     Claim,
@@ -26,6 +26,7 @@ __all__ = [
     "Measurement",
     "Verification",
     "claim",
+    "coding",
     "equality",
     "exit_code",
     "explain",

@@ -63,7 +63,7 @@ def find(name: str) -> Entry:
     >>> find("qsgd4")
     Traceback (most recent call last):
         ...
-    theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 or qsgd-8 or qsgd-2?
+    theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 ...?
     """
     for family, (pattern, _) in FAMILIES.items():
         match = re.fullmatch(pattern, name)

@@ -99,10 +99,6 @@ def _run(argv, comm, flagship=False) -> int:
             return experiment(configuration, comm=comm, command=command, say=_say)
         except ConfigurationError as error:
             parser.error(str(error))
-        except ValueError as error:
-            if type(error).__name__ != "DataError":  # anything else is a fault of the program: show where
-                raise
-            parser.error(str(error))
 
 
 def _list(argv, comm) -> int:

@@ -161,9 +161,6 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
     ValueError
         On all ranks, if the configuration does not fit the data or the ranks.
     """
-    from ..data import load_data
-    from ..settings import digest
-
     root = comm is None or comm.Get_rank() == 0
     ranks = 1 if comm is None else comm.Get_size()
     for workers in np.atleast_1d(configuration.workers).tolist():
@@ -172,24 +169,12 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
     with Interruption(root) as interruption:
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
-        data = load_data(configuration.data, n_features=configuration.features, comm=comm)
-        problem = make_problem(data, configuration.l2)
-        constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
-        constants, cells = Constants(*constants), [Cell(*cell) for cell in cells]
+        data, problem, constants, cells = _prepare(configuration, comm)
         jobs = make_jobs(configuration, cells, constants)
         compile_together(jobs, problem, comm, say)
-        recorder = None
-        if root:
-            recorder = Recorder(configuration.out, configuration.digest())
-            recorder.text("configuration.toml", configuration.to_toml())
-            recorder.line(
-                "experiment", format=1, started=time.strftime("%Y-%m-%dT%H:%M:%S%z"), command=command, ranks=ranks,
-                configuration=configuration.as_dict(), seed=configuration.seed, versions=versions(),
-                data={"name": data.name, "n": data.n, "d": data.d, "nnz": data.nnz, "task": data.task,
-                      "notes": list(data.notes), "digest": digest((problem.A, problem.b))},
-                problem=type(problem).__name__, constants=constants._asdict(),
-            )  # fmt: skip
-            recorder.flush()
+        opened: list[Recorder] = []
+        from_root(comm, lambda: opened.append(_open_record(configuration, command, ranks, data, problem, constants)))
+        recorder = opened[0] if root else None
         try:
             _run_all(jobs, problem, constants, configuration, comm, recorder, interruption)
         except KeyboardInterrupt:
@@ -200,6 +185,48 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
                 recorder.close("failed", repr(error))
             raise
         return from_root(comm, lambda: _finish(recorder, interruption, say))
+
+
+def _prepare(configuration: Configuration, comm):
+    """Data, problem, constants and cells.  Rank 0 fills the caches and solves; the others sleep, then load."""
+    from ..data import DataError, load_data
+
+    def load():
+        data = load_data(configuration.data, n_features=configuration.features)
+        return data, make_problem(data, configuration.l2)
+
+    mine = []
+
+    def first():
+        try:
+            mine.extend(load())
+        except DataError as error:
+            raise ConfigurationError(str(error)) from None
+        return [measure_constants(mine[1]), configuration.cells()]
+
+    constants, cells = from_root(comm, first)
+    data, problem = mine or load()
+    return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
+
+
+def _open_record(configuration, command, ranks, data, problem, constants) -> Recorder:
+    """A new record with its first line."""
+    from ..settings import digest
+
+    try:
+        recorder = Recorder(configuration.out, configuration.digest())
+    except OSError as error:
+        raise ConfigurationError(f"out: cannot write to {configuration.out}: {error.strerror or error}") from None
+    recorder.text("configuration.toml", configuration.to_toml())
+    recorder.line(
+        "experiment", format=1, started=time.strftime("%Y-%m-%dT%H:%M:%S%z"), command=command, ranks=ranks,
+        configuration=configuration.as_dict(), seed=configuration.seed, versions=versions(),
+        data={"name": data.name, "n": data.n, "d": data.d, "nnz": data.nnz, "task": data.task,
+              "notes": list(data.notes), "digest": digest((problem.A, problem.b))},
+        problem=type(problem).__name__, constants=constants._asdict(),
+    )  # fmt: skip
+    recorder.flush()
+    return recorder
 
 
 def _run_all(jobs, problem, constants, configuration, comm, recorder, interruption) -> None:

@@ -1,0 +1,250 @@
+"""Averages: of the workers' gradients in a step, and of the iterates of SGD.
+
+Steps are counted as in the package: t = 0, 1, ..., T - 1; averages are over x_0, ..., x_{T-1}.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "averaged_second_moment", "averaged_variance", "sgd_average", "sgd_uniform_average", "sgd_weighted_average",
+]  # fmt: skip
+
+
+def averaged_variance(
+    variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0
+) -> float:
+    """Variance of the mean of N workers' compressed mini-batch gradients.
+
+    Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with its own coins;
+    E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and
+    M^2 = E||g||^2 = sigma^2 + ||grad f||^2 of one row.
+
+    Statement: E||mean of Q(g_w) - grad f||^2 <= (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
+
+    Kind: tight (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
+
+    Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.  (QSGD, NIPS 2017, Theorem 3.2 prints
+    the first part alone as the variance; see the claim qsgd.gradient-noise.)
+
+    Parameters
+    ----------
+    variance : float
+        sigma^2, at least 0.
+    second_moment : float
+        M^2, at least ``variance``.
+    workers, batch : int
+        N and B, at least 1.
+    omega : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> averaged_variance(3.0, 4.0, workers=2, batch=3, omega=9.0)  # (1 + 9 (1 + 1))/2
+    9.5
+    """
+    non_negative(variance=variance, omega=omega)
+    require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
+    whole(1, workers=workers, batch=batch)
+    noise = variance / batch
+    return (noise + omega * (noise + second_moment - variance)) / workers
+
+
+def averaged_second_moment(
+    variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0.0
+) -> float:
+    """Second moment of the mean of N workers' compressed mini-batch gradients.
+
+    Setting: as for :func:`averaged_variance`.
+
+    Statement: E||mean of Q(g_w)||^2 <= ||grad f||^2 + (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
+
+    Kind: tight, as averaged_variance.
+
+    Source: derived.
+
+    Parameters
+    ----------
+    variance : float
+        sigma^2, at least 0.
+    second_moment : float
+        M^2, at least ``variance``.
+    workers, batch : int
+        N and B, at least 1.
+    omega : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> averaged_second_moment(3.0, 4.0, workers=2, batch=3, omega=9.0)
+    10.5
+    """
+    noise = averaged_variance(variance, second_moment, workers=workers, batch=batch, omega=omega)
+    return second_moment - variance + noise
+
+
+def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
+    """Suboptimality of the linearly weighted average.
+
+    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
+    weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
+
+    Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
+
+    Kind: upper.
+
+    Source: Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9.  With N workers, mini-batches and
+    unbiased compression G^2 is :func:`averaged_second_moment`, as the proof uses only the gradient that is applied.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    mu : float
+        Above 0.
+    second_moment : float
+        G^2, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_weighted_average(99, mu=0.1, second_moment=1.0)
+    0.2
+    """
+    whole(1, steps=steps)
+    positive(mu=mu)
+    non_negative(second_moment=second_moment)
+    return 2.0 * second_moment / (mu * (steps + 1.0))
+
+
+def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float:
+    """Suboptimality of the uniform average with the step size 1/(mu (t + 1)).
+
+    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed.
+
+    Statement: E f(xbar_T) - f* <= G^2 (1 + log T)/(2 mu T).
+
+    Kind: upper; the logarithm is real (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
+
+    Source: derived by telescoping; classical.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    mu : float
+        Above 0.
+    second_moment : float
+        G^2, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_uniform_average(1, mu=0.5, second_moment=1.0)
+    1.0
+    """
+    whole(1, steps=steps)
+    positive(mu=mu)
+    non_negative(second_moment=second_moment)
+    return second_moment * (1.0 + math.log(steps)) / (2.0 * mu * steps)
+
+
+def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
+    """Suboptimality of any weighted average of SGD with any step sizes.
+
+    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
+
+    Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and
+    c_t = (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0),
+    E f(xbar_T) - f* <= (sum max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
+
+    Kind: upper.  It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
+
+    Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
+    times w_t/(2 eta_t), summed; then Jensen's inequality.  G^2 as in sgd_weighted_average.
+
+    Parameters
+    ----------
+    step_sizes : array_like
+        eta_t, above 0.
+    weights : array_like
+        w_t, at least 0 and not all 0, as many as step sizes.
+    mu : float
+        Above 0.
+    second_moment : float
+        G^2, at least 0.
+    distance : float
+        At least 0; may be infinite.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> t = np.arange(99)
+    >>> sgd_average(2 / (0.1 * (t + 2)), t + 1, mu=0.1, second_moment=1.0) <= sgd_weighted_average(
+    ...     99, mu=0.1, second_moment=1.0)
+    True
+    """
+    eta, w = np.asarray(step_sizes, float).ravel(), np.asarray(weights, float).ravel()
+    require(eta.size >= 1 and bool(np.all(eta > 0)), "step_sizes", step_sizes, "one or more numbers above 0")
+    require(w.size == eta.size, "weights", w.size, f"as many as step_sizes, {eta.size}")
+    require(bool(np.all(w >= 0)) and w.sum() > 0, "weights", weights, "numbers, at least 0 and not all 0")
+    positive(mu=mu)
+    non_negative(second_moment=second_moment, distance=distance)
+    bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= G^2 and mu ||x - x*|| <= ||grad f||
+    bounds = []
+    for shrink, added in zip(np.maximum(0.0, 1.0 - 2.0 * mu * eta).tolist(), (eta**2).tolist(), strict=True):
+        bounds.append(bound)
+        bound = shrink * bound + added * second_moment
+    half = w / (2.0 * eta)
+    left = half * (1.0 - mu * eta)
+    left[1:] -= half[:-1]
+    total = float(np.dot(np.maximum(0.0, left), bounds) + 0.5 * second_moment * np.dot(w, eta))
+    return total / float(w.sum())
