@@ -146,8 +146,8 @@ def _verify(argv, comm) -> int:
         parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")
 
     from ..cluster import abort_on_error
-    from .flagship import from_root
     from .ledger import verify_all
+    from .ranks import from_root
 
     with abort_on_error(comm):
         work = lambda: verify_all(options.ids or known, options.seed, options.quick, options.json, _say)  # noqa: E731

@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from .flagship import versions
 from .progress import on_terminal
+from .records import versions
 
 
 def verify_all(ids, seed: int, quick: bool, path: str | None, say) -> int:

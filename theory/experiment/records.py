@@ -15,14 +15,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import re
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 
 UNFINISHED = ".unfinished"
+PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
 class RecordError(ValueError):
@@ -42,6 +45,17 @@ def _plain(value):
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, for the record."""
+    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
 
 
 def file_name(label: str) -> str:

@@ -1,0 +1,67 @@
+"""What ranks do together: share what rank 0 knows, and compile side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+
+from .configuration import ConfigurationError
+
+
+def from_root(comm, work):
+    """What ``work()`` returns on rank 0, on all ranks; a ``ConfigurationError`` in it is raised on all ranks.
+
+    The value has to survive JSON.  The other ranks sleep while they wait.
+    """
+    if comm is None:
+        return work()
+    from ..cluster.mpi import wait
+
+    size, text = np.zeros(1, np.int64), b""
+    if comm.Get_rank() == 0:
+        try:
+            text = json.dumps({"value": work()}).encode()
+        except ConfigurationError as error:
+            text = json.dumps({"error": str(error)}).encode()
+        size[0] = len(text)
+    wait(comm.Ibcast(size, root=0))
+    buffer = np.zeros(int(size[0]), np.uint8)
+    buffer[: len(text)] = np.frombuffer(text, np.uint8)
+    wait(comm.Ibcast(buffer, root=0))
+    told = json.loads(buffer.tobytes())
+    if "error" in told:
+        raise ConfigurationError(told["error"])
+    return told["value"]
+
+
+def compile_together(jobs, problem, comm, say) -> None:
+    """With an empty compile cache, ranks compile different methods at once, as many as there are processors.
+
+    Otherwise rank 0 would compile all of them one after the other while the processors of the others idle.  A file in
+    the cache folder remembers what was compiled.
+    """
+    if comm is None or comm.Get_size() == 1:
+        return
+    from ..cluster import run
+    from ..cluster.mpi import wait
+    from ..dispatch import cache_folder
+
+    kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
+    names = "-".join(sorted(job.entry.family for job in kinds))
+    known = cache_folder() / f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
+    hands = from_root(comm, lambda: 0 if known.exists() else min(comm.Get_size(), os.cpu_count() or 1))
+    if hands == 0:
+        return
+    rank = comm.Get_rank()
+    if rank == 0:
+        say("compiling for this machine, once")
+    alone = comm.Split(rank)
+    if rank < hands:
+        for job in kinds[rank::hands]:
+            run(job.method, problem, workers=job.cell.workers, steps=1, comm=alone)
+    wait(comm.Ibarrier())
+    alone.Free()
+    if rank == 0:
+        known.touch()
