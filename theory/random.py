@@ -139,7 +139,7 @@ def key(seed: int, *path: int | str) -> np.uint64:
 
     Examples
     --------
-    >>> key(0, "rounding", 3) == key(0, "rounding", 3), key(0, "rounding", 3) == key(0, "sampling", 3)
+    >>> bool(key(0, "rounding", 3) == key(0, "rounding", 3)), bool(key(0, "rounding", 3) == key(0, "sampling", 3))
     (True, False)
     """
     stream = u64(0)
