@@ -67,7 +67,7 @@ class Configuration:
     features: int | None = None
     workers: int | tuple[int, ...] = 8
     batch: int | tuple[int, ...] = 32
-    steps: int = 200
+    steps: int = 120
     seed: int = 0
     methods: tuple[str, ...] = FLAGSHIP
     l2: float | None = None
