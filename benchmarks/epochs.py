@@ -16,7 +16,7 @@ import theory as th
 from .pairing import Row, clocked, duration, in_turn, versus
 from .references import dense_scan, numpy_steps
 
-CLASSIFIER_EPOCHS = 5  # in one call of fit, so that its checks of the data do not count for much
+EPOCHS = 5  # of plain SGD in a run, and of the classifier in a call of fit, where its checks of the data count little
 K = 10
 NUMPY_STEPS = 300  # of the NumPy code, taken for an epoch in proportion
 AGAINST = "SGDClassifier, an epoch"
@@ -30,19 +30,19 @@ def classifier(data, l2):
     X = sp.csr_matrix(data.X)
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     model = SGDClassifier(loss="log_loss", alpha=l2, fit_intercept=False, shuffle=True, tol=None,
-                          max_iter=CLASSIFIER_EPOCHS, random_state=0)  # fmt: skip
+                          max_iter=EPOCHS, random_state=0)  # fmt: skip
 
-    return clocked(lambda: model.fit(X, data.y), shares=CLASSIFIER_EPOCHS)
+    return clocked(lambda: model.fit(X, data.y), shares=EPOCHS)
 
 
-def epoch(method, problem, wire_dtype=np.float64):
+def epoch(method, problem, epochs=1, wire_dtype=np.float64):
     """Seconds of one epoch of a method: its steps alone, without the values of f that its history wants."""
+    steps = epochs * problem.n
 
     def run() -> float:
-        n = problem.n
         with mock.patch.object(driver, "time", CLOCKS):
-            result = th.run(method, problem, workers=1, steps=n, record_every=n, wire_dtype=wire_dtype)
-        return float(result.history["seconds"][-1])
+            result = th.run(method, problem, workers=1, steps=steps, record_every=steps, wire_dtype=wire_dtype)
+        return float(result.history["seconds"][-1]) / epochs
 
     return run
 
@@ -57,7 +57,7 @@ def plain(given):
         for sampling in ("shuffle", "iid")
     }
     seconds = in_turn(3 * given.turns, theirs=classifier(data, problem.l2),
-                      **{name: epoch(method, problem) for name, method in methods.items()})  # fmt: skip
+                      **{name: epoch(method, problem, EPOCHS) for name, method in methods.items()})  # fmt: skip
     for name, what, least in (("shuffle", "shuffled rows", 2.5), ("iid", "i.i.d. rows", 1.6)):
         yield Row(f"SGD, {what}: how many times faster an epoch is", AGAINST, seconds["theirs"] / seconds[name],
                   ("at least", least), versus(seconds[name], seconds["theirs"]))  # fmt: skip
@@ -84,7 +84,7 @@ def memsgd(given):
         rows = generator.integers(0, n, NUMPY_STEPS)
         numpy_steps(X, data.y, problem.l2, K, c, shift, rows, n, memory.copy(), x.copy())
 
-    seconds = in_turn(given.turns, theirs=classifier(data, problem.l2), ours=epoch(method, problem, np.float32),
+    seconds = in_turn(given.turns, theirs=classifier(data, problem.l2), ours=epoch(method, problem),
                       scan=clocked(scan), numpy=clocked(authors, shares=NUMPY_STEPS / n))  # fmt: skip
     theirs = seconds["theirs"]
     for name, what, target in (

@@ -49,9 +49,10 @@ def clocked(call, times: int = 1, shares: float = 1.0):
 
 
 def in_turn(turns: int, **contestants) -> dict[str, np.ndarray]:
-    """Seconds of each contestant (a function that returns its own seconds) in each turn; one turn before is not counted.
+    """Seconds of each contestant in each turn; a contestant is a function that returns its own seconds.
 
-    The order is turned round every other time, so that a machine that slows down slows down everybody.
+    One turn before is not counted.  The order is turned round every other time, so that a machine that slows down slows
+    down everybody.
     """
     seconds = {name: [] for name in contestants}
     for k in range(-1, turns):

@@ -113,6 +113,18 @@ def _receive(compressor, inbox, offset, bits, frame, d, symbols):
     return -1
 
 
+@kernel
+def _place(sizes, here, counts, displacements):
+    """Where the messages of each rank, of ``here`` workers each, go in the inbox; how many bytes they are in all."""
+    total = 0
+    for rank in range(counts.size):
+        displacements[rank] = total
+        for w in range(rank * here, (rank + 1) * here):
+            total += sizes[w]
+        counts[rank] = total - displacements[rank]
+    return total
+
+
 class Exchange:
     """One rank's buffers, and what it does between the compiled parts of a step.
 
@@ -135,6 +147,8 @@ class Exchange:
         self.sizes = np.zeros(plan.workers, np.int64)  # bytes of everybody's messages
         self.bits = np.zeros(plan.workers, np.int64)  # payload bits of everybody's messages
         self.inbox = np.empty(0, np.uint8)
+        self.counts = np.zeros(plan.workers // plan.here, np.int64)  # bytes from each rank, and where they go
+        self.displacements = np.zeros_like(self.counts)
         self.crowded = crowded(comm)
 
     def rehearse(self, problem, shards, plan, streams, state, rate) -> None:
@@ -143,6 +157,7 @@ class Exchange:
         local_step(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
         message, sizes = self._seal()
         self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
+        _place(self.sizes, plan.here, self.counts, self.displacements)
         offset = np.cumsum(sizes) - sizes
         _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
         common_step(compressor, shards, plan, state, rate)
@@ -170,11 +185,10 @@ class Exchange:
             wait(self.comm.Iallgather(sizes, self.sizes), SHORT_NAP)
         else:
             self.comm.Allgather(sizes, self.sizes)
-        if self.inbox.size < self.sizes.sum():
-            self.inbox = np.empty(int(1.25 * self.sizes.sum()), np.uint8)
-        counts = self.sizes.reshape(-1, self.plan.here).sum(axis=1)
-        displacements = np.cumsum(counts) - counts
-        target = [self.inbox, counts, displacements, None]
+        total = _place(self.sizes, self.plan.here, self.counts, self.displacements)
+        if self.inbox.size < total:
+            self.inbox = np.empty(int(1.25 * total), np.uint8)
+        target = [self.inbox, self.counts, self.displacements, None]
         if self.crowded:
             wait(self.comm.Iallgatherv(message, target), SHORT_NAP)
         else:

@@ -25,7 +25,7 @@ from ..schedules import Last, Polynomial, Uniform, averaging_weight, step_size
 from ..settings import require, setting
 from .feedback import NoFeedback, step_inside, step_outside
 from .layout import new_iterate, new_memory, point, recall, remember, retain, shrink
-from .sampling import SAMPLING, SHARDS, draw_row, new_order
+from .sampling import SAMPLING, SHARDS, draw_rows, new_order
 
 __all__ = ["ParallelSGD"]
 
@@ -211,16 +211,15 @@ def local_step(problem, compressor, shards, plan, streams, state, t, rate, outbo
     inside = rate[INSIDE]
     time = np.empty(2, np.int64)
     drawn = rows(problem) == 0
-    noise = streams[2, 0]
+    noise, row = streams[2, 0], np.empty(plan.batch, np.int64)
     for w in range(plan.here):
         begin = now(plan.clock, time)
         p = recall(state.memory, w, state.x, inside * plan.sent_l2)
+        draw_rows(shards, state.order, w, plan.first + w, streams[0, w], t * plan.batch, row)
         for b in range(plan.batch):
-            draw = t * plan.batch + b
-            i = draw_row(shards, state.order, w, plan.first + w, streams[0, w], draw)
             if drawn:
-                noise = derive(streams[2, w], draw)
-            add_loss_gradient(problem, i, noise, inside / plan.batch, x, p)
+                noise = derive(streams[2, w], t * plan.batch + b)
+            add_loss_gradient(problem, row[b], noise, inside / plan.batch, x, p)
         middle = now(plan.clock, time)
         symbols = symbols_of(state.symbols, plan.first + w)
         quantize(compressor, state.states[w], p, derive(streams[1, w], t), symbols)

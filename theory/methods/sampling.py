@@ -87,20 +87,38 @@ def new_order(shards, workers):
 
 
 @kernel
-def draw_row(shards, order, local, worker, stream, t):
-    """The row of draw number ``t`` of ``worker``, whose shuffled order stands in ``order[local]``."""
+def draw_rows(shards, order, local, worker, stream, first, out):
+    """The rows of the draws ``first``, ``first + 1``, ... of ``worker``, as many as ``out`` has room for.
+
+    The worker's shuffled order stands in ``order[local]``; the draws of a pass are made in their order.
+    """
     start = shards.start[worker]
     size = shards.stop[worker] - start
     if size == 0:
-        return np.int64(0)
+        out[:] = 0
+        return
     if shards.shuffle:
-        position = t % size
-        if position == 0:
-            _shuffle(order[local, :size], derive(stream, t // size))
-        i = start + np.int64(order[local, position])
+        mine = order[local, :size]
+        position = first % size
+        for p in range(out.size):
+            if position == 0:
+                _shuffle(mine, derive(stream, (first + p) // size))
+            out[p] = start + np.int64(mine[position])
+            position = position + 1 if position + 1 < size else 0
     else:
-        i = start + integer(stream, t, size)
-    return np.int64(shards.rows[i]) if shards.rows.size else i
+        for p in range(out.size):
+            out[p] = start + integer(stream, first + p, size)
+    if shards.rows.size:
+        for p in range(out.size):
+            out[p] = shards.rows[out[p]]
+
+
+@kernel
+def draw_row(shards, order, local, worker, stream, t):
+    """The row of the draw number ``t`` of ``worker``."""
+    row = np.empty(1, np.int64)
+    draw_rows(shards, order, local, worker, stream, t, row)
+    return row[0]
 
 
 @kernel

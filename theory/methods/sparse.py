@@ -46,11 +46,13 @@ u64 = np.uint64
 
 __all__ = ["SparseGradient", "SparseMemory", "choose_layout", "sends_entries"]
 
-BLOCK = 64  # coordinates that share an upper bound: 512 bytes of c, eight cache lines
+BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are looked at together
 SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
+ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15  # and far above what a step's moves of x lose, relative to h x and m
 INSERTED = 32  # up to so many, a sorted list is faster than counting digits
-PATIENCE = 0.97  # how little a search lowers its threshold at first
-RISE = 1.03  # and how little the next one begins above the threshold that did: single steps with large entries pass
+START = 0.98  # a search begins a little below the k-th largest entry of last time: then one look at the bounds does
+PATIENCE = 0.97  # and how little it lowers its threshold at first, where that was not enough
+RISE = 1.03  # how little that entry is taken to have grown in a step: single steps with large entries pass
 MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
 SMALLEST_SCALE = 1e-3  # below it, x is multiplied out: the average loses the digits that the scale has lost
 
@@ -172,7 +174,7 @@ def _(layout, x0, workers, averaging):
 
 @new_iterate.register(SparseMemory)
 def _(layout, x0, workers, averaging):
-    return _new_iterate(x0, workers, averaging, (x0.size + BLOCK - 1) // BLOCK if layout.ranked else 0)
+    return _new_iterate(x0, workers, averaging, -(-x0.size // (BLOCK * GROUP)) * GROUP if layout.ranked else 0)
 
 
 @point.register(SparseIterate)
@@ -310,9 +312,11 @@ def _(layout, x, workers):
 def _(memory, w, x, l2):
     if w == 0:
         x.scalars[H] += l2
-    top = memory.top[w]
+    top, reach = memory.top[w], x.reach
+    lost = ROUNDED_64 if x.v.itemsize == 8 else ROUNDED_32
+    rise = (1.0 + SLACK) * abs(l2) + lost * abs(x.scalars[H])
     for b in range(top.size):
-        top[b] += l2 * x.reach[b]
+        top[b] += rise * reach[b] + lost * top[b]
     return Memory(x.c[w], x.v, x.scalars, top, x.reach, memory.last[w : w + 1])
 
 
@@ -325,7 +329,9 @@ def _(m, j):
 def _(m, j, amount):
     m.c[j] += amount
     if m.top.size:
-        m.top[j // BLOCK] = max(m.top[j // BLOCK], abs(m.c[j] + m.scalars[H] * (m.scalars[SCALE] * m.v[j])))
+        part = m.scalars[H] * (m.scalars[SCALE] * m.v[j])
+        size = abs(m.c[j] + part)
+        m.top[j // BLOCK] = max(m.top[j // BLOCK], size + SLACK * (size + abs(part)))
 
 
 @retain.register(Memories)
@@ -340,29 +346,58 @@ def _(memory, w, x, out):
 
 
 @kernel
-def _candidates(m, threshold, index):
-    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; mend their bounds.
+def _largest_of(c, v, scale, h, begin, end):
+    """The largest |m_j| and |x_j| from ``begin`` to ``end``, as bits: whole numbers are compared several at a time."""
+    top, reach = u64(0), u64(0)
+    for j in range(begin, end):
+        x = scale * v[j]
+        size_bits, x_bits = float_to_bits(c[j] + h * x) & MAGNITUDE, float_to_bits(x) & MAGNITUDE
+        top = size_bits if size_bits > top else top
+        reach = x_bits if x_bits > reach else reach
+    return bits_to_float(top, 0.0), bits_to_float(reach, 0.0)
 
-    The comparisons are turned round so that NaN counts as large: a search in a diverged memory must end, too.
+
+@kernel
+def _reaches(top, first, threshold):
+    """Whether one of a group of bounds reaches the threshold.
+
+    NaN does, here and below, so the comparisons are turned round: a search in a diverged memory must end, too.
     """
-    count = 0
-    h, scale = m.scalars[H], m.scalars[SCALE]
-    for b in range(m.top.size):
-        if not m.top[b] + SLACK * (m.top[b] + abs(h) * m.reach[b]) < threshold:
-            low, high = b * BLOCK, min((b + 1) * BLOCK, m.c.size)
-            c, v = m.c[low:high], m.v[low:high]
-            top, reach = u64(0), u64(0)
-            for p in range(c.size):  # whole-number maxima of the floats' bits: these the compiler does eight at a time
-                x = scale * v[p]
-                size_bits, x_bits = float_to_bits(c[p] + h * x) & MAGNITUDE, float_to_bits(x) & MAGNITUDE
-                top = size_bits if size_bits > top else top
-                reach = x_bits if x_bits > reach else reach
-            m.top[b], m.reach[b] = bits_to_float(top, 0.0), bits_to_float(reach, 0.0)
-            if not m.top[b] < threshold:
-                for p in range(c.size):
-                    if not abs(c[p] + h * (scale * v[p])) < threshold:
-                        index[count] = low + p
-                        count += 1
+    some = False
+    for b in range(first, first + GROUP):
+        some |= not top[b] < threshold
+    return some
+
+
+@kernel
+def _mend(m, threshold, sizes):
+    """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
+    c, v, top, reach = m.c, m.v, m.top, m.reach
+    h, scale, found = m.scalars[H], m.scalars[SCALE], 0
+    for first in range(0, top.size, GROUP):
+        if _reaches(top, u64(first), threshold):
+            for b in range(first, first + GROUP):
+                begin, end = u64(b * BLOCK), u64(min((b + 1) * BLOCK, c.size))
+                if begin < end and not top[b] < threshold:
+                    size, reach[b] = _largest_of(c, v, scale, h, begin, end)
+                    top[b] = size + SLACK * (size + abs(h) * reach[b])
+                    sizes[found] = size
+                    found += not size < threshold
+    return found
+
+
+@kernel
+def _list(m, threshold, index):
+    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
+    c, v, top = m.c, m.v, m.top
+    h, scale, count = m.scalars[H], m.scalars[SCALE], 0
+    for first in range(0, top.size, GROUP):
+        if _reaches(top, u64(first), threshold):
+            for b in range(first, first + GROUP):
+                if not top[b] < threshold:
+                    for j in range(u64(b * BLOCK), u64(min((b + 1) * BLOCK, c.size))):
+                        index[count] = j  # without a branch: which ones are large cannot be foreseen
+                        count += not abs(c[j] + h * (scale * v[j])) < threshold
     return count
 
 
@@ -385,12 +420,16 @@ def _kth_largest(size, k):
 
 @largest.register(Memory)
 def _(m, k, index, scratch):
-    threshold = m.last[0]
-    count, factor = _candidates(m, threshold, scratch), 1.0
-    while count < k:  # the entries crowd below the threshold of last time, so lower it little by little at first
-        factor *= PATIENCE
+    threshold, factor, count = START * m.last[0], 1.0, 0
+    sizes = np.empty(m.top.size)
+    while True:
+        found = _mend(m, threshold, sizes)
+        least = _kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+        count = _list(m, least, scratch)
+        if count >= k:
+            break
+        factor *= PATIENCE  # the entries crowd below the threshold, so lower it little by little at first
         threshold = factor * threshold if factor > 0.1 else 0.0
-        count = _candidates(m, threshold, scratch)
     size = np.empty(count)
     for p in range(count):
         size[p] = abs(entry(m, scratch[p]))
@@ -406,4 +445,4 @@ def _(m, k, index, scratch):
             taken += 1
     for p in range(taken, k):  # only where there are NaN: any valid index will do
         index[p] = p
-    m.last[0] = min(kth, RISE * threshold) if threshold > 0.0 else kth
+    m.last[0] = min(kth, RISE * m.last[0]) if m.last[0] > 0.0 else kth

@@ -210,10 +210,8 @@ def _(problem, i, margin):
 def _(problem, i, margin):
     b = problem.b[i]
     z = b * margin
-    if z > 0.0:
-        small = math.exp(-z)
-        return -b * small / (1.0 + small)
-    return -b / (1.0 + math.exp(z))
+    small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
+    return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
 
 
 @curvature.register(Logistic)
