@@ -25,10 +25,10 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     driver = importlib.import_module("theory.cluster.run")
     ranks = comm.Get_size()
     problem = th.quadratic(np.ones(d), covariance=1.0)
-    method = th.ParallelSGD(compressor, step=th.Constant(0.1))
+    method = th.ParallelSGD(compressor, step=th.Constant(0.1), exchange="gather")
     setup = driver._prepare(method, problem, ranks, 1, 0, None, None, 1, None, np.float64, np.float32, comm)
     streams, state = driver._start(setup)
-    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 32)
+    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, setup.shards.weight, setup.wire.dtype)
     rate = make_rates(*setup.rule, 0, 1)[0]
     mpi.in_turn(comm, lambda: exchange.rehearse(problem, setup.shards, setup.plan, streams, state, rate))
     local_step(problem, setup.compressor, setup.shards, setup.plan, streams, state, 0, rate, exchange.outbox,

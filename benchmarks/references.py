@@ -64,3 +64,12 @@ def numpy_steps(X, b, l2, k, c, shift, rows, start, memory, x):
         rho = 6 * (t + shift) ** 2 / ((1 + t) * (6 * shift**2 + t * (1 + 6 * shift) + 2 * t**2))
         average = average * (1 - rho) + x * rho
     return average
+
+
+def numpy_qsgd(v, s, generator):
+    """QSGD as one writes it in NumPy: the restored vector."""
+    norm = np.linalg.norm(v)
+    size = np.abs(v) * (s / norm)
+    level = np.floor(size)
+    level += generator.random(v.size, dtype=v.dtype) < size - level
+    return np.sign(v) * level * (norm / s)

@@ -18,7 +18,9 @@ HEAD = ("what", "in units of", "ratio", "range", "target", "", "times")
 
 
 def number(x: float) -> str:
-    """Three digits, without an exponent."""
+    """Three digits, without an exponent; a dash for what was not measured."""
+    if np.isnan(x):
+        return "–"
     return f"{x:.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 

@@ -9,15 +9,18 @@ import pytest
 
 from theory import bounds
 
-PUBLIC = [getattr(bounds, name) for name in bounds.__all__]
+PUBLIC = [name for name in bounds.__all__ if not inspect.isclass(getattr(bounds, name))]  # results may be classes
 HEADINGS = ("Setting:", "Statement:", "Kind:", "Source:", "Parameters\n", "Returns\n", "Raises\n", "Examples\n")
 
 
-@pytest.mark.parametrize("function", PUBLIC, ids=bounds.__all__)
-def test_docstring_has_its_parts_in_order(function):
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstring_has_its_parts_in_order(name):
+    function = getattr(bounds, name)
     text = inspect.getdoc(function)
-    places = [text.find(heading) for heading in HEADINGS]
-    assert -1 not in places and places == sorted(places), dict(zip(HEADINGS, places, strict=True))
+    takes = bool(inspect.signature(function).parameters)
+    headings = [heading for heading in HEADINGS if takes or heading not in ("Parameters\n", "Raises\n")]
+    places = [text.find(heading) for heading in headings]
+    assert -1 not in places and places == sorted(places), dict(zip(headings, places, strict=True))
     kind = re.search(r"Kind: (\w+)", text).group(1)
     assert kind in ("identity", "tight", "upper", "lower", "rate")
 

@@ -28,7 +28,7 @@ from theory.claims.base import REGISTRY
 from theory.claims.verify import judge, overall
 from theory.measure import Interval, exactly
 
-SLOW = [id for id in list_claims() if id.endswith(".rcv1")]
+SLOW = [id for id in list_claims() if id.endswith((".rcv1", ".digits"))]
 CASES = [pytest.param(id, marks=pytest.mark.slow) if id in SLOW else id for id in list_claims()]
 CHEAP = [id for id in list_claims() if id.split(".")[0] in ("qsgd", "randk", "topk", "minibatch")]
 

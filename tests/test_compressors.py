@@ -40,6 +40,7 @@ from theory.compressors import (
     register,
     registered,
     restore,
+    state_size,
 )
 from theory.compressors.qsgd import TILE, norm_of
 from theory.compressors.sparsifiers import draw_subset, sort_indices
@@ -52,7 +53,7 @@ repeatable = settings(deadline=None, derandomize=True, max_examples=25)
 
 KINDS = len(list(compressor_examples(5)))
 FLOAT32 = np.empty(0, np.float32)
-NOTHING = np.zeros(0)
+FIXED_SIZE = {"Natural", "Sign", "Ternary", "Threshold"}  # what these restore does not grow in proportion to the vector
 SIGMAS = 5.5  # with fixed keys these are one-time checks; a right compressor fails one in 10**7
 
 
@@ -94,7 +95,7 @@ def test_messages_hold_what_compress_returns(which, d, seed, shape, scale):
     assert np.array_equal(v, vector_of(d, seed, shape, scale))  # nothing is written into v
 
     symbols = new_symbols(c, d, FLOAT32)
-    quantize(c, NOTHING, v, stream, symbols)
+    quantize(c, np.zeros(state_size(c, d)), v, stream, symbols)
     out = np.empty(d)
     restore(c, symbols, out)
     assert (out == restored).all()
@@ -105,7 +106,7 @@ def test_messages_hold_what_compress_returns(which, d, seed, shape, scale):
     assert opened.compressor == c
     assert opened.payload_bits == length <= max_payload_bits(c, d, 32)
     assert len(message) == opened.start + (length + 7) // 8
-    if shape.endswith("zero"):
+    if shape.endswith("zero") and type(c).__name__ not in FIXED_SIZE:
         assert not restored.any()
 
 
@@ -126,7 +127,8 @@ def test_double_precision_on_the_wire(which, scale):
     restored = compress(c, v, 9, wire_dtype=np.float64)
     assert np.isfinite(restored).all()
     assert (decode(encode(c, v, 9, wire_dtype=np.float64)) == restored).all()
-    if scale > 5e-324:  # at the smallest of all numbers the norm's share of a level cannot be said precisely
+    # at the smallest of all numbers the norm's share of a level cannot be said precisely
+    if scale > 5e-324 and type(c).__name__ not in FIXED_SIZE:
         assert np.allclose(restored / scale, compress(c, v / scale, 9, wire_dtype=np.float64), rtol=1e-9)
 
 
@@ -166,8 +168,9 @@ SAMPLES = 4000
 def many(c, v, stream, symbols, total, squares, nonzero, bits_sent):
     """Add up SAMPLES compressions: their sum, and of each the squared error, the non-zeros, the payload bits."""
     out = np.empty(v.size)
-    state = np.zeros(0)
+    state = np.zeros(state_size(c, v.size))
     for i in range(squares.size):
+        state[:] = 0.0
         quantize(c, state, v, derive(stream, i), symbols)
         restore(c, symbols, out)
         bits_sent[i] = payload_bits(c, symbols, v.size)
@@ -199,7 +202,8 @@ def test_closed_forms(which, shape):
     size = v @ v
     mean, squares, nonzero, bits_sent = sample(c, v)
     variance, contraction = closed_form(omega, c, d), closed_form(delta, c, d)
-    assert variance is not None or contraction is not None
+    if variance is None and contraction is None:  # neither unbiased nor a contraction, such as the plain sign
+        return
     factor = variance if variance is not None else 1.0 - contraction
     margin = SIGMAS * squares.std() / math.sqrt(SAMPLES) + 1e-6 * size
     assert squares.mean() <= factor * size + margin
@@ -207,7 +211,10 @@ def test_closed_forms(which, shape):
         assert ((mean - v) ** 2).sum() <= squares.mean() / SAMPLES * (1 + SIGMAS) + 1e-12 * size
         spread = math.sqrt(max(squares.mean(), 1e-12) / SAMPLES)
         assert np.abs(mean - v).max() <= SIGMAS * spread + 1e-6 * np.abs(v).max()
-    for counted, expected in ((nonzero, expected_nonzeros(c, v)), (bits_sent, expected_payload_bits(c, v))):
+    for counted, formula in ((nonzero, expected_nonzeros), (bits_sent, expected_payload_bits)):
+        expected = closed_form(formula, c, v)
+        if expected is None:
+            continue
         assert abs(counted.mean() - expected) <= SIGMAS * counted.std() / math.sqrt(SAMPLES) + 1e-9 * expected
 
 
@@ -307,11 +314,11 @@ def test_sorting(n, top, seed):
 
 
 @kernel
-def count_subsets(stream, d, k, counts, scratch):
+def count_subsets(stream, d, k, counts, spare):
     """counts[bit pattern of the subset], over as many draws as there are numbers in the key's stream here."""
     index = np.empty(k, np.uint32)
     for i in range(60_000):
-        draw_subset(derive(stream, i), d, index, scratch)
+        draw_subset(derive(stream, i), d, index, spare)
         pattern = 0
         for p in range(k):
             pattern |= 1 << index[p]
@@ -320,9 +327,8 @@ def count_subsets(stream, d, k, counts, scratch):
 
 def test_all_subsets_are_drawn_equally_often():
     d, k = 6, 3
-    counts, scratch = np.zeros(2**d, np.int64), np.arange(d).astype(np.uint32)
-    count_subsets(key(0, "subsets"), d, k, counts, scratch)
-    assert (scratch == np.arange(d)).all()
+    counts = np.zeros(2**d, np.int64)
+    count_subsets(key(0, "subsets"), d, k, counts, np.empty(d, np.uint32))
     sizes = np.array([bin(pattern).count("1") for pattern in range(2**d)])
     assert not counts[sizes != k].any()  # without replacement
     drawn = counts[sizes == k]
@@ -396,7 +402,7 @@ def test_qsgd_rounds_up_with_the_right_probability(s):
         up = 0
         symbols, out = new_symbols(QSGD(s), d, np.empty(0)), np.empty(d)
         for i in range(times):
-            compress_into(QSGD(s), NOTHING, v, key(i), symbols, out)
+            compress_into(QSGD(s), np.zeros(0), v, key(i), symbols, out)
             up += -out[1] > small + 1e-9
         p = fraction if s > 1 and fraction < 1 else (small if s == 1 else 0.0)
         assert abs(up - p * times) <= SIGMAS * math.sqrt(times * p * (1 - p)) + 1e-9
@@ -524,10 +530,10 @@ def test_results_can_be_written_into_an_array():
 
 
 def test_a_compressor_from_a_notebook_joins_in(monkeypatch):
-    from theory.compressors import doors
+    from theory.compressors import registry
     from theory.wire import frame
 
-    for module, table in ((doors, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
+    for module, table in ((registry, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
         monkeypatch.setattr(module, table, dict(getattr(module, table)))
 
     @setting

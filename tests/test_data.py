@@ -60,7 +60,9 @@ def digest(X, y):
 
 
 @pytest.mark.parametrize(
-    ("name", "pack"), [("d.svm", lambda b: b), ("d.svm.gz", gzip.compress), ("d.bz2", bz2.compress)], ids=str
+    ("name", "pack"),
+    [("d.svm", lambda b: b), ("d.svm.gz", gzip.compress), ("d.bz2", bz2.compress)],
+    ids=["plain", "gzip", "bzip2"],
 )
 def test_a_file_plain_or_compressed(write, name, pack):
     data = load_data(write(pack(TEXT.encode()), name))

@@ -56,7 +56,7 @@ def small_record(tmp_path_factory):
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["verify"], ["plot"]], ids=" ".join)
+@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["verify"], ["study"], ["plot"]], ids=" ".join)
 def test_help_has_an_example(capsys, command):
     code, out, _ = run_main(capsys, *command, "--help")
     assert code == 0
@@ -74,6 +74,10 @@ def test_help_has_an_example(capsys, command):
         (["--steps", "0"], "steps"),
         (["--workers", "3.5"], "--workers"),
         (["--data", "breast_cancer", "--methods", "top-31-memory"], "d = 30"),
+        (["study", "nuqsg"], "nuqsgd"),
+        (["study", "--seed", "-1"], "--seed"),
+        (["study", "nuqsgd", "--data", "rcv1like"], "rcv1-like"),
+        (["study", "spectrum", "--topics", "nowhere.svm"], "nowhere.svm"),
         (["plot", "nowhere"], "not a record"),
         (["--unknown"], "--unknown"),
         (["--data", "breast_cancer", "--methods", "sgd", "--out", "/dev/null"], "cannot write"),
@@ -88,10 +92,10 @@ def test_unknown_names_and_bad_values_are_answered(capsys, tmp_path, monkeypatch
     assert nearest in err and "Traceback" not in err
 
 
-def test_list_names_methods_data_and_claims(capsys):
+def test_list_names_methods_data_studies_and_claims(capsys):
     code, out, _ = run_main(capsys, "list")
     assert code == 0
-    for name in ("top-K-memory", "rcv1-like", "breast_cancer", "qsgd.variance"):
+    for name in ("top-K-memory", "rcv1-like", "breast_cancer", "ternary-dimension", "qsgd.variance"):
         assert name in out
 
 
@@ -224,7 +228,9 @@ def test_record_agrees_with_a_run(small_record):
         assert record.histories[label]["step"][0] == 0 and record.histories[label]["step"][-1] == 20
         assert result["gap"] == pytest.approx(result["f"] - record.experiment["constants"]["lower"], abs=1e-15)
     full = record.results["sgd"]
-    assert full["payload_bits_up"] == 32 * 30 * 20 and full["payload_bits_down"] == 7 * full["payload_bits_up"]
+    assert full["payload_bits_up"] == 32 * 30 * 20 and full["payload_bits_down"] == full["payload_bits_up"]  # reduced
+    coded = record.results["qsgd-4"]
+    assert coded["payload_bits_down"] == 7 * coded["payload_bits_up"]  # gathered
 
 
 def test_record_holds_no_pickle(small_record):
@@ -484,7 +490,7 @@ def test_progress_is_quiet_unless_somebody_watches(capfd, monkeypatch):
 
 
 def test_importing_the_command_line_stays_light():
-    heavy = ('matplotlib', 'sklearn', 'mpi4py')
+    heavy = ("matplotlib", "sklearn", "mpi4py")
     code = f"import sys, theory.experiment.cli; print([m for m in {heavy} if m in sys.modules])"
     done = run_group([sys.executable, "-c", code], timeout=120)
     assert done.stdout.strip() == "[]", done.stderr

@@ -32,11 +32,12 @@ def problems():
 def reference(method, X, y, workers, steps, seed, x0):
     """ParallelSGD with plain arrays, one line of the slide after the other; wire floats are float64."""
     n, d = X.shape
-    keys = [th.key(seed, purpose) for purpose in driver.PURPOSES]
+    keys = [th.key(seed, purpose) for purpose in driver.simulator.PURPOSES]
     x, e = x0.copy(), np.zeros((workers, d))
-    virtual, iterates = x0.copy(), []
+    virtual, iterates, u = x0.copy(), [], np.zeros(d)
     keeps = isinstance(method.feedback, th.ErrorFeedback)
-    l2_sent, l2_local = (L2, 0.0) if method.compress == "full" else (0.0, L2)
+    l2_sent, l2_given = (L2, 0.0) if method.compress == "full" else (0.0, L2)
+    l2_local = l2_given
     for t in range(steps):
         iterates.append(x.copy())
         step = method.step
@@ -54,13 +55,23 @@ def reference(method, X, y, workers, steps, seed, x0):
             if keeps:
                 e[w] = p - q
         virtual = virtual - eta * np.mean(gradients, axis=0)
-        x = (1 - eta * l2_local) * x - (1.0 if keeps else eta) * np.mean(sent, axis=0)
+        received = np.mean(sent, axis=0)
+        if method.aggregation == "majority":
+            received = np.where(received >= 0, 1.0, -1.0)
+        if method.momentum:  # the gradient that has momentum includes the l2 term, wherever that is added
+            received = received + (eta if keeps else 1.0) * l2_local * x
+            l2_local = 0.0
+        u = method.momentum * u + received
+        moved = received + method.momentum * u if method.nesterov else u
+        x = (1 - eta * l2_local) * x - (1.0 if keeps else eta) * moved
+        l2_local = l2_given
     return x, e, virtual, np.array(iterates)
 
 
 STEP = th.InverseTime(2.0, L2, 200.0)
 METHODS = {
     "identity": dict(compressor=th.Identity(), batch=3),
+    "identity, gathered": dict(compressor=th.Identity(), batch=3, exchange="gather"),
     "lossless": dict(compressor=th.Identity(sparse=True), batch=3, compress="loss"),
     "lossless, one row": dict(compressor=th.Identity(sparse=True), compress="loss"),
     "top-k with memory": dict(compressor=th.TopK(4), feedback=th.ErrorFeedback()),
@@ -70,6 +81,13 @@ METHODS = {
     "unbiased rand-k": dict(compressor=th.RandK(40, unbiased=True)),
     "qsgd": dict(compressor=th.QSGD(4), batch=2),
     "qsgd with memory": dict(compressor=th.QSGD(20, norm=np.inf), feedback=th.ErrorFeedback()),
+    "majority": dict(compressor=th.Sign(), aggregation="majority"),
+    "majority, with ties": dict(compressor=th.TopK(60), aggregation="majority"),  # where nobody sends
+    "momentum": dict(compressor=th.QSGD(7), momentum=0.5, compress="loss"),
+    "momentum with a local l2 term and memory": dict(
+        compressor=th.TopK(9), feedback=th.ErrorFeedback(), momentum=0.7, compress="loss"
+    ),
+    "momentum and memory": dict(compressor=th.TopK(4), feedback=th.ErrorFeedback(), momentum=0.5, nesterov=True),
     "bucketed qsgd": dict(compressor=th.Bucketed(th.QSGD(7), 32)),
 }
 
@@ -92,7 +110,7 @@ def test_run_follows_the_reference(problems, name, held):
         np.testing.assert_allclose(run.last, x, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(run.x, chosen, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(run.memory, e, rtol=1e-8, atol=1e-11)
-    if isinstance(method.feedback, th.ErrorFeedback) and method.compress == "full":
+    if isinstance(method.feedback, th.ErrorFeedback) and method.compress == "full" and not method.momentum:
         np.testing.assert_allclose(run.last - run.memory.mean(axis=0), virtual, rtol=1e-11, atol=1e-12)
 
 

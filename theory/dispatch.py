@@ -42,7 +42,7 @@ PACKAGE = Path(__file__).resolve().parent
 LEAVES = frozenset(
     {"data", "bounds", "measure", "claims", "plots", "experiment"}
 )  # no other package's kernels call these
-SHARED = frozenset({"claims/instruments.py"})  # in a leaf, but its types are compiled into the core's kernels
+SHARED = "claims/instruments"  # in a leaf, but types of files that begin so are compiled into the core's kernels
 KEPT_VERSIONS = 12  # folders of compiled code, one for each state of the source, that are kept on disk
 
 _foreign: set[type] = set()  # classes with an implementation from outside the package
@@ -57,7 +57,7 @@ def _region(function) -> str | None:
         inside = Path(inspect.getsourcefile(function)).resolve().relative_to(PACKAGE)
     except (TypeError, ValueError):
         return None
-    return inside.parts[0] if inside.parts[0] in LEAVES and inside.as_posix() not in SHARED else ""
+    return inside.parts[0] if inside.parts[0] in LEAVES and not inside.as_posix().startswith(SHARED) else ""
 
 
 def source_digest(region: str = "", root: Path = PACKAGE) -> str:
@@ -65,7 +65,7 @@ def source_digest(region: str = "", root: Path = PACKAGE) -> str:
     digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
     for path in sorted(root.rglob("*.py")):
         inside = path.relative_to(root)
-        if inside.parts[0] == region or inside.parts[0] not in LEAVES or inside.as_posix() in SHARED:
+        if inside.parts[0] == region or inside.parts[0] not in LEAVES or inside.as_posix().startswith(SHARED):
             digest.update(str(inside).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -156,6 +156,20 @@ def inlined(dispatcher):
     """
     dispatcher.targetoptions["forceinline"] = True
     return dispatcher
+
+
+def borrowing(dispatcher):
+    """As :func:`inlined`, for a kernel that neither makes nor returns nor keeps an array: references are not counted.
+
+    Where there are branches the counting survives the copying; to read a few bits took ten times as long.
+    """
+    dispatcher.targetoptions["_nrt"] = False
+    return inlined(dispatcher)
+
+
+def spliced(function):
+    """Have Numba copy a function's text into the kernels that call it: it costs no compilation of its own."""
+    return numba.njit(nogil=True, error_model="numpy", inline="always")(function)
 
 
 # --- generic functions ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from .dispatch import kernel
+from .dispatch import borrowing, kernel
 
 __all__ = ["bits", "derive", "fill_bits", "integer", "key", "normal", "threefry2x32", "threefry2x32_13", "uniform"]
 
@@ -78,6 +78,7 @@ def bits(stream, i):
     return (u64(high) << u64(32)) | u64(low)
 
 
+@borrowing
 @kernel
 def fill_bits(stream, first, high, low):
     """Many bits at once: for i = first, first + 1, ... 32 bits each into ``high`` and ``low`` (Threefry, 13 rounds)."""

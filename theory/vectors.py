@@ -1,14 +1,14 @@
 """What a vector must answer, so that a kernel need not know how it is held.
 
 A plain array holds its entries.  An iterate may be held as scale times array, a memory as a sum of two parts (see
-:mod:`theory.methods.iterate`); they register their own answers to the same four questions.
+:mod:`theory.methods.iterate`); they register their own answers to the same questions.
 """
 
 from __future__ import annotations
 
 from .dispatch import generic
 
-__all__ = ["add_entry", "dense_part", "entry", "scale_of"]
+__all__ = ["add_entry", "dense_part", "entry", "length", "scale_of"]
 
 
 def _entry(v, j):
@@ -17,6 +17,10 @@ def _entry(v, j):
 
 def _add_entry(v, j, amount):
     v[j] += amount
+
+
+def _length(v):
+    return v.size
 
 
 def _dense_part(v):
@@ -29,6 +33,7 @@ def _scale_of(v):
 
 entry = generic("entry", "entry(v, j) -> float: coordinate j of the vector v.", _entry)
 add_entry = generic("add_entry", "add_entry(v, j, amount): v[j] += amount.", _add_entry)
+length = generic("length", "length(v) -> int: how many coordinates the vector v has.", _length)
 dense_part = generic(
     "dense_part", "dense_part(v) -> array: the array a with v = scale_of(v) * a, where v has one.", _dense_part
 )

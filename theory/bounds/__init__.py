@@ -5,17 +5,36 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
-from .averages import (
-    averaged_second_moment,
-    averaged_variance,
-    sgd_average,
-    sgd_uniform_average,
-    sgd_weighted_average,
+from .atomo import atomo_probabilities, atomo_variance, ternary_budget
+from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
+from .coding import (
+    elias_length,
+    geometric_entropy,
+    qsgd_arithmetic_length,
+    qsgd_code_length,
+    qsgd_unary_length,
+    rice_length,
+    rice_redundancy,
 )
-from .coding import elias_length, qsgd_code_length, qsgd_unary_length
+from .composition import composed_contraction, composed_variance, scaled_contraction
+from .elias import expected_elias_bits
+from .level_set import level_set_gradient, level_set_second_moment
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
 from .minibatch import batch_bound, minibatch_second_moment, minibatch_step
+from .natural import natural_dithering_variance, natural_variance, natural_variance_exact
+from .nonuniform import chord_nonzeros, chord_positions, chord_variance
+from .nuqsgd import (
+    geometric_levels,
+    nuqsgd_code_length,
+    nuqsgd_inf_variance,
+    nuqsgd_nonzeros,
+    nuqsgd_released_levels,
+    nuqsgd_released_variance,
+    nuqsgd_variance,
+    nuqsgd_variance_attained,
+    optimal_ratio,
+)
 from .quantization import (
     qsgd_inf_variance,
     qsgd_nonzeros,
@@ -31,13 +50,93 @@ from .sgd import (
     sgd_inverse_time,
     sgd_inverse_time_exact,
 )
+from .sign import (
+    l2_sign_error,
+    majority_vote_bits,
+    scaled_sign_contraction,
+    scaled_sign_error,
+    sign_density,
+    sign_density_gaussian,
+    sign_line_floor,
+)
+from .sketch import (
+    balanced_sketch_variance,
+    count_sketch_tail,
+    count_sketch_variance,
+    gaussian_sketch_variance,
+    linear_variance_bound,
+    median_sketch_spike,
+)
 from .sparsification import rand_k_contraction, rand_k_variance, top_k_contraction
+from .sparsifiers import (
+    bernoulli_variance,
+    greedy_probabilities,
+    optimal_probabilities,
+    optimal_variance,
+    product_bound,
+    sparsified_distance,
+    sparsified_iterations,
+    sparsifier_variance,
+    sparsity_lemma,
+    threshold_contraction,
+    ultra_contraction,
+    ultra_variance,
+)
+from .spectral import (
+    best_rank_contraction,
+    best_rank_error,
+    power_sgd_cold_error,
+    power_sgd_halko,
+    power_sgd_warm_factor,
+    spectral_atomo_variance,
+    spectral_beats_entrywise,
+)
+from .ternary import (
+    ClippedGaussian,
+    clipped_gaussian,
+    ternary_inf_variance,
+    ternary_iterations,
+    ternary_l2_variance,
+    ternary_nonzeros,
+    ternary_nonzeros_exact,
+    ternary_product,
+    ternary_variance_exact,
+    terngrad_downlink_bits,
+)
+from .tradeoff import least_variance
 
 __all__ = [
+    "ClippedGaussian",
+    "atomo_probabilities",
+    "atomo_variance",
     "averaged_second_moment",
     "averaged_variance",
+    "balanced_sketch_variance",
     "batch_bound",
+    "bernoulli_variance",
+    "best_rank_contraction",
+    "best_rank_error",
+    "chord_nonzeros",
+    "chord_positions",
+    "chord_variance",
+    "clipped_gaussian",
+    "composed_contraction",
+    "composed_variance",
+    "count_sketch_tail",
+    "count_sketch_variance",
     "elias_length",
+    "expected_elias_bits",
+    "gaussian_sketch_variance",
+    "geometric_entropy",
+    "geometric_levels",
+    "greedy_probabilities",
+    "l2_sign_error",
+    "least_variance",
+    "linear_variance_bound",
+    "majority_vote_bits",
+    "median_sketch_spike",
+    "level_set_gradient",
+    "level_set_second_moment",
     "mem_sgd",
     "mem_sgd_alpha",
     "mem_sgd_memory",
@@ -47,6 +146,24 @@ __all__ = [
     "memory_error_schedule",
     "minibatch_second_moment",
     "minibatch_step",
+    "natural_dithering_variance",
+    "natural_variance",
+    "natural_variance_exact",
+    "nuqsgd_code_length",
+    "nuqsgd_inf_variance",
+    "nuqsgd_nonzeros",
+    "nuqsgd_released_levels",
+    "nuqsgd_released_variance",
+    "nuqsgd_variance",
+    "nuqsgd_variance_attained",
+    "optimal_probabilities",
+    "optimal_ratio",
+    "optimal_variance",
+    "power_sgd_cold_error",
+    "power_sgd_halko",
+    "power_sgd_warm_factor",
+    "product_bound",
+    "qsgd_arithmetic_length",
     "qsgd_code_length",
     "qsgd_inf_variance",
     "qsgd_nonzeros",
@@ -57,6 +174,11 @@ __all__ = [
     "qsgd_variance_exact",
     "rand_k_contraction",
     "rand_k_variance",
+    "rice_length",
+    "rice_redundancy",
+    "scaled_contraction",
+    "scaled_sign_contraction",
+    "scaled_sign_error",
     "sgd_average",
     "sgd_constant_step",
     "sgd_constant_step_exact",
@@ -65,5 +187,26 @@ __all__ = [
     "sgd_inverse_time_exact",
     "sgd_uniform_average",
     "sgd_weighted_average",
+    "sign_density",
+    "sign_density_gaussian",
+    "sign_line_floor",
+    "sparsified_distance",
+    "sparsified_iterations",
+    "sparsifier_variance",
+    "sparsity_lemma",
+    "spectral_atomo_variance",
+    "spectral_beats_entrywise",
+    "ternary_budget",
+    "ternary_inf_variance",
+    "ternary_iterations",
+    "ternary_l2_variance",
+    "ternary_nonzeros",
+    "ternary_nonzeros_exact",
+    "ternary_product",
+    "ternary_variance_exact",
+    "terngrad_downlink_bits",
+    "threshold_contraction",
     "top_k_contraction",
+    "ultra_contraction",
+    "ultra_variance",
 ]

@@ -22,6 +22,14 @@ _ENTRIES = r"""
   note      = {arXiv:1809.07599}
 }
 
+@inproceedings{wangni2018gradient,
+  author    = {Wangni, Jianqiao and Wang, Jialei and Liu, Ji and Zhang, Tong},
+  title     = {Gradient Sparsification for Communication-Efficient Distributed Optimization},
+  booktitle = {Advances in Neural Information Processing Systems 31},
+  year      = {2018},
+  note      = {arXiv:1710.09854}
+}
+
 @inproceedings{karimireddy2019error,
   author    = {Karimireddy, Sai Praneeth and Rebjock, Quentin and Stich, Sebastian U. and Jaggi, Martin},
   title     = {Error Feedback Fixes {SignSGD} and other Gradient Compression Schemes},
@@ -55,6 +63,31 @@ _ENTRIES = r"""
   note      = {arXiv:1212.2002}
 }
 
+@inproceedings{tang2021bit,
+  author    = {Tang, Hanlin and Gan, Shaoduo and Awan, Ammar Ahmad and Rajbhandari, Samyam and Li, Conglong and Lian,
+               Xiangru and Liu, Ji and Zhang, Ce and He, Yuxiong},
+  title     = {1-bit {Adam}: Communication Efficient Large-Scale Training with {Adam}'s Convergence Speed},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2021},
+  note      = {arXiv:2102.02888}
+}
+
+@inproceedings{charikar2002finding,
+  author    = {Charikar, Moses and Chen, Kevin and Farach-Colton, Martin},
+  title     = {Finding Frequent Items in Data Streams},
+  booktitle = {International Colloquium on Automata, Languages and Programming},
+  year      = {2002}
+}
+
+@inproceedings{horvath2022natural,
+  author    = {Horv{\'a}th, Samuel and Ho, Chen-Yu and Horv{\'a}th, {\v L}udov{\'i}t and Sahu, Atal Narayan and
+               Canini, Marco and Richt{\'a}rik, Peter},
+  title     = {Natural Compression for Distributed Deep Learning},
+  booktitle = {Mathematical and Scientific Machine Learning},
+  year      = {2022},
+  note      = {arXiv:1905.10988}
+}
+
 @article{bottou2018optimization,
   author    = {Bottou, L{\'e}on and Curtis, Frank E. and Nocedal, Jorge},
   title     = {Optimization Methods for Large-Scale Machine Learning},
@@ -63,6 +96,59 @@ _ENTRIES = r"""
   number    = {2},
   year      = {2018},
   note      = {arXiv:1606.04838}
+}
+
+@article{ramezani2021nuqsgd,
+  author    = {Ramezani-Kebrya, Ali and Faghri, Fartash and Markov, Ilya and Aksenov, Vitalii and Alistarh, Dan
+               and Roy, Daniel M.},
+  title     = {{NUQSGD}: Provably Communication-efficient Data-parallel {SGD} via Nonuniform Quantization},
+  journal   = {Journal of Machine Learning Research},
+  volume    = {22},
+  number    = {114},
+  pages     = {1--43},
+  year      = {2021}
+}
+
+@inproceedings{wen2017terngrad,
+  author    = {Wen, Wei and Xu, Cong and Yan, Feng and Wu, Chunpeng and Wang, Yandan and Chen, Yiran and Li, Hai},
+  title     = {{TernGrad}: Ternary Gradients to Reduce Communication in Distributed Deep Learning},
+  booktitle = {Advances in Neural Information Processing Systems 30},
+  year      = {2017}
+}
+
+@inproceedings{horvath2022natural,
+  author    = {Horv{\'a}th, Samuel and Ho, Chen-Yu and Horv{\'a}th, {\v{L}}udov{\'i}t and Sahu, Atal Narayan
+               and Canini, Marco and Richt{\'a}rik, Peter},
+  title     = {Natural Compression for Distributed Deep Learning},
+  booktitle = {Mathematical and Scientific Machine Learning},
+  year      = {2022},
+  note      = {arXiv:1905.10988}
+}
+
+@inproceedings{wang2018atomo,
+  author    = {Wang, Hongyi and Sievert, Scott and Liu, Shengchao and Charles, Zachary and Papailiopoulos, Dimitris
+               and Wright, Stephen},
+  title     = {{ATOMO}: Communication-Efficient Learning via Atomic Sparsification},
+  booktitle = {Advances in Neural Information Processing Systems 31},
+  year      = {2018},
+  note      = {arXiv:1806.04090}
+}
+
+@inproceedings{vogels2019powersgd,
+  author    = {Vogels, Thijs and Karimireddy, Sai Praneeth and Jaggi, Martin},
+  title     = {{PowerSGD}: Practical Low-Rank Gradient Compression for Distributed Optimization},
+  booktitle = {Advances in Neural Information Processing Systems 32},
+  year      = {2019},
+  note      = {arXiv:1905.13727}
+}
+
+@article{eckart1936approximation,
+  author    = {Eckart, Carl and Young, Gale},
+  title     = {The approximation of one matrix by another of lower rank},
+  journal   = {Psychometrika},
+  volume    = {1},
+  number    = {3},
+  year      = {1936}
 }
 """
 

@@ -10,6 +10,7 @@ from .. import bounds
 from ..compressors.sparsifiers import RandK, TopK
 from ..measure import exactly, moments
 from .base import Measurement, claim, equality, identity, upper
+from .instruments_sparsifiers import REPLACED, WrongSparsifier
 from .qsgd import flat
 
 MEM_SGD = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
@@ -25,7 +26,11 @@ MEM_SGD = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
     kind="equality",
     proof="Each coordinate is kept with probability k/d.",
     subject=partial(RandK, unbiased=True),
-    mutants={"factor d/k forgotten": RandK, "the largest coordinates": TopK},
+    mutants={
+        "factor d/k forgotten": RandK,
+        "the largest coordinates": TopK,
+        "drawn with replacement": partial(WrongSparsifier, fault=REPLACED),
+    },
 )
 def _(context):
     samples, checks = context.samples(40_000, 10_000), []
@@ -51,6 +56,7 @@ def _(context):
         "factor d/k forgotten": RandK,
         "one coordinate fewer": lambda k: RandK(k - 1, unbiased=True),
         "the largest coordinates": TopK,
+        "drawn with replacement": partial(WrongSparsifier, fault=REPLACED),
     },
 )
 def _(context):
@@ -78,6 +84,7 @@ def _(context):
         "factor d/k applied": partial(RandK, unbiased=True),
         "one coordinate fewer": lambda k: RandK(k - 1),
         "the largest coordinates": TopK,
+        "drawn with replacement": partial(WrongSparsifier, fault=REPLACED, unbiased=False),
     },
 )
 def _(context):

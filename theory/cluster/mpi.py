@@ -1,7 +1,8 @@
 """The workers on MPI ranks: the same compiled pieces as in the simulator, with buffer calls of mpi4py between them.
 
 A rank hosts a run of consecutive workers.  All messages are gathered by everyone and added up in the order of the
-workers, so the sums, and with them all bits of x, do not depend on the number of ranks.
+workers, so the sums, and with them all bits of x, do not depend on the number of ranks.  Where messages can be added
+before they are decoded, every rank adds up one stretch of all of them, by worker, and sends the sum to the others.
 """
 
 from __future__ import annotations
@@ -14,20 +15,43 @@ import traceback
 
 import numpy as np
 
-from ..compressors.base import max_payload_bits, unpack
+from ..compressors.base import buffer_bits, unpack
 from ..dispatch import kernel
-from ..methods.parallel_sgd import BITS, BYTES, CODING, EXCHANGE, common_step, local_step, symbols_of
+from ..methods.parallel_sgd import (
+    BITS,
+    BYTES,
+    CODING,
+    EXCHANGE,
+    REDUCED,
+    common_step,
+    local_step,
+    place_sum,
+    symbols_of,
+    weighted_sum,
+)
+from ..methods.together import combine, first_half, learn, second_half
 from ..wire.frame import WireError, seal, verify
 
 MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
 NAP = 0.001  # seconds between two looks, where a rank waits for long and should leave the processor to others
+YIELDS = 1000  # looks before the first nap
 SHORT_NAP = (
     5e-5  # the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
 )
 
 
+_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # some systems have no such call
+
+
 def wait(request, nap=NAP) -> None:
-    """Wait for a non-blocking call without keeping a processor busy (a blocking MPI call would spin)."""
+    """Wait for a non-blocking call without keeping a processor from others (a blocking MPI call would spin).
+
+    At first it lets those go first who are ready to run; what takes longer than that, it sleeps through.
+    """
+    for _ in range(YIELDS):
+        if request.Test():
+            return
+        _give_way()
     while not request.Test():
         time.sleep(nap)
 
@@ -125,6 +149,53 @@ def _place(sizes, here, counts, displacements):
     return total
 
 
+class Reduction:
+    """Rows of numbers, one for each worker, combined to one row that every rank has, in the order of the workers.
+
+    Each rank receives one stretch of all rows, combines it, and sends the result to all.  The bits are those of one
+    process, whatever the number of ranks; each rank sends and receives as much as in any all-reduce of large vectors.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    here, length : int
+        Rows on each rank, and their length.
+    weight : numpy.ndarray
+        Of the workers.
+    dtype : dtype
+        Of the numbers.
+    """
+
+    def __init__(self, comm, here, length, weight, dtype):
+        ranks, rank = comm.Get_size(), comm.Get_rank()
+        self.comm, self.here, self.weight = comm, here, weight
+        edges = np.array([r * length // ranks for r in range(ranks + 1)])
+        self.pieces = np.diff(edges)
+        self.edges, self.mine = edges, int(self.pieces[rank])
+        self.outbox = np.empty(here * length, dtype)
+        self.inbox = np.empty((ranks * here, self.mine), dtype)
+        self.stretch = np.empty(self.mine, dtype)
+
+    def start(self, rows) -> None:
+        """Put every rank's stretch of the rows one behind the other."""
+        for begin, end in zip(self.edges, self.edges[1:], strict=False):
+            self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
+
+    def exchange(self, join, out, crowded) -> None:
+        """Send what ``start`` laid out, ``join(rows, weight, stretch)``, and fill ``out`` with everybody's result."""
+        counts = self.here * self.pieces
+        received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
+        if crowded:
+            wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), SHORT_NAP)
+        else:
+            self.comm.Alltoallv([self.outbox, (counts, None)], received)
+        join(self.inbox, self.weight, self.stretch)
+        if crowded:
+            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), SHORT_NAP)
+        else:
+            self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
+
+
 class Exchange:
     """One rank's buffers, and what it does between the compiled parts of a step.
 
@@ -135,13 +206,19 @@ class Exchange:
     plan : Plan
     header : bytes
         The head of every message of this run.
-    float_bits : int
-        Of a float on the wire.
+    weight : numpy.ndarray
+        Of the workers.
+    wire : dtype
+        Of floats on the wire.
     """
 
-    def __init__(self, comm, compressor, plan, header, float_bits):
+    def __init__(self, comm, compressor, plan, header, weight, wire):
         self.comm, self.compressor, self.plan, self.header = comm, compressor, plan, header
-        longest = max_payload_bits(compressor, plan.d, float_bits)
+        self.reduces = plan.high > plan.low
+        longest = 0 if self.reduces else buffer_bits(compressor, plan.d, 8 * wire.itemsize)
+        self.sum = Reduction(comm, plan.here, plan.high - plan.low, weight, wire)
+        self.first = Reduction(comm, plan.here, plan.opening, weight, wire)
+        self.proposed, self.combined = np.zeros((plan.here, plan.opening), wire), np.zeros(plan.opening, wire)
         self.outbox = np.zeros((plan.here, plan.frame + (longest + 7) // 8 + 8), np.uint8)
         self.lengths = np.zeros(plan.here, np.int64)  # payload bits of the messages from here
         self.sizes = np.zeros(plan.workers, np.int64)  # bytes of everybody's messages
@@ -154,13 +231,47 @@ class Exchange:
     def rehearse(self, problem, shards, plan, streams, state, rate) -> None:
         """Call all that a step calls but the communicator: compiles it, or loads it, before the first step."""
         compressor = self.compressor
-        local_step(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
-        message, sizes = self._seal()
-        self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
-        _place(self.sizes, plan.here, self.counts, self.displacements)
-        offset = np.cumsum(sizes) - sizes
-        _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
+        if plan.opening:
+            first_half(problem, compressor, shards, plan, streams, state, 0, rate, self.proposed)
+            combine(compressor, np.repeat(self.proposed[:1], plan.workers, axis=0), shards.weight, self.combined)
+            second_half(compressor, plan, streams, state, 0, self.combined, self.outbox, self.lengths)
+            learn(compressor, plan, state)
+        else:
+            local_step(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
+        if self.reduces:
+            total = place_sum(plan, state.symbols)
+            weighted_sum(np.repeat(total[None], plan.workers, axis=0), shards.weight, total.copy())
+        else:
+            message, sizes = self._seal()
+            self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
+            _place(self.sizes, plan.here, self.counts, self.displacements)
+            offset = np.cumsum(sizes) - sizes
+            _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
         common_step(compressor, shards, plan, state, rate)
+
+    def open(self, state) -> None:
+        """Combine what the workers proposed."""
+        begin = time.perf_counter_ns()
+        self.first.start(self.proposed)
+        self.first.exchange(self._combine, self.combined, self.crowded)
+        state.tally[REDUCED] += 8 * (self.plan.workers - self.plan.here) * self.combined.nbytes
+        state.tally[EXCHANGE] += time.perf_counter_ns() - begin
+
+    def _combine(self, rows, weight, out):
+        if out.size:  # more ranks than numbers
+            combine(self.compressor, rows, weight, out)
+
+    def add_up(self, state) -> None:
+        """Add the messages of all workers to one."""
+        plan = self.plan
+        begin = time.perf_counter_ns()
+        total = place_sum(plan, state.symbols)
+        self.sum.start(state.symbols.value[: plan.here, plan.low : plan.high])
+        started = time.perf_counter_ns()
+        self.sum.exchange(weighted_sum, total, self.crowded)
+        state.tally[REDUCED] += 8 * (plan.workers - plan.here) * total.nbytes
+        state.tally[EXCHANGE] += time.perf_counter_ns() - started
+        state.tally[CODING] += started - begin
 
     def round(self, state) -> None:
         """Send the messages that stand in the outbox, receive everybody's, and unpack them into the symbols."""
@@ -211,6 +322,16 @@ def advance(exchange: Exchange, problem, shards, plan, streams, state, start, ra
     """One step for each row of ``rates``, on all ranks; the same steps as the simulator's, message by message."""
     compressor, outbox, lengths = exchange.compressor, exchange.outbox, exchange.lengths
     for t, rate in enumerate(rates, start):
-        local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
-        exchange.round(state)
+        if plan.opening:
+            first_half(problem, compressor, shards, plan, streams, state, t, rate, exchange.proposed)
+            exchange.open(state)
+            second_half(compressor, plan, streams, state, t, exchange.combined, outbox, lengths)
+        else:
+            local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
+        if exchange.reduces:
+            exchange.add_up(state)
+        else:
+            exchange.round(state)
+        if plan.opening:
+            learn(compressor, plan, state)
         common_step(compressor, shards, plan, state, rate)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..compressors.base import check
+from ..compressors.base import check, shares_stream
+from ..methods.feedback import keeps_memory
 from ..methods.layout import averaged, current, error_of
 from ..methods.parallel_sgd import (
     BITS,
@@ -16,15 +18,18 @@ from ..methods.parallel_sgd import (
     CODING,
     EXCHANGE,
     GRADIENT,
+    REDUCED,
     ParallelSGD,
     Plan,
     averaging,
     make_rates,
     new_state,
+    reduced,
 )
 from ..methods.plain import advance_plain
 from ..methods.sampling import make_shards
 from ..methods.sparse import SparseGradient, choose_layout
+from ..methods.together import Together
 from ..problems.base import dimension, gradient, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import key
@@ -34,7 +39,6 @@ from ..wire.frame import header_template, overhead
 from . import mpi, simulator
 
 RECORDS = 50  # how many points a history has unless record_every says otherwise
-PURPOSES = ("sampling", "rounding", "noise")
 DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's for a callback that stopped the run
 
 HISTORY = np.dtype(
@@ -95,7 +99,7 @@ def run(
     ----------
     method : ParallelSGD
     problem : problem
-        From :func:`theory.logistic`, :func:`theory.ridge` or :func:`theory.quadratic`.
+        From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax` or :func:`theory.quadratic`.
     workers : int
         Number N of workers.  With ``comm``, the number of ranks divides it.
     steps : int, optional
@@ -151,7 +155,7 @@ def run(
     exchange = None
     if comm is not None:
         mpi.agree(comm, digest((method, problem, workers, setup.records, seed, setup.x0, str(dtype), str(wire_dtype))))
-        exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, 8 * setup.wire.itemsize)
+        exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, setup.shards.weight, setup.wire.dtype)
         mpi.in_turn(comm, lambda: _rehearse(setup, exchange))
     return _run_once(setup, callback, exchange)
 
@@ -162,7 +166,7 @@ def run(
 def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, record_every, dtype, wire_dtype, comm):
     require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
     require(dimension.implements(type(problem)), "problem", type(problem).__name__,
-            "a problem, from logistic, ridge or quadratic", TypeError)  # fmt: skip
+            "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
     for name, number in (("workers", workers), ("replicas", replicas)):
         require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "a whole number, at least 1")
     for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
@@ -190,15 +194,22 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
     l2 = float(regularization(problem))
     header = header_template(method.compressor, d, wire_dtype)
+    low, high, numbers = reduced(method, d)
     whole = method.compress == "full"
     here = workers // ranks
-    plan = Plan(d, int(workers), rank * here, here, method.batch, l2 if whole else 0.0, 0.0 if whole else l2,
-                not isinstance(average, Last), overhead(header), int(time.CLOCK_MONOTONIC))  # fmt: skip
+    plan = Plan(
+        d, int(workers), rank * here, here, method.batch, l2 if whole else 0.0, 0.0 if whole else l2,
+        not isinstance(average, Last), overhead(header), int(time.CLOCK_MONOTONIC), low, high, numbers,
+        here + 1 if high > low else int(workers), bool(shares_stream(method.compressor)),
+        method.momentum, method.nesterov, method.aggregation == "majority",
+    )  # fmt: skip
     every = record_every or max(1, steps // RECORDS)
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
     rule = (method.feedback, method.step, average)
-    purposes = np.array([key(seed, purpose) for purpose in PURPOSES], np.uint64)
+    purposes = np.array([key(seed, purpose) for purpose in simulator.PURPOSES], np.uint64)
     layout = choose_layout(method, problem)
+    if plan.opening:
+        layout = Together(keeps_memory(method.feedback), method.moving)
     plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
     wire = np.empty(0, wire_dtype)
     return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain)
@@ -208,7 +219,7 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
 
 
 def _start(setup):
-    streams = simulator.make_streams(setup.purposes, 0, setup.plan.first, setup.plan.here)
+    streams = simulator.make_streams(setup.purposes, 0, setup.plan)
     state = new_state(setup.compressor, setup.layout, setup.shards, setup.plan, setup.x0, setup.wire)
     return streams, state
 
@@ -237,7 +248,7 @@ def _run_once(setup, callback, exchange):
     x, last = np.empty_like(setup.x0), np.empty_like(setup.x0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     if exchange is None:
-        drive = advance_plain if setup.plain else simulator.advance
+        drive = advance_plain if setup.plain else partial(simulator.advance, setup.layout)
         none = make_rates(*setup.rule, 0, 0)
         drive(setup.problem, setup.compressor, setup.shards, plan, streams, state, 0, none)  # compiles, off the clock
     for k, step in enumerate(setup.records):
@@ -275,14 +286,18 @@ def _run_once(setup, callback, exchange):
 
 
 def _row(plan, step, tally, seconds):
-    """A row of the history without f: costs are per worker; a worker receives what all others send."""
+    """A row of the history without f: costs are per worker.
+
+    It receives the messages that all others send; what is reduced it sends and receives once.
+    """
     row = np.zeros((), HISTORY)
     row["step"] = row["rounds"] = step
     row["samples"] = step * plan.workers * plan.batch
     row["seconds"] = seconds
-    for name, total in (("payload_bits", tally[BITS]), ("message_bytes", tally[BYTES])):
-        row[f"{name}_up"] = total / plan.workers
-        row[f"{name}_down"] = total * (plan.workers - 1) / plan.workers
+    for name, sent, both in (("payload_bits", tally[BITS], tally[REDUCED]),
+                             ("message_bytes", tally[BYTES], tally[REDUCED] / 8)):  # fmt: skip
+        row[f"{name}_up"] = (sent + both) / plan.workers
+        row[f"{name}_down"] = (sent * (plan.workers - 1) + both) / plan.workers
     for name, total in (("gradient", tally[GRADIENT]), ("coding", tally[CODING]), ("exchange", tally[EXCHANGE])):
         row[f"seconds_{name}"] = total * 1e-9
     return row
@@ -307,8 +322,8 @@ def _run_replicas(setup, replicas):
     seconds = time.perf_counter() - begin
     history = np.zeros(setup.records.size, HISTORY)
     for k, step in enumerate(setup.records):
-        tally = np.zeros(5)
-        tally[BITS], tally[BYTES] = runs.sent[:, k].mean(axis=0)
+        tally = np.zeros(6)
+        tally[[BITS, BYTES, REDUCED]] = runs.sent[:, k].mean(axis=0)
         history[k] = _row(plan, step, tally, seconds * step / max(1, setup.records[-1]))
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas

@@ -7,30 +7,72 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import generic, kernel
 from ..methods.layout import averaged, current, error_of
-from ..methods.parallel_sgd import BITS, BYTES, common_step, local_step, new_state
+from ..methods.parallel_sgd import (
+    BITS,
+    BYTES,
+    REDUCED,
+    common_step,
+    local_step,
+    new_state,
+    place_sum,
+    weighted_sum,
+)
+from ..methods.together import Together, combine, first_half, learn, second_half
 from ..problems.base import value
 from ..random import derive
 
+PURPOSES = ("sampling", "rounding", "noise")  # what random numbers are for, in the order of the rows of `streams`
+ROUNDING = 1
+
 
 @kernel
-def advance(problem, compressor, shards, plan, streams, state, start, rates):
-    """One step for each row of ``rates``, from step ``start`` on; messages are counted, not packed."""
-    outbox = np.empty((plan.here, 0), np.uint8)
-    lengths = np.empty(plan.here, np.int64)
+def _add_up(shards, plan, symbols):
+    """Add all workers' messages to one, where that can be done."""
+    if plan.high > plan.low:
+        weighted_sum(symbols.value[: plan.workers, plan.low : plan.high], shards.weight, place_sum(plan, symbols))
+
+
+def _advance(layout, problem, compressor, shards, plan, streams, state, start, rates):
+    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
     for k in range(rates.shape[0]):
         local_step(problem, compressor, shards, plan, streams, state, start + k, rates[k], outbox, lengths)
+        _add_up(shards, plan, state.symbols)
+        common_step(compressor, shards, plan, state, rates[k])
+
+
+advance = generic(
+    "advance",
+    "advance(layout, problem, compressor, shards, plan, streams, state, start, rates): one step for each row of "
+    "`rates`, from step `start` on; messages are counted, not packed.",
+    _advance,
+)
+
+
+@advance.register(Together)
+def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
+    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
+    wire = state.symbols.value.dtype
+    proposed, combined = np.zeros((plan.here, plan.opening), wire), np.zeros(plan.opening, wire)
+    for k in range(rates.shape[0]):
+        first_half(problem, compressor, shards, plan, streams, state, start + k, rates[k], proposed)
+        combine(compressor, proposed, shards.weight, combined)
+        second_half(compressor, plan, streams, state, start + k, combined, outbox, lengths)
+        _add_up(shards, plan, state.symbols)
+        learn(compressor, plan, state)
         common_step(compressor, shards, plan, state, rates[k])
 
 
 @kernel
-def make_streams(purposes, replica, first, here):
-    """Keys of the workers here: row p holds those of the purpose p."""
-    streams = np.empty((purposes.size, here), np.uint64)
+def make_streams(purposes, replica, plan):
+    """Keys of the workers here: row p holds those of the purpose p; the rounding of all may be the same."""
+    streams = np.empty((purposes.size, plan.here), np.uint64)
     for p in range(purposes.size):
-        for w in range(here):
-            streams[p, w] = derive(derive(purposes[p], replica), first + w)
+        stream = derive(purposes[p], replica)
+        first, step = (0, 0) if plan.same and p == ROUNDING else (plan.first, 1)
+        for w in range(plan.here):
+            streams[p, w] = derive(stream, first + step * w)
     return streams
 
 
@@ -42,7 +84,7 @@ class Replicas:
         self.last_values = np.empty((replicas, records))
         self.chosen = np.empty((replicas, plan.d), dtype)
         self.last = np.empty((replicas, plan.d), dtype)
-        self.sent = np.empty((replicas, records, 2), np.int64)
+        self.sent = np.empty((replicas, records, 3), np.int64)
         self.errors = np.empty((replicas, plan.workers, plan.d), dtype)
 
     def arrays(self, part):
@@ -55,17 +97,18 @@ def _replicate(problem, compressor, layout, shards, plan, purposes, first, x0, w
     """Independent runs number ``first``, first + 1, ...; ``out`` are the arrays of :class:`Replicas` to fill."""
     values, last_values, chosen, last, sent, errors = out
     for r in range(values.shape[0]):
-        streams = make_streams(purposes, first + r, 0, plan.workers)
+        streams = make_streams(purposes, first + r, plan)
         state = new_state(compressor, layout, shards, plan, x0, wire)
         done = 0
         for k in range(records.size):
-            advance(problem, compressor, shards, plan, streams, state, done, rates[done : records[k]])
+            advance(layout, problem, compressor, shards, plan, streams, state, done, rates[done : records[k]])
             done = records[k]
             averaged(state.x, chosen[r])
             current(state.x, last[r])
             values[r, k] = value(problem, chosen[r])
             last_values[r, k] = value(problem, last[r])
             sent[r, k, 0], sent[r, k, 1] = state.tally[BITS], state.tally[BYTES]
+            sent[r, k, 2] = state.tally[REDUCED]
         for w in range(plan.workers):
             error_of(state.memory, w, state.x, errors[r, w])
 

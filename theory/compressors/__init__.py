@@ -12,31 +12,80 @@ from .base import (
     max_payload_bits,
     new_symbols,
     omega,
+    opening,
+    opening_is_maximum,
     pack,
     parts,
     payload_bits,
+    propose,
     quantize,
     restore,
+    settle,
+    shares_stream,
     state_size,
+    summed,
     unpack,
+    update_state,
 )
+from .bernoulli import Bernoulli, Ultra
 from .bucketed import Bucketed
-from .doors import compress, compressor_examples, decode, encode, register, registered
+from .composed import Composed
+from .doors import compress, decode, encode
+from .entropy import EntropyCoded, coded
 from .identity import Identity
+from .low_rank import PowerSGD
+from .natural import Natural, NaturalDithering
+from .nuqsgd import NUQSGD, NUQSGDReleased
+from .optimal import OptimalSparsifier
+from .positions import fewest_values, pack_positions, positions_bits, unpack_positions
 from .qsgd import QSGD, qsgd_bits
+from .random_block import RandomBlock
+from .registry import compressor_examples, register, registered
+from .scaled import Scaled, scaled
+from .sign import ScaledSign, Sign, majority_vote
+from .sketch import BALANCED, FIXED, FRESH, CountSketch
 from .sparsifiers import RandK, TopK
+from .spectral import BestRank, QuantizedSpectrum, SpectralAtomo
+from .ternary import ClippedTernGrad, Ternary, TernGrad
+from .threshold import Threshold
 from .vectors import largest, nonzeros
 
 __all__ = [
+    "BALANCED",
+    "FIXED",
+    "FRESH",
+    "NUQSGD",
     "QSGD",
+    "Bernoulli",
+    "BestRank",
     "Bucketed",
+    "ClippedTernGrad",
+    "Composed",
+    "CountSketch",
+    "EntropyCoded",
     "Identity",
+    "NUQSGDReleased",
+    "Natural",
+    "NaturalDithering",
+    "OptimalSparsifier",
+    "PowerSGD",
+    "QuantizedSpectrum",
     "RandK",
+    "RandomBlock",
+    "Scaled",
+    "ScaledSign",
+    "Sign",
+    "SpectralAtomo",
     "Symbols",
+    "TernGrad",
+    "Ternary",
+    "Threshold",
     "TopK",
+    "Ultra",
     "accumulate",
     "capacity",
     "check",
+    "coded",
     "compress",
     "compress_into",
     "compressor_examples",
@@ -45,19 +94,32 @@ __all__ = [
     "encode",
     "expected_nonzeros",
     "expected_payload_bits",
+    "fewest_values",
     "largest",
+    "majority_vote",
     "max_payload_bits",
     "new_symbols",
     "nonzeros",
     "omega",
+    "opening",
+    "opening_is_maximum",
     "pack",
+    "pack_positions",
     "parts",
     "payload_bits",
+    "positions_bits",
+    "propose",
     "qsgd_bits",
     "quantize",
     "register",
     "registered",
     "restore",
+    "scaled",
+    "settle",
+    "shares_stream",
     "state_size",
+    "summed",
     "unpack",
+    "unpack_positions",
+    "update_state",
 ]

@@ -7,6 +7,9 @@ A compressor is a :func:`theory.settings.setting` of numbers and other compresso
 ``accumulate``  symbols become a multiple of the restored vector, added to a vector,
 ``pack``, ``unpack``, ``payload_bits``  symbols become bits and come back,
 
+where messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening``
+and what belongs to it),
+
 and, in Python, its closed forms (:func:`omega` or :func:`delta`, :func:`expected_nonzeros`,
 :func:`expected_payload_bits`) and, where the dimension matters, :func:`check`.  As ``restore(quantize(v))`` and
 ``decode(encode(v))`` run through the same symbols, they agree by construction.
@@ -36,7 +39,7 @@ class Symbols(NamedTuple):
     level : numpy.ndarray of int32
         Signed whole numbers.
     scratch : numpy.ndarray of uint32
-        Work space, 0, 1, 2, ... at the start; who relies on that restores it.
+        Work space.
     """
 
     count: np.ndarray
@@ -94,6 +97,14 @@ max_payload_bits = generic(
 )
 
 
+def buffer_bits(c, d: int, float_bits: int) -> int:
+    """Room for the payload of any message, also where what a compressor states about its own length is too little.
+
+    Packing checks no bounds, so a slip in a compressor of one's own would write over memory.
+    """
+    return max(int(max_payload_bits(c, d, float_bits)), int(_max_payload_bits(c, d, float_bits)))
+
+
 def _restore(c, symbols, out):
     out[:] = 0.0
     accumulate(c, symbols, 1.0, out)
@@ -110,21 +121,84 @@ compress_into = generic(
     "compress_into(c, state, v, stream, symbols, out): quantize and restore in one pass where that is faster.",
     _compress_into,
 )
+encode_into = generic(
+    "encode_into",
+    "encode_into(c, state, v, stream, symbols, buffer, cursor) -> int: quantize and pack tile by tile, where that is "
+    "faster (there is no default): the same bits, and floats in `value`; what else is in the symbols is left open.",
+)
+decode_into = generic(
+    "decode_into",
+    "decode_into(c, buffer, cursor, end, symbols, out) -> int: unpack and restore tile by tile, where that is faster "
+    "(there is no default): the same numbers, and the same answer as unpack; after -1 `out` is left open.",
+)
+
+
+# --- what workers can do together -------------------------------------------------------------------------------------
+
+shares_stream = generic(
+    "shares_stream",
+    "shares_stream(c) -> bool: whether all workers draw the same random numbers in a step (a shared seed).",
+    lambda c: False,
+)
+summed = generic(
+    "summed",
+    "summed(c, d) -> (int, int): the range of `value` that may be added up over the workers instead of sending whole "
+    "messages; everything else in the symbols is then the same for all of them. (0, 0): messages cannot be added.",
+    lambda c, d: (0, 0),
+)
+opening = generic(
+    "opening",
+    "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Two generics more are "
+    "then asked, propose and settle. Where nobody combines anything, quantize proposes to itself.",
+    lambda c, d: 0,
+)
+opening_is_maximum = generic(
+    "opening_is_maximum",
+    "opening_is_maximum(c) -> bool: whether those numbers are combined to their maximum (otherwise to their mean).",
+    lambda c: False,
+)
+
+
+def _propose(c, state, v, stream, numbers):
+    pass
+
+
+def _settle(c, d, state, numbers):
+    pass
+
+
+def _update_state(c, d, state, symbols):
+    pass
+
+
+propose = generic(
+    "propose",
+    "propose(c, state, v, stream, numbers): fill the numbers of the opening (float64) with this worker's.",
+    _propose,
+)
+settle = generic(
+    "settle",
+    "settle(c, d, state, numbers): note the combined numbers in the worker's state; the next quantize uses them.",
+    _settle,
+)
+update_state = generic(
+    "update_state",
+    "update_state(c, d, state, symbols): what a worker's state learns from its own message, or from the sum of all "
+    "where messages are added (a warm start).",
+    _update_state,
+)
 
 
 @kernel
 def new_symbols(c, d, wire):
     """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire."""
     indices, values, levels, scratch = capacity(c, d)
-    numbers = np.empty(scratch, np.uint32)
-    for j in range(scratch):  # NumPy's arange takes seconds to compile
-        numbers[j] = j
     return Symbols(
         np.zeros(3 * parts(c, d), np.int64),
         np.empty(indices, np.uint32),
         np.empty(values, wire.dtype),
         np.empty(levels, np.int32),
-        numbers,
+        np.empty(scratch, np.uint32),
     )
 
 

@@ -18,14 +18,24 @@ from .base import (
     expected_payload_bits,
     max_payload_bits,
     omega,
+    opening,
+    opening_is_maximum,
     pack,
     parts,
     payload_bits,
+    propose,
     quantize,
+    settle,
+    shares_stream,
     state_size,
+    summed,
     unpack,
+    update_state,
 )
-from .checks import check_dimension
+from .checks import LARGEST_D, check_dimension
+from .qsgd import QSGD
+from .registry import register
+from .sparsifiers import RandK
 
 __all__ = ["Bucketed"]
 
@@ -52,15 +62,22 @@ class Bucketed(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.size >= 1, "size", self.size, "a whole number, at least 1")
+        require(1 <= self.size <= LARGEST_D, "size", self.size, f"a whole number from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
 
 
 @kernel
-def _bucket(c, symbols, b, length):
-    """The room of bucket number b within the symbols of all buckets."""
-    n = 3 * parts(c.inner, c.size)
-    indices, values, levels, _ = capacity(c.inner, c.size)
+def bucket_count(c, d):
+    """How many buckets a vector of length d has."""
+    return (d + c.size - 1) // c.size
+
+
+@kernel
+def bucket(c, symbols, b, length, d):
+    """The room of bucket number b, for ``length`` coordinates, within the symbols of a vector of length d."""
+    size = min(c.size, d)  # room depends on d, not on what a foreign message claims
+    n = 3 * parts(c.inner, size)
+    indices, values, levels, _ = capacity(c.inner, size)
     _, _, _, scratch = capacity(c.inner, length)
     return Symbols(
         symbols.count[n * b : n * (b + 1)],
@@ -71,81 +88,132 @@ def _bucket(c, symbols, b, length):
     )
 
 
-@kernel
-def _buckets(c, d):
-    return (d + c.size - 1) // c.size
-
-
 @capacity.register(Bucketed)
 def _(c, d):
-    n = _buckets(c, d)
-    indices, values, levels, scratch = capacity(c.inner, c.size)
+    n = bucket_count(c, d)
+    indices, values, levels, scratch = capacity(c.inner, min(c.size, d))
     return n * indices, n * values, n * levels, scratch
 
 
 @parts.register(Bucketed)
 def _(c, d):
-    return _buckets(c, d) * parts(c.inner, c.size)
+    return bucket_count(c, d) * parts(c.inner, min(c.size, d))
 
 
 @state_size.register(Bucketed)
 def _(c, d):
-    return _buckets(c, d) * state_size(c.inner, c.size)
+    return bucket_count(c, d) * state_size(c.inner, min(c.size, d))
 
 
 @quantize.register(Bucketed)
 def _(c, state, v, stream, symbols):
-    room = state_size(c.inner, c.size)
-    for b in range(_buckets(c, v.size)):
+    room = state_size(c.inner, min(c.size, v.size))
+    for b in range(bucket_count(c, v.size)):
         piece = v[b * c.size : min((b + 1) * c.size, v.size)]
         kept = state[b * room : b * room + state_size(c.inner, piece.size)]
-        quantize(c.inner, kept, piece, derive(stream, b), _bucket(c, symbols, b, piece.size))
+        quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
 
 
 @compress_into.register(Bucketed)
 def _(c, state, v, stream, symbols, out):
-    room = state_size(c.inner, c.size)
-    for b in range(_buckets(c, v.size)):
+    room = state_size(c.inner, min(c.size, v.size))
+    for b in range(bucket_count(c, v.size)):
         begin, end = b * c.size, min((b + 1) * c.size, v.size)
         kept = state[b * room : b * room + state_size(c.inner, end - begin)]
-        symbols_here = _bucket(c, symbols, 0, end - begin)  # the same for all buckets: it stays in the cache
+        symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # the same for all buckets: it stays in the cache
         compress_into(c.inner, kept, v[begin:end], derive(stream, b), symbols_here, out[begin:end])
 
 
 @accumulate.register(Bucketed)
 def _(c, symbols, weight, out):
-    for b in range(_buckets(c, out.size)):
+    for b in range(bucket_count(c, out.size)):
         piece = out[b * c.size : min((b + 1) * c.size, out.size)]
-        accumulate(c.inner, _bucket(c, symbols, b, piece.size), weight, piece)
+        accumulate(c.inner, bucket(c, symbols, b, piece.size, out.size), weight, piece)
+
+
+@shares_stream.register(Bucketed)
+def _(c):
+    return shares_stream(c.inner)
+
+
+@summed.register(Bucketed)
+def _(c, d):
+    size, n = min(c.size, d), bucket_count(c, d)
+    low, high = summed(c.inner, size)
+    _, last = summed(c.inner, d - (n - 1) * c.size)
+    _, values, _, _ = capacity(c.inner, size)
+    return 0, (n - 1) * values + last if low == 0 and high == values else 0
+
+
+@opening.register(Bucketed)
+def _(c, d):
+    return bucket_count(c, d) * opening(c.inner, min(c.size, d))
+
+
+@opening_is_maximum.register(Bucketed)
+def _(c):
+    return opening_is_maximum(c.inner)
+
+
+@kernel
+def _own(c, state, numbers, b, d):
+    """Bucket number b's part of a state and of the numbers of an opening."""
+    room, several = state_size(c.inner, min(c.size, d)), opening(c.inner, min(c.size, d))
+    length = min(c.size, d - b * c.size)
+    kept = state[b * room : b * room + state_size(c.inner, length)]
+    return kept, numbers[b * several : b * several + opening(c.inner, length)]
+
+
+@propose.register(Bucketed)
+def _(c, state, v, stream, numbers):
+    for b in range(bucket_count(c, v.size)):
+        kept, own = _own(c, state, numbers, b, v.size)
+        propose(c.inner, kept, v[b * c.size : min((b + 1) * c.size, v.size)], derive(stream, b), own)
+
+
+@settle.register(Bucketed)
+def _(c, d, state, numbers):
+    for b in range(bucket_count(c, d)):
+        kept, own = _own(c, state, numbers, b, d)
+        settle(c.inner, min(c.size, d - b * c.size), kept, own)
+
+
+@update_state.register(Bucketed)
+def _(c, d, state, symbols):
+    room = state_size(c.inner, min(c.size, d))
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        kept = state[b * room : b * room + state_size(c.inner, length)]
+        update_state(c.inner, length, kept, bucket(c, symbols, b, length, d))
 
 
 @payload_bits.register(Bucketed)
 def _(c, symbols, d):
     bits = 0
-    for b in range(_buckets(c, d)):
+    for b in range(bucket_count(c, d)):
         length = min(c.size, d - b * c.size)
-        bits += payload_bits(c.inner, _bucket(c, symbols, b, length), length)
+        bits += payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
     return bits
 
 
 @max_payload_bits.register(Bucketed)
 def _(c, d, float_bits):
-    return _buckets(c, d) * max_payload_bits(c.inner, c.size, float_bits)
+    return bucket_count(c, d) * max_payload_bits(c.inner, min(c.size, d), float_bits)
 
 
 @pack.register(Bucketed)
 def _(c, symbols, d, buffer, cursor):
-    for b in range(_buckets(c, d)):
+    for b in range(bucket_count(c, d)):
         length = min(c.size, d - b * c.size)
-        cursor = pack(c.inner, _bucket(c, symbols, b, length), length, buffer, cursor)
+        cursor = pack(c.inner, bucket(c, symbols, b, length, d), length, buffer, cursor)
     return cursor
 
 
 @unpack.register(Bucketed)
 def _(c, buffer, cursor, end, d, symbols):
-    for b in range(_buckets(c, d)):
+    for b in range(bucket_count(c, d)):
         length = min(c.size, d - b * c.size)
-        cursor = unpack(c.inner, buffer, cursor, end, length, _bucket(c, symbols, b, length))
+        cursor = unpack(c.inner, buffer, cursor, end, length, bucket(c, symbols, b, length, d))
         if cursor < 0:
             return -1
     return cursor
@@ -193,3 +261,6 @@ def _(c: Bucketed, v) -> float:
 @expected_payload_bits.register
 def _(c: Bucketed, v) -> float:
     return sum(expected_payload_bits(c.inner, piece) for piece in pieces(c, v))
+
+
+register(Bucketed, 5, lambda d: [Bucketed(RandK(1, unbiased=True), 5), Bucketed(QSGD(7), 16)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..settings import require
+from .base import quantize
 
 LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is signed on some systems
 
@@ -16,3 +17,8 @@ def check_kept(c, d: int) -> None:
     """Refuse a compressor that keeps more coordinates than there are."""
     check_dimension(d)
     require(c.k <= d, "k", c.k, f"at most the length of the vector, {d}")
+
+
+def check_compressor(name: str, c) -> None:
+    """Refuse what is no compressor, in the argument of this name."""
+    require(quantize.implements(type(c)), name, c, "a compressor, such as QSGD(7)", TypeError)

@@ -1,78 +1,33 @@
-"""Compressors from Python: a vector in, the restored vector or the bytes of its message out; and who is known."""
+"""Compressors from Python: a vector in, the restored vector or the bytes of its message out."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from ..dispatch import kernel
 from ..settings import require
-from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, register_wire, seal
-from .base import check, compress_into, new_symbols, pack, payload_bits, quantize, restore, state_size, unpack
-from .bucketed import Bucketed
-from .identity import Identity
-from .qsgd import QSGD
-from .sparsifiers import RandK, TopK
+from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, seal
+from .base import (
+    Symbols,
+    buffer_bits,
+    capacity,
+    check,
+    compress_into,
+    decode_into,
+    encode_into,
+    pack,
+    parts,
+    quantize,
+    restore,
+    state_size,
+    unpack,
+)
 
-__all__ = ["compress", "compressor_examples", "decode", "encode", "register", "registered"]
+__all__ = ["compress", "decode", "encode"]
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
-
-_examples: dict[type, Callable[[int], list]] = {}
-
-
-# --- who is known -----------------------------------------------------------------------------------------------------
-
-
-def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
-    """Make a compressor known: to the wire, to the property tests and to whatever goes through all of them.
-
-    Parameters
-    ----------
-    cls : type
-    code : int
-        Its number on the wire; from 128 on for classes outside this package.
-    examples : callable
-        ``examples(d)`` returns ready instances for vectors of length d >= 1.
-
-    Returns
-    -------
-    type
-        The class.
-
-    Examples
-    --------
-    >>> register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
-    <class 'theory.compressors.sparsifiers.TopK'>
-    """
-    register_wire(code, cls)
-    for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:
-        del _examples[known]  # a notebook's cell that runs twice makes its class twice
-    _examples[cls] = examples
-    return cls
-
-
-def registered() -> tuple[type, ...]:
-    """The classes of all known compressors, in the order in which they became known."""
-    return tuple(_examples)
-
-
-def compressor_examples(d: int) -> Iterator[NamedTuple]:
-    """Ready instances of every known compressor, for vectors of length ``d``."""
-    for examples in _examples.values():
-        yield from examples(d)
-
-
-register(Identity, 1, lambda d: [Identity(), Identity(sparse=True)])
-register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
-register(RandK, 3, lambda d: [RandK(max(1, d // 10)), RandK(max(1, d // 10), unbiased=True)])
-register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, np.inf), QSGD(4, elias=True)])
-register(Bucketed, 5, lambda d: [Bucketed(RandK(1, unbiased=True), 5), Bucketed(QSGD(7), 16)])
-
-
-# --- doors ------------------------------------------------------------------------------------------------------------
+ROOM = 16  # numbers that a foreign message may ask room for, for each of max_d coordinates
+SPARE_ROOM = 2**20  # and on top of that: a sketch does not shrink with its vector
 
 
 @kernel
@@ -102,10 +57,16 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
     return v
 
 
-def _symbols(c, d: int, wire_dtype):
-    symbols = new_symbols(c, d, np.empty(0, wire_dtype))
-    symbols.value[:] = 0.0  # so that all of it can be looked through, used or not
-    return symbols
+def make_symbols(c, d: int, wire_dtype):
+    """As new_symbols, from NumPy, which asks the system for large pages: that halves the time of a long vector."""
+    indices, values, levels, scratch = capacity(c, d)
+    return Symbols(
+        np.zeros(3 * parts(c, d), np.int64),
+        np.empty(indices, np.uint32),
+        np.zeros(values, wire_dtype),  # so that all of it can be looked through, used or not
+        np.empty(levels, np.int32),
+        np.empty(scratch, np.uint32),
+    )
 
 
 def _fits(symbols, out) -> None:
@@ -144,6 +105,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
 
     Examples
     --------
+    >>> from theory import TopK
     >>> compress(TopK(2), np.array([1.0, -3.0, 2.0]), 0)
     array([ 0., -3.,  2.])
     """
@@ -152,10 +114,28 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
         out = np.empty_like(v)
     fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
     require(fitting, "out", out, f"a contiguous array of {v.dtype} of length {v.size}")
-    symbols = _symbols(c, v.size, wire_dtype)
+    symbols = make_symbols(c, v.size, wire_dtype)
     compress_into(c, np.zeros(state_size(c, v.size)), v, np.uint64(key), symbols, out)
     _fits(symbols, out)
     return out
+
+
+def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
+    """Write the payload for v at bit ``cursor``, in the fastest way that c knows; return the cursor behind it."""
+    if encode_into.implements(type(c)):
+        return encode_into(c, state, v, stream, symbols, buffer, cursor)
+    quantize(c, state, v, stream, symbols)
+    return pack(c, symbols, v.size, buffer, cursor)
+
+
+def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
+    """Read a payload into ``out``, in the fastest way that c knows; return the cursor behind it, or -1."""
+    if decode_into.implements(type(c)):
+        return decode_into(c, buffer, cursor, end, symbols, out)
+    cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+    if cursor >= 0:
+        restore(c, symbols, out)
+    return cursor
 
 
 def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
@@ -181,21 +161,42 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
 
     Examples
     --------
+    >>> from theory import TopK
     >>> decode(encode(TopK(2), np.array([1.0, -3.0, 2.0]), 0))
     array([ 0., -3.,  2.])
     """
     v = _enter(c, v, wire_dtype)
     header = header_template(c, v.size, wire_dtype)
-    symbols = _symbols(c, v.size, wire_dtype)
-    quantize(c, np.zeros(state_size(c, v.size)), v, np.uint64(key), symbols)
-    _fits(symbols, None)
-    buffer = np.zeros(message_size(header, payload_bits(c, symbols, v.size)), np.uint8)
+    symbols = make_symbols(c, v.size, wire_dtype)
+    # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again
+    longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
+    buffer = np.zeros(message_size(header, longest), np.uint8)
     begin = 8 * overhead(header)
-    seal(buffer, header, pack(c, symbols, v.size, buffer, begin) - begin)
-    return buffer.tobytes()
+    end = encode_payload(c, np.zeros(state_size(c, v.size)), v, np.uint64(key), symbols, buffer, begin)
+    _fits(symbols, None)
+    return buffer[: seal(buffer, header, end - begin)].tobytes()
 
 
-def decode(message, max_d: int = 10**7) -> np.ndarray:
+def _room(c, d: int) -> int:
+    """How many numbers the symbols of ``c`` take; too many rather than too few, and in Python's whole numbers."""
+    here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
+    return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
+
+
+def _admit(c, d: int, max_d: int) -> None:
+    """Refuse what the frame of a foreign message asks for, before anything is made for it."""
+    if d > max_d:
+        raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
+    try:
+        check(c, d)
+    except ValueError as error:
+        raise WireError(f"message: its compressor does not fit its length ({error})") from None
+    room = _room(c, d)
+    if not 0 <= room <= ROOM * max_d + SPARE_ROOM:
+        raise WireError(f"message: its compressor takes room for {room} numbers, too many for max_d = {max_d}")
+
+
+def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
     """The vector that a message holds.
 
     Parameters
@@ -204,31 +205,28 @@ def decode(message, max_d: int = 10**7) -> np.ndarray:
         From anywhere: it is checked before anything is believed.
     max_d : int
         The longest vector to make room for.
+    dtype : dtype
+        Of the result: float64, or float32, which takes half the time and memory.
 
     Returns
     -------
-    numpy.ndarray of float64, shape (d,)
-        For a float64 vector v, what ``compress`` returns.
+    numpy.ndarray of ``dtype``, shape (d,)
+        For a vector v of this dtype, what ``compress`` returns.
 
     Raises
     ------
     WireError
         If the message is truncated, altered, foreign, or for a vector that is longer than ``max_d``.
     """
+    require(np.dtype(dtype) in DTYPES, "dtype", dtype, "float32 or float64")
     c, d, wire_dtype, start, bits = open_frame(message)
-    if d > max_d:
-        raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
-    try:
-        check(c, d)
-    except ValueError as error:
-        raise WireError(f"message: its compressor does not fit its length ({error})") from None
+    _admit(c, d, max_d)
     buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba
-    symbols = _symbols(c, d, wire_dtype)
+    symbols = make_symbols(c, d, wire_dtype)
     end = 8 * start + bits
-    if unpack(c, buffer, 8 * start, end, d, symbols) != end:
+    out = np.empty(d, dtype)
+    if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:
         raise WireError("message: its payload is not one of its compressor")
-    out = np.empty(d)
-    restore(c, symbols, out)
     if _first_bad(symbols.value) >= 0 or _first_bad(out) >= 0:
         raise WireError("message: it holds numbers that are not finite")
     return out

@@ -21,9 +21,11 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    summed,
     unpack,
 )
 from .checks import check_dimension
+from .registry import register
 from .vectors import nonzeros
 
 __all__ = ["Identity"]
@@ -129,6 +131,11 @@ def _(c, buffer, cursor, end, d, symbols):
     return cursor
 
 
+@summed.register(Identity)
+def _(c, d):
+    return 0, 0 if c.sparse else d
+
+
 @check.register
 def _(c: Identity, d: int) -> None:
     check_dimension(d)
@@ -153,3 +160,6 @@ def _(c: Identity, v) -> float:
 def _(c: Identity, v) -> float:
     d = len(v)
     return float(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32) if c.sparse else 32 * d)
+
+
+register(Identity, 1, lambda d: [Identity(), Identity(sparse=True)])

@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
-from ..wire.bits import bits_to_float, float_to_bits
+from ..wire.bits import bits_to_float, fetch_early, float_to_bits
 
 __all__ = ["norm_of"]
 
 f64 = np.float64  # in kernels float() keeps float32
 
+AHEAD = 2048  # from so far ahead memory is asked for
 LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with ROWS squares at a time
 
 
@@ -32,6 +33,8 @@ def _sum_of_squares(v, factor):
     if whole:
         lane = np.zeros(LANES)
         for start in range(0, whole, LANES * ROWS):
+            for p in range(start + AHEAD, start + AHEAD + LANES * ROWS, 64 // v.itemsize):
+                fetch_early(v, p, 0)
             for p in range(start, start + LANES):
                 a, b = factor * v[p], factor * v[p + LANES]
                 c, d = factor * v[p + 2 * LANES], factor * v[p + 3 * LANES]

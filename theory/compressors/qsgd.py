@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import borrowing, kernel
 from ..random import fill_bits, uniform
 from ..settings import require, setting
 from ..vectors import add_entry
 from ..wire.bits import (
     bits_for,
     bits_to_float,
+    fetch_early,
     float_to_bits,
     read_array,
     read_float,
@@ -37,6 +38,8 @@ from .base import (
     capacity,
     check,
     compress_into,
+    decode_into,
+    encode_into,
     expected_nonzeros,
     expected_payload_bits,
     max_payload_bits,
@@ -44,11 +47,12 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    restore,
     unpack,
 )
 from .checks import check_dimension
-from .expected import expected_elias_bits
 from .norms import norm_of
+from .registry import register
 
 __all__ = ["QSGD", "qsgd_bits"]
 
@@ -56,6 +60,7 @@ f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels fl
 
 TILE = 1024  # coordinates whose random bits are drawn together, a draw for four of them
 PIECE = 32  # coordinates that are looked at again together, where one of them may need it
+BLOCK = 5 * TILE  # levels that are written or read together and stay near; whole bytes, of trits as well
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
 
@@ -121,7 +126,7 @@ def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
 
 
 @kernel
-def _round_up(x, like):
+def round_up(x, like):
     """The smallest float of the dtype of the array ``like`` that is at least x >= 0."""
     y = like.dtype.type(x)
     if y < x:
@@ -132,7 +137,7 @@ def _round_up(x, like):
 @kernel
 def scale_for(v, order, s, wire):
     """Return norm / s, rounded up to a float that both v and the wire can hold."""
-    return _round_up(_round_up(norm_of(v, order) / s, v), wire)
+    return round_up(round_up(norm_of(v, order) / s, v), wire)
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
@@ -150,23 +155,29 @@ def _exact_level(x, scale, s, r, stream, j):
     return i32(whole) + i32(up)
 
 
+@borrowing
 @kernel
-def _fast_chunk(x, word, factor, aside, unit, out):
+def _fast_chunk(x, word, left, factor, aside, unit, out):
     """``out = unit * level`` for one chunk; return how near the closest call was (small: near).
+
+    Random are the upper 16 bits of the words, shifted ``left``.
 
     The casts keep whole numbers at 32 bits, so that the processor takes as many of them at a time as of floats.
     """
     least = u32(0xFFFFFFFF)
     for p in range(x.size):
-        total = i32(i32(x[p] * factor) + i32(word[p] >> u32(16)))
+        total = i32(i32(x[p] * factor) + i32(u32(word[p] << left) >> u32(16)))
         least = min(least, u32(u32(total << i32(16)) + aside))
         out[p] = out.dtype.type(i32(total >> i32(16))) * unit
     return least
 
 
 @kernel
-def draw_levels(v, scale, s, stream, words, unit, out):
-    """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: room for TILE / 2."""
+def draw_levels(v, begin, scale, s, stream, words, unit, out):
+    """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: room for TILE / 2.
+
+    ``begin``, a multiple of TILE, is the number of the first coordinate, where v is a piece of a vector.
+    """
     if not 0.0 < scale < np.inf:
         out[:] = 0
         return
@@ -178,25 +189,25 @@ def draw_levels(v, scale, s, stream, words, unit, out):
     aside, clear = u32((1 + slack) << 16), (2 * slack + 1) << 16
     for start in range(0, v.size, TILE):
         end = min(start + TILE, v.size)
+        for p in range(end, end + TILE, 64 // v.itemsize):  # comes while random bits are drawn
+            fetch_early(v, p, 0)
         quarter = (end - start + 3) // 4
-        fill_bits(stream, start // 4, words[:quarter], words[quarter : 2 * quarter])
+        fill_bits(stream, (begin + start) // 4, words[:quarter], words[quarter : 2 * quarter])
         for first in range(start, end, 2 * quarter):  # one half takes the words' upper 16 bits, the other the lower
             last = min(first + 2 * quarter, end)
-            if first > start:
-                for p in range(last - first):
-                    words[p] = words[p] << u32(16)
-            if fast and _fast_chunk(v[first:last], words, factor, aside, unit, out[first:last]) >= clear:
+            left = u32(16) if first > start else u32(0)
+            if fast and _fast_chunk(v[first:last], words, left, factor, aside, unit, out[first:last]) >= clear:
                 continue
             for a in range(first, last, PIECE):
                 b = min(a + PIECE, last)
                 word = words[a - first :]
-                if fast and _fast_chunk(v[a:b], word, factor, aside, unit, out[a:b]) >= clear:
+                if fast and _fast_chunk(v[a:b], word, left, factor, aside, unit, out[a:b]) >= clear:
                     continue
                 for j in range(a, b):
-                    r = i32(word[j - a] >> u32(16))
+                    r = i32(u32(word[j - a] << left) >> u32(16))
                     if fast and (i32(v[j] * factor) + r + slack + 1) & 0xFFFF > 2 * slack:
                         continue
-                    out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, j)) * unit
+                    out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, begin + j)) * unit
 
 
 @capacity.register(QSGD)
@@ -207,7 +218,7 @@ def _(c, d):
 @quantize.register(QSGD)
 def _(c, state, v, stream, symbols):
     symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    draw_levels(v, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
+    draw_levels(v, 0, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
 
 
@@ -215,7 +226,7 @@ def _(c, state, v, stream, symbols):
 def _(c, state, v, stream, symbols, out):
     symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
     scale = f64(symbols.value[0])
-    draw_levels(v, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
+    draw_levels(v, 0, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
 
 
 @accumulate.register(QSGD)
@@ -223,6 +234,19 @@ def _(c, symbols, weight, out):
     scale = f64(symbols.value[0])
     for j in range(symbols.count[2]):
         add_entry(out, j, weight * (scale * symbols.level[j]))
+
+
+@borrowing
+@kernel
+def multiples(level, scale, out):
+    """``out[j] = scale * level[j]``."""
+    for j in range(out.size):
+        out[j] = out.dtype.type(scale * level[j])
+
+
+@restore.register(QSGD)
+def _(c, symbols, out):
+    multiples(symbols.level, f64(symbols.value[0]), out)
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -255,25 +279,68 @@ def _(c, symbols, d, buffer, cursor):
     return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
 
 
+@encode_into.register(QSGD)
+def _(c, state, v, stream, symbols, buffer, cursor):
+    if c.elias:
+        quantize(c, state, v, stream, symbols)
+        return pack(c, symbols, v.size, buffer, cursor)
+    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+    scale, width = f64(symbols.value[0]), bits_for(2 * c.s + 1)
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    for start in range(0, v.size, BLOCK):
+        piece = v[start : min(start + BLOCK, v.size)]
+        level = symbols.level[: piece.size]
+        draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
+        cursor = write_array(buffer, cursor, level, c.s, width)
+    return cursor
+
+
+@kernel
+def read_checked(buffer, cursor, level, offset, width, most):
+    """As ``read_array``; -1 where a level exceeds ``most``."""
+    cursor, top = read_array(buffer, cursor, level, offset, width), i32(0)
+    for j in range(level.size):
+        top = max(top, level[j])
+    return cursor if top <= most else -1
+
+
 @unpack.register(QSGD)
 def _(c, buffer, cursor, end, d, symbols):
     if cursor + 8 * symbols.value.itemsize > end:
         return -1
     cursor = read_float(buffer, cursor, symbols.value, 0)
-    level = symbols.level[:d]
-    if c.elias:
-        cursor = read_levels(buffer, cursor, end, c.s, level)
-    else:
-        width = bits_for(2 * c.s + 1)
-        if cursor + d * width > end:
-            return -1
-        cursor = read_array(buffer, cursor, level, c.s, width)
-        top = i32(0)
-        for j in range(d):
-            top = max(top, level[j])
-        if top > c.s:
-            return -1
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    if c.elias:
+        return read_levels(buffer, cursor, end, c.s, symbols.level[:d])
+    width = bits_for(2 * c.s + 1)
+    if cursor + d * width > end:
+        return -1
+    for start in range(0, d, BLOCK):
+        level = symbols.level[start : min(start + BLOCK, d)]
+        cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
+        if cursor < 0:
+            return -1
+    return cursor
+
+
+@decode_into.register(QSGD)
+def _(c, buffer, cursor, end, symbols, out):
+    if c.elias:
+        cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+        if cursor >= 0:
+            restore(c, symbols, out)
+        return cursor
+    width = bits_for(2 * c.s + 1)
+    if cursor + 8 * symbols.value.itemsize + out.size * width > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    for start in range(0, out.size, BLOCK):
+        piece = out[start : min(start + BLOCK, out.size)]
+        level = symbols.level[: piece.size]
+        cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
+        if cursor < 0:
+            return -1
+        multiples(level, f64(symbols.value[0]), piece)
     return cursor
 
 
@@ -302,7 +369,12 @@ def _(c: QSGD, v) -> float:
 @expected_payload_bits.register
 def _(c: QSGD, v) -> float:
     if c.elias:
+        from ..bounds import expected_elias_bits
+
         u = np.abs(np.asarray(v, float))
         norm = norm_of(u, c.norm)
         return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
     return 32.0 + len(v) * bits_for(2 * c.s + 1)
+
+
+register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, math.inf), QSGD(4, elias=True)])

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..dispatch import kernel
-from ..random import integer
 from ..settings import require, setting
-from ..vectors import add_entry, entry
-from ..wire.bits import bits_for, read, read_float, write, write_float
+from ..vectors import add_entry, entry, length
+from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
 from .base import (
     accumulate,
     capacity,
@@ -23,12 +22,19 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    restore,
+    shares_stream,
+    summed,
     unpack,
 )
 from .checks import check_kept
+from .registry import register
+from .subsets import draw_subset, sort_indices
 from .vectors import largest
 
-__all__ = ["RandK", "TopK"]
+__all__ = ["RandK", "TopK", "draw_subset", "sort_indices"]
+
+KEY_BITS = 64
 
 
 @setting
@@ -64,76 +70,23 @@ class RandK(NamedTuple):
     unbiased : bool
         Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.  Otherwise the operator is
         a contraction with delta = k/d.
+    shared : bool
+        All workers draw the same coordinates.  A message then holds the key of the draw and no positions, and the
+        messages of several workers can be added before they are decoded.
 
     Examples
     --------
     >>> RandK(k=10, unbiased=True)
-    RandK(k=10, unbiased=True)
+    RandK(k=10, unbiased=True, shared=False)
     """
 
     k: int
     unbiased: bool = False
+    shared: bool = False
 
     def domain(self):
         """Refuse values outside the domain."""
         require(self.k >= 1, "k", self.k, "a whole number, at least 1")
-
-
-# --- which coordinates ------------------------------------------------------------------------------------------------
-
-
-@kernel
-def sort_indices(index, spare):
-    """Sort an array of distinct uint32; ``spare`` has the same length."""
-    n = index.size
-    if n <= 32:
-        for p in range(1, n):
-            j, q = index[p], p
-            while q > 0 and index[q - 1] > j:
-                index[q] = index[q - 1]
-                q -= 1
-            index[q] = j
-        return
-    seen = np.empty(256, np.int64)
-    top = np.uint32(0)
-    for p in range(n):
-        top |= index[p]
-    source, target = index, spare
-    shift, passes = np.uint32(0), 0
-    while shift < 32 and (top >> shift) > 0:  # least significant byte first
-        seen[:] = 0
-        for p in range(n):
-            seen[(source[p] >> shift) & np.uint32(255)] += 1
-        place = 0
-        for digit in range(256):
-            place, seen[digit] = place + seen[digit], place
-        for p in range(n):
-            digit = (source[p] >> shift) & np.uint32(255)
-            target[seen[digit]] = source[p]
-            seen[digit] += 1
-        source, target = target, source
-        shift += np.uint32(8)
-        passes += 1
-    if passes % 2:
-        for p in range(n):
-            index[p] = spare[p]
-
-
-@kernel
-def draw_subset(stream, d, index, scratch):
-    """Fill ``index`` with a uniformly drawn subset of 0 .. d-1, increasing.
-
-    The first steps of a Fisher-Yates shuffle of ``scratch``, which is 0, 1, ..., d-1 before and after: the exchanges
-    are undone in reverse, so that a draw costs O(k) and not O(d).
-    """
-    k = index.size
-    for p in range(k):
-        q = p + integer(stream, p, d - p)
-        scratch[p], scratch[q] = scratch[q], scratch[p]
-        index[p] = scratch[p]
-    for p in range(k - 1, -1, -1):
-        q = p + integer(stream, p, d - p)
-        scratch[p], scratch[q] = scratch[q], scratch[p]
 
 
 # --- compressors ------------------------------------------------------------------------------------------------------
@@ -146,7 +99,7 @@ def _(c, d):
 
 @capacity.register(RandK)
 def _(c, d):
-    return 2 * c.k, c.k, 0, d  # the second half of index is space to sort in
+    return 2 * c.k + (2 if c.shared else 0), c.k, 0, 0  # positions, space to sort in, and the key of the draw
 
 
 @quantize.register(TopK)
@@ -159,13 +112,14 @@ def _(c, state, v, stream, symbols):
 
 @quantize.register(RandK)
 def _(c, state, v, stream, symbols):
-    index = symbols.index[: c.k]
-    d = symbols.scratch.size
-    draw_subset(stream, d, index, symbols.scratch)
-    sort_indices(index, symbols.index[c.k : 2 * c.k])
+    d, index = length(v), symbols.index[: c.k]
+    draw_subset(stream, d, index, symbols.index[c.k : 2 * c.k])
     factor = d / c.k if c.unbiased else 1.0
     for p in range(c.k):
         symbols.value[p] = factor * entry(v, index[p])
+    if c.shared:
+        symbols.index[2 * c.k] = np.uint32(np.uint64(stream) >> np.uint64(32))
+        symbols.index[2 * c.k + 1] = np.uint32(np.uint64(stream) & np.uint64(0xFFFFFFFF))
     symbols.count[0] = symbols.count[1] = c.k
 
 
@@ -175,38 +129,101 @@ def _(c, symbols, weight, out):
         add_entry(out, symbols.index[p], weight * symbols.value[p])
 
 
-@payload_bits.register(TopK, RandK)
+@restore.register(TopK, RandK)
+def _(c, symbols, out):
+    begin = 0
+    for p in range(symbols.count[0]):  # zeros up to an entry, then the entry: its line of the cache is there
+        j = np.int64(symbols.index[p])
+        out[begin:j] = 0.0
+        out[j] = symbols.value[p] + 0.0
+        begin = j + 1
+    out[begin:] = 0.0
+
+
+@shares_stream.register(RandK)
+def _(c):
+    return c.shared
+
+
+@summed.register(RandK)
+def _(c, d):
+    return (0, c.k) if c.shared else (0, 0)
+
+
+@payload_bits.register(TopK)
 def _(c, symbols, d):
     return c.k * (bits_for(d) + 8 * symbols.value.itemsize)
 
 
-@max_payload_bits.register(TopK, RandK)
+@payload_bits.register(RandK)
+def _(c, symbols, d):
+    return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * 8 * symbols.value.itemsize
+
+
+@max_payload_bits.register(TopK)
 def _(c, d, float_bits):
     return c.k * (bits_for(d) + float_bits)
 
 
-@pack.register(TopK, RandK)
-def _(c, symbols, d, buffer, cursor):
+@max_payload_bits.register(RandK)
+def _(c, d, float_bits):
+    return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * float_bits
+
+
+@kernel
+def _pack_entries(k, symbols, d, buffer, cursor):
     width = bits_for(d)
-    for p in range(c.k):
+    for p in range(k):
         cursor = write(buffer, cursor, symbols.index[p], width)
         cursor = write_float(buffer, cursor, symbols.value, p)
     return cursor
 
 
-@unpack.register(TopK, RandK)
-def _(c, buffer, cursor, end, d, symbols):
-    width, last = bits_for(d), -1
-    if c.k > d or cursor + c.k * (width + 8 * symbols.value.itemsize) > end:
+@kernel
+def _unpack_entries(k, buffer, cursor, end, d, symbols):
+    width, last = bits_for(d), np.int64(-1)
+    if k > d or cursor + k * (width + 8 * symbols.value.itemsize) > end:
         return -1
-    for p in range(c.k):
+    for p in range(k):
         j = np.int64(read(buffer, cursor, width))
         if j <= last or j >= d:
             return -1
         symbols.index[p] = last = j
         cursor = read_float(buffer, cursor + width, symbols.value, p)
-    symbols.count[0] = symbols.count[1] = c.k
+    symbols.count[0] = symbols.count[1] = k
     return cursor
+
+
+@pack.register(TopK)
+def _(c, symbols, d, buffer, cursor):
+    return _pack_entries(c.k, symbols, d, buffer, cursor)
+
+
+@unpack.register(TopK)
+def _(c, buffer, cursor, end, d, symbols):
+    return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+
+
+@pack.register(RandK)
+def _(c, symbols, d, buffer, cursor):
+    if not c.shared:
+        return _pack_entries(c.k, symbols, d, buffer, cursor)
+    cursor = write(buffer, cursor, symbols.index[2 * c.k], 32)
+    cursor = write(buffer, cursor, symbols.index[2 * c.k + 1], 32)
+    return write_floats(buffer, cursor, symbols.value[: c.k])
+
+
+@unpack.register(RandK)
+def _(c, buffer, cursor, end, d, symbols):
+    if not c.shared:
+        return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+    if c.k > d or cursor + KEY_BITS + c.k * 8 * symbols.value.itemsize > end:
+        return -1
+    high, low = read(buffer, cursor, 32), read(buffer, cursor + 32, 32)
+    draw_subset((high << np.uint64(32)) | low, d, symbols.index[: c.k], symbols.index[c.k : 2 * c.k])
+    symbols.index[2 * c.k], symbols.index[2 * c.k + 1] = high, low
+    symbols.count[0] = symbols.count[1] = c.k
+    return read_floats(buffer, cursor + KEY_BITS, symbols.value[: c.k])
 
 
 @check.register(TopK)
@@ -250,7 +267,15 @@ def _(c: RandK, v) -> float:
     return c.k / len(v) * np.count_nonzero(v)
 
 
-@expected_payload_bits.register(TopK)
-@expected_payload_bits.register(RandK)
-def _(c, v) -> float:
+@expected_payload_bits.register
+def _(c: TopK, v) -> float:
     return float(c.k * (bits_for(len(v)) + 32))
+
+
+@expected_payload_bits.register
+def _(c: RandK, v) -> float:
+    return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
+
+
+register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
+register(RandK, 3, lambda d: [RandK(k := max(1, d // 10)), RandK(k, unbiased=True), RandK(max(1, d // 3), True, True)])

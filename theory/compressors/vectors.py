@@ -17,7 +17,7 @@ import numpy as np
 from ..dispatch import generic, kernel
 from ..wire.bits import bit_length, bits_to_float, float_to_bits
 
-__all__ = ["largest", "nonzeros"]
+__all__ = ["largest", "list_at_least", "nonzeros"]
 
 i64, u32, u64 = np.int64, np.uint32, np.uint64
 
@@ -95,6 +95,14 @@ def _list_large(v, least, out):
             out[count] = j
             count += 1
     return count
+
+
+@kernel
+def list_at_least(v, least, out):
+    """List the non-zeros of an array with |v_j| >= least, in order; ``out`` is as long as v.  Return how many."""
+    near = v.dtype.type(least)
+    bits = u64(float_to_bits(near)) + u64(near < least)
+    return _list_large(v, max(bits, u64(1)), out)
 
 
 def _largest(v, k, index, scratch):

@@ -2,5 +2,6 @@
 
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .load import NAMES, load_data
+from .topics import rcv1_topics
 
-__all__ = ["NAMES", "DataError", "Dataset", "load_data", "make_dataset", "require_binary"]
+__all__ = ["NAMES", "DataError", "Dataset", "load_data", "make_dataset", "rcv1_topics", "require_binary"]

@@ -1,4 +1,4 @@
-"""Data sets that come by way of scikit-learn: three small real ones inside it, and RCV1, which it downloads."""
+"""Data sets that come by way of scikit-learn: small real ones inside it, and RCV1, which it downloads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from .dataset import DataError
 
-__all__ = ["breast_cancer", "diabetes", "digits", "rcv1", "two_classes"]
+__all__ = ["breast_cancer", "diabetes", "digits", "digits_10", "rcv1", "two_classes"]
 
 POSITIVE_TOPICS, NEGATIVE_TOPICS = ("CCAT", "ECAT"), ("GCAT", "MCAT")
 
@@ -25,6 +25,13 @@ def digits():
 
     X, y = load_digits(return_X_y=True)
     return X, np.where(y % 2 == 0, 1.0, -1.0), ("+1 is an even digit, -1 an odd one",)
+
+
+def digits_10():
+    """The same digits in ten classes, 0 to 9."""
+    from sklearn.datasets import load_digits
+
+    return (*load_digits(return_X_y=True), ())
 
 
 def diabetes():

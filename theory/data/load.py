@@ -18,7 +18,7 @@ __all__ = ["NAMES", "load_data"]
 
 log = logging.getLogger("theory.data")
 
-NAMES = ("rcv1-like", "rcv1", "breast_cancer", "digits", "diabetes")
+NAMES = ("rcv1-like", "rcv1", "breast_cancer", "digits", "digits-10", "diabetes")
 SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out of a data set's name
 
 
@@ -35,7 +35,7 @@ def load_data(
     ----------
     name_or_path : str or path-like
         "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "breast_cancer", "digits" (even against odd),
-        "diabetes" (regression), or the path of a LIBSVM file, plain, gzip or bzip2.
+        "digits-10" (ten classes), "diabetes" (regression), or the path of a LIBSVM file, plain, gzip or bzip2.
     n_features : int, optional
         Number of columns of a file; by default the highest index in it.
     zero_based : bool
@@ -165,4 +165,4 @@ def _named(name: str) -> Dataset:
         return _cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
     if name == "rcv1":
         return _cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
-    return make_dataset(*(made := getattr(bundled, name)())[:2], name, made[2])
+    return make_dataset(*(made := getattr(bundled, name.replace("-", "_"))())[:2], name, made[2])

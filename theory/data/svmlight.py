@@ -109,7 +109,7 @@ def _blocks(path: Path):
         yield rest + b"\n"
 
 
-def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = False):
+def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = False, edit=None):
     r"""Read a LIBSVM text file, plain, gzip or bzip2.
 
     Comments after ``#``, empty lines and ``qid:`` are skipped.  Repeated indices of a row are summed, unsorted ones
@@ -123,6 +123,8 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
     zero_based : bool
         Whether indices count from 0.  LIBSVM counts from 1, and an index 0 is refused unless this is set: a guess from
         the indices that happen to occur would shift two parts of one data set against each other.
+    edit : callable, optional
+        Given each block of whole lines, returns those to read in its place, as many.
 
     Returns
     -------
@@ -151,6 +153,7 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
     parts, lines, entries, highest, tidy, empty = [], 0, 0, -1, True, True
     for block in _blocks(path):
         empty = False
+        block = block if edit is None else edit(block)
         text = np.frombuffer(block, np.uint8)
         room_rows = block.count(b"\n")
         room = block.count(b":") + 1

@@ -102,7 +102,7 @@ def _run(argv, comm, flagship=False) -> int:
 
 
 def _list(argv, comm) -> int:
-    text = "List what has a name: methods, data, claims."
+    text = "List what has a name: methods, data, studies, claims."
     _parser("list", text, f"{PROGRAM} list").parse_args(argv)
     if not Parser.speaks:
         return 0
@@ -114,6 +114,11 @@ def _list(argv, comm) -> int:
     _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
         _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
+    from .studies import STUDIES
+
+    _say("\nstudies (for study)")
+    for name, what in STUDIES.items():
+        _say(f"  {name:<20}{what}")
     from ..claims import list_claims
 
     _say("\nclaims (for verify)")
@@ -154,6 +159,89 @@ def _verify(argv, comm) -> int:
         return from_root(comm, work)
 
 
+def _audit(argv, comm) -> int:
+    text = (
+        "Audit compressors: unbiased? variance or contraction against the closed form, on many inputs and on the\n"
+        "worst one that a search finds; non-zeros, bits and time.  Exits with 1 if one contradicts what it states."
+    )
+    parser = _parser("audit", text, f"{PROGRAM} audit QSGD TopK --quick")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="classes, families, or files that register some (default: all)")
+    add("--d", type=int, default=640, metavar="D", help="length of the vectors (default: %(default)s)")
+    add("--quick", action="store_true", help="a quarter of the samples")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
+    add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
+    options = parser.parse_args(argv)
+    if not 1 <= options.d <= 10**6:
+        parser.error(f"--d: got {options.d}, allowed: 1 to 1,000,000")
+    if not 0 <= options.seed < 2**63:
+        parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
+    for flag, path in (("--markdown", options.markdown), ("--figure", options.figure)):
+        if path and not os.path.isdir(os.path.dirname(path) or "."):
+            parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
+
+    from ..cluster import abort_on_error
+    from .audit import NoSuchCompressor, audit_all, chosen
+    from .ranks import from_root
+
+    try:
+        pairs = chosen(options.names, options.d)
+    except NoSuchCompressor as error:
+        parser.error(f"unknown compressor {error}")
+    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say)
+    with abort_on_error(comm):
+        return from_root(comm, lambda: audit_all(*given))
+
+
+def _study(argv, comm) -> int:
+    text = (
+        "Run studies: what lectures and papers say of compressors in training, measured, with tables, a figure and\n"
+        "what holds of each statement."
+    )
+    parser = _parser("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="studies (default: all); see `list`")
+    add("--quick", action="store_true", help="smaller problems, fewer methods")
+    add("--seed", type=int, default=0, metavar="S")
+    add(
+        "--data",
+        metavar="NAME",
+        help="what stands for RCV1 in two classes: a name or a LIBSVM file (default: rcv1-like)",
+    )
+    add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
+    add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
+    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
+    options = parser.parse_args(argv)
+    from .studies import STUDIES
+
+    for name in options.names:
+        if name not in STUDIES:
+            parser.error(f"unknown study {name!r}: {nearest(name, STUDIES)}")
+    if not 0 <= options.seed < 2**62:
+        parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**62 - 1")
+    if options.topics and not os.path.isfile(options.topics):
+        parser.error(f"--topics: there is no file {options.topics}")
+    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
+        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
+    from ..cluster import abort_on_error
+    from ..data import NAMES, DataError, load_data
+    from .ranks import from_root
+    from .studies import run_studies
+
+    try:
+        if Parser.speaks and options.data and options.data not in NAMES:
+            load_data(options.data)
+        if options.figures:
+            os.makedirs(options.figures, exist_ok=True)
+    except (DataError, OSError) as error:
+        parser.error(str(error))
+    given = (options.names or list(STUDIES), options.quick, options.seed, options.data, options.topics, options.figures,
+             options.markdown, _say)  # fmt: skip
+    with abort_on_error(comm):
+        return from_root(comm, lambda: run_studies(*given))
+
+
 def _plot(argv, comm) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = _parser("plot", text, f"{PROGRAM} plot runs/<record>")
@@ -178,7 +266,7 @@ def _plot(argv, comm) -> int:
     return 0
 
 
-COMMANDS = {"run": _run, "list": _list, "verify": _verify, "plot": _plot}
+COMMANDS = {"run": _run, "list": _list, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot}
 
 
 def _say(text: str) -> None:

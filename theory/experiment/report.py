@@ -41,8 +41,8 @@ def report(record: Record) -> str:
     foot = [
         f"f - f* is certified from above: f(x) - (f_opt - gap), f_opt = {constants.optimum:.12f}, "
         f"gap = {constants.certificate:.1e}; f(x_0) - f* = {constants.trivial:.4f}",
-        "bits: payload of a worker, all rounds; down: the messages of all others; saving: of bits up, against full "
-        "precision, dense (32 bits a coordinate) and sparse (lossless, index + value)",
+        "bits: payload of a worker, all rounds; down: those of all others, or their sum; saving: of bits up, against"
+        " full precision, dense (32 bits a coordinate) and sparse (lossless, index + value)",
         "grad, code, exch: rank 0's seconds in gradients, coding and exchange, all rounds",
         "a bound holds for a mean over runs: one run can only be below or above it, and where the bound is above "
         "f(x_0) - f* it says nothing (vacuous); its constants hold where f(x) <= f(x_0), as at all evaluations here "

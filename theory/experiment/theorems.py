@@ -1,10 +1,8 @@
 """Which bound applies to a run, what it says, and what one run can say about it.
 
 The theorems want numbers that hold wherever the iterates go.  They are taken over the level set {f(x) <= f(x_0)}, where
-everything follows from the problem's constants; the run is watched, and a run that was seen outside is not covered.
-
-* ||grad f||^2 <= 2 L (f(x_0) - f*), as f is L-smooth;
-* (1/n) sum ||grad f_i||^2 <= 2 L_max f(x_0), as every f_i is L_max-smooth and not negative.
+everything follows from the problem's constants (:mod:`theory.bounds.level_set`); the run is watched, and a run that was
+seen outside is not covered.
 """
 
 from __future__ import annotations
@@ -45,6 +43,7 @@ class Constants(NamedTuple):
 
 def measure_constants(problem) -> Constants:
     """Solve the problem and collect what the theorems ask for."""
+    from ..bounds import level_set_gradient, level_set_second_moment
     from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
 
     optimum = solve(problem)
@@ -53,9 +52,10 @@ def measure_constants(problem) -> Constants:
     # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||, and strong convexity turns the certificate into the last distance
     distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
     return Constants(
-        n=problem.n, d=problem.d, l2=problem.l2, smoothness=L, mu=mu, row_moment=2.0 * max_lipschitz(problem) * start,
-        gradient=2.0 * L * (start - lower), start=start, lower=lower, optimum=float(optimum.fun),
-        certificate=float(optimum.gap), distance=distance,
+        n=problem.n, d=problem.d, l2=problem.l2, smoothness=L, mu=mu, start=start, lower=lower,
+        row_moment=level_set_second_moment(max_lipschitz(problem), start),
+        gradient=level_set_gradient(L, start, lower),
+        optimum=float(optimum.fun), certificate=float(optimum.gap), distance=distance,
     )  # fmt: skip
 
 

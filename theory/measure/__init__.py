@@ -1,18 +1,35 @@
 """Estimators with confidence intervals."""
 
+from .audit import Audit, AuditTable, audit
+from .fuzz import Damage, fuzz
+from .inputs import INPUTS, input_vectors
 from .intervals import LEVEL, Interval, bernstein_interval, exactly, mean_interval, paired_interval, ratio_interval
+from .lossless import Deflated, empirical_entropy, zlib_bits
 from .moments import Moments, moments
+from .search import known_worst, worst_vectors
 from .slopes import loglog_slope
 
 __all__ = [
+    "INPUTS",
     "LEVEL",
+    "Audit",
+    "AuditTable",
+    "Damage",
+    "Deflated",
     "Interval",
     "Moments",
+    "audit",
     "bernstein_interval",
+    "empirical_entropy",
     "exactly",
+    "fuzz",
+    "input_vectors",
+    "known_worst",
     "loglog_slope",
     "mean_interval",
     "moments",
     "paired_interval",
     "ratio_interval",
+    "worst_vectors",
+    "zlib_bits",
 ]

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compressors.base import accumulate
-from ..dispatch import generic
+from ..dispatch import generic, kernel
 from ..settings import setting
 
-__all__ = ["Dense", "averaged", "current", "error_of", "new_iterate", "new_memory", "point", "recall", "remember",
-           "retain", "shrink"]  # fmt: skip
+__all__ = ["Dense", "averaged", "current", "elect", "error_of", "move", "new_iterate", "new_memory", "point",
+           "recall", "receiver", "remember", "retain", "shrink", "slow_down"]  # fmt: skip
 
 new_iterate = generic(
     "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
@@ -33,25 +33,38 @@ shrink = generic("shrink", "shrink(x, factor): x *= factor.")
 remember = generic("remember", "remember(x, weight): count x with this weight in the average of the iterates.")
 current = generic("current", "current(x, out): out = x as a plain array.")
 averaged = generic("averaged", "averaged(x, out): out = the weighted average as a plain array (x before any weight).")
+receiver = generic("receiver", "receiver(x) -> vector: what messages are added to, x itself or its velocity.")
+slow_down = generic(
+    "slow_down",
+    "slow_down(x, momentum, ahead, l2): before the messages of a step: x -= ahead * velocity, velocity = momentum * "
+    "velocity - l2 * x.",
+)
+move = generic("move", "move(x, rate): after the messages of a step: x += rate * velocity.")
+elect = generic("elect", "elect(x): the velocity, minus a mean of signs, becomes minus their majority; a tie is +1.")
 error_of = generic("error_of", "error_of(memory, w, x, out): out = what local worker w keeps, as a plain array.")
 
 
 @setting
 class Dense(NamedTuple):
-    """Plain arrays."""
+    """Plain arrays; x may have a velocity."""
+
+    moving: bool = False
 
 
 @setting
 class DenseMemory(NamedTuple):
     """Plain arrays, and one more for each worker: what it did not send."""
 
+    moving: bool = False
+
 
 class DenseIterate(NamedTuple):
-    """x, the weighted mean of the iterates so far (empty if none is wanted) and their total weight."""
+    """x, the weighted mean of the iterates so far, their total weight, and the velocity (empty: none is wanted)."""
 
     x: np.ndarray
     mean: np.ndarray
     total: np.ndarray
+    velocity: np.ndarray
 
 
 class Forgotten(NamedTuple):
@@ -66,9 +79,17 @@ class Kept(NamedTuple):
     e: np.ndarray
 
 
+@kernel
+def new_dense(x0, averaging, moving):
+    """The iterate as plain arrays."""
+    d = x0.size
+    mean, velocity = np.zeros(d if averaging else 0, x0.dtype), np.zeros(d if moving else 0, x0.dtype)
+    return DenseIterate(x0.copy(), mean, np.zeros(1), velocity)
+
+
 @new_iterate.register(Dense, DenseMemory)
 def _(layout, x0, workers, averaging):
-    return DenseIterate(x0.copy(), np.zeros(x0.size if averaging else 0, x0.dtype), np.zeros(1))
+    return new_dense(x0, averaging, layout.moving)
 
 
 @new_memory.register(Dense)
@@ -128,6 +149,30 @@ def _(memory, w, x, out):
 def _(x, factor):
     for j in range(x.x.size):
         x.x[j] *= factor
+
+
+@receiver.register(DenseIterate)
+def _(x):
+    return x.velocity if x.velocity.size else x.x
+
+
+@slow_down.register(DenseIterate)
+def _(x, momentum, ahead, l2):
+    for j in range(x.velocity.size):
+        before, x.velocity[j] = x.velocity[j], momentum * x.velocity[j] - l2 * x.x[j]
+        x.x[j] -= ahead * before
+
+
+@move.register(DenseIterate)
+def _(x, rate):
+    for j in range(x.velocity.size):
+        x.x[j] += rate * x.velocity[j]
+
+
+@elect.register(DenseIterate)
+def _(x):
+    for j in range(x.velocity.size):
+        x.velocity[j] = 1.0 if x.velocity[j] > 0.0 else -1.0
 
 
 @remember.register(DenseIterate)

@@ -8,6 +8,8 @@ step size stands outside)::
                           send Q(p)
                           e = p - Q(p)
     x = x - mean over w of Q(p)
+
+Messages are gathered, each for itself; where they can be added before they are decoded, their sum alone is sent on.
 """
 
 from __future__ import annotations
@@ -17,20 +19,46 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from ..compressors.base import Symbols, accumulate, new_symbols, pack, payload_bits, quantize, state_size
-from ..dispatch import kernel
+from ..compressors.base import (
+    Symbols,
+    accumulate,
+    new_symbols,
+    opening,
+    opening_is_maximum,
+    pack,
+    payload_bits,
+    quantize,
+    state_size,
+    summed,
+    update_state,
+)
+from ..dispatch import kernel, spliced
 from ..problems.base import add_loss_gradient, rows
 from ..random import derive
 from ..schedules import Last, Polynomial, Uniform, averaging_weight, step_size
 from ..settings import require, setting
-from .feedback import NoFeedback, step_inside, step_outside
-from .layout import new_iterate, new_memory, point, recall, remember, retain, shrink
+from .feedback import NoFeedback, keeps_memory, step_inside, step_outside
+from .layout import (
+    elect,
+    move,
+    new_iterate,
+    new_memory,
+    point,
+    recall,
+    receiver,
+    remember,
+    retain,
+    shrink,
+    slow_down,
+)
 from .sampling import SAMPLING, SHARDS, draw_rows, new_order
 
 __all__ = ["ParallelSGD"]
 
 AVERAGES = ("last", "uniform", "quadratic")
 COMPRESS = ("full", "loss")
+EXCHANGES = ("auto", "gather", "reduce")
+AGGREGATIONS = ("mean", "majority")
 
 
 @setting
@@ -57,6 +85,17 @@ class ParallelSGD(NamedTuple):
     compress : {"full", "loss"}
         The full gradient is compressed, l2 term included (as in the papers), or the gradient of the loss alone, and
         every worker applies the l2 term by itself.
+    exchange : {"auto", "gather", "reduce"}
+        Every worker receives the messages of all others, or their sum alone; "auto" reduces wherever messages can be
+        added before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
+    momentum : float
+        What the velocity keeps in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
+        decompression.
+    nesterov : bool
+        Look ahead: x = x - eta (mean Q + momentum u).
+    aggregation : {"mean", "majority"}
+        What messages become: their weighted mean, or the sign of it in every coordinate, +1 where it is zero; a
+        majority vote if the messages are signs.
 
     Raises
     ------
@@ -78,6 +117,15 @@ class ParallelSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "shared"
     compress: str = "full"
+    exchange: str = "auto"
+    momentum: float = 0.0
+    nesterov: bool = False
+    aggregation: str = "mean"
+
+    @property
+    def moving(self) -> bool:
+        """Whether what is received is collected in a vector of its own before x moves."""
+        return self.momentum > 0.0 or self.aggregation == "majority"
 
     def domain(self):
         """Refuse values outside the domain."""
@@ -92,7 +140,30 @@ class ParallelSGD(NamedTuple):
         require(self.sampling in SAMPLING, "sampling", self.sampling, " or ".join(map(repr, SAMPLING)))
         require(self.shards in SHARDS, "shards", self.shards, " or ".join(map(repr, SHARDS)))
         require(self.compress in COMPRESS, "compress", self.compress, " or ".join(map(repr, COMPRESS)))
+        require(self.exchange in EXCHANGES, "exchange", self.exchange, " or ".join(map(repr, EXCHANGES)))
+        require(0.0 <= self.momentum < 1.0, "momentum", self.momentum, "a number from 0 to below 1")
+        require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
+        require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation,
+                " or ".join(map(repr, AGGREGATIONS)))  # fmt: skip
+        plain = self.momentum == 0.0 and not keeps_memory(self.feedback)
+        require(self.aggregation == "mean" or plain, "aggregation", self.aggregation,
+                "'mean' with momentum or a memory")  # fmt: skip
         averaging(self)
+
+
+def reduced(method: ParallelSGD, d: int) -> tuple[int, int, int]:
+    """How the messages of a method are combined: the range of values that is added, and the length of the opening.
+
+    (0, 0, ...) where messages are gathered.  An opening that is a mean belongs to a reduction; a maximum, such as a
+    scale that is shared by the workers, is useful to both.
+    """
+    c = method.compressor
+    low, high = (int(end) for end in summed(c, d))
+    require(method.exchange != "reduce" or high > low, "exchange", method.exchange,
+            f"'gather': the messages of {type(c).__name__} cannot be added before they are decoded")  # fmt: skip
+    if method.exchange == "gather":
+        low = high = 0
+    return low, high, int(opening(c, d)) if high > low or opening_is_maximum(c) else 0
 
 
 def averaging(method: ParallelSGD):
@@ -121,6 +192,9 @@ class Plan(NamedTuple):
 
     ``sent_l2`` is the l2 weight that is part of the message, ``local_l2`` the one that every worker applies itself;
     ``frame`` is the number of bytes before the payload of a message, ``clock`` the system's number of its steady clock.
+    Of each message, the values from ``low`` on and before ``high`` are added up over the workers (none: messages are
+    gathered); ``opening`` numbers are combined before.  There is room for ``messages``: everybody's, or those from here
+    and their sum.  ``same`` says that all workers draw the same random numbers.
     """
 
     d: int
@@ -133,6 +207,14 @@ class Plan(NamedTuple):
     averaging: bool
     frame: int
     clock: int
+    low: int
+    high: int
+    opening: int
+    messages: int
+    same: bool
+    momentum: float
+    nesterov: bool
+    majority: bool
 
 
 class State(NamedTuple):
@@ -147,7 +229,8 @@ class State(NamedTuple):
 
 
 ETA, INSIDE, OUTSIDE, WEIGHT = range(4)  # columns of what make_rates makes
-BITS, BYTES, GRADIENT, CODING, EXCHANGE = range(5)  # entries of State.tally: sent by the workers here; nanoseconds
+# entries of State.tally: bits and bytes sent by the workers here in messages for everyone; nanoseconds; bits reduced
+BITS, BYTES, GRADIENT, CODING, EXCHANGE, REDUCED = range(6)
 
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
 
@@ -182,22 +265,55 @@ def new_state(compressor, layout, shards, plan, x0, wire):
     x = new_iterate(layout, x0, plan.here, plan.averaging)
     one = new_symbols(compressor, plan.d, wire)
     symbols = Symbols(
-        np.zeros((plan.workers, one.count.size), np.int64),
-        np.empty((plan.workers, one.index.size), np.uint32),
-        np.empty((plan.workers, one.value.size), wire.dtype),
-        np.empty((plan.workers, one.level.size), np.int32),
+        np.zeros((plan.messages, one.count.size), np.int64),
+        np.empty((plan.messages, one.index.size), np.uint32),
+        np.empty((plan.messages, one.value.size), wire.dtype),
+        np.empty((plan.messages, one.level.size), np.int32),
         one.scratch,
     )
     states = np.zeros((plan.here, state_size(compressor, plan.d)))
     return State(
-        x, new_memory(layout, x, plan.here), states, new_order(shards, plan.here), symbols, np.zeros(5, np.int64)
+        x, new_memory(layout, x, plan.here), states, new_order(shards, plan.here), symbols, np.zeros(6, np.int64)
     )
 
 
 @kernel
 def symbols_of(symbols, w):
-    """The symbols of worker ``w``."""
+    """The message number ``w``."""
     return Symbols(symbols.count[w], symbols.index[w], symbols.value[w], symbols.level[w], symbols.scratch)
+
+
+@spliced
+def begin_message(problem, shards, plan, streams, state, t, inside, w, row):
+    """What local worker w will compress in step t: its mean gradient over the batch, and what it kept."""
+    x, noise = point(state.x), streams[2, 0]
+    p = recall(state.memory, w, state.x, inside * plan.sent_l2)
+    draw_rows(shards, state.order, w, plan.first + w, streams[0, w], t * plan.batch, row)
+    for b in range(plan.batch):
+        if rows(problem) == 0:
+            noise = derive(streams[2, w], t * plan.batch + b)
+        add_loss_gradient(problem, row[b], noise, inside / plan.batch, x, p)
+    return p
+
+
+@spliced
+def finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths):
+    """Compress p, count and pack the message, and keep what it does not hold."""
+    reduce = plan.high > plan.low
+    symbols = symbols_of(state.symbols, w if reduce else plan.first + w)
+    quantize(compressor, state.states[w], p, derive(streams[1, w], t), symbols)
+    if reduce:
+        state.tally[REDUCED] += 8 * symbols.value.itemsize * (plan.high - plan.low)
+    else:
+        lengths[w] = payload_bits(compressor, symbols, plan.d)
+        size = plan.frame + (lengths[w] + 7) // 8
+        if 0 < size <= outbox.shape[1]:
+            outbox[w, plan.frame : size] = 0
+            pack(compressor, symbols, plan.d, outbox[w], 8 * plan.frame)
+        state.tally[BITS] += lengths[w]
+        state.tally[BYTES] += size
+        update_state(compressor, plan.d, state.states[w], symbols)
+    retain(state.memory, p, compressor, symbols)
 
 
 @kernel
@@ -207,41 +323,64 @@ def local_step(problem, compressor, shards, plan, streams, state, t, rate, outbo
     ``streams`` holds each worker's keys for sampling, rounding and noise; ``lengths[w]`` becomes the number of payload
     bits.  Where ``outbox`` has room, worker w's symbols are packed into its row, behind the bytes of the head.
     """
-    x = point(state.x)
-    inside = rate[INSIDE]
-    time = np.empty(2, np.int64)
-    drawn = rows(problem) == 0
-    noise, row = streams[2, 0], np.empty(plan.batch, np.int64)
+    time, row = np.empty(2, np.int64), np.empty(plan.batch, np.int64)
     for w in range(plan.here):
         begin = now(plan.clock, time)
-        p = recall(state.memory, w, state.x, inside * plan.sent_l2)
-        draw_rows(shards, state.order, w, plan.first + w, streams[0, w], t * plan.batch, row)
-        for b in range(plan.batch):
-            if drawn:
-                noise = derive(streams[2, w], t * plan.batch + b)
-            add_loss_gradient(problem, row[b], noise, inside / plan.batch, x, p)
+        p = begin_message(problem, shards, plan, streams, state, t, rate[INSIDE], w, row)
         middle = now(plan.clock, time)
-        symbols = symbols_of(state.symbols, plan.first + w)
-        quantize(compressor, state.states[w], p, derive(streams[1, w], t), symbols)
-        lengths[w] = payload_bits(compressor, symbols, plan.d)
-        size = plan.frame + (lengths[w] + 7) // 8
-        if 0 < size <= outbox.shape[1]:
-            outbox[w, plan.frame : size] = 0
-            pack(compressor, symbols, plan.d, outbox[w], 8 * plan.frame)
-        retain(state.memory, p, compressor, symbols)
-        state.tally[BITS] += lengths[w]
-        state.tally[BYTES] += size
+        finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths)
         state.tally[GRADIENT] += middle - begin
         state.tally[CODING] += now(plan.clock, time) - middle
 
 
 @kernel
+def weighted_sum(numbers, weight, out):
+    """The sum of the rows of ``numbers`` times their weights, row by row in double precision, rounded once."""
+    for j in range(out.size):
+        total = 0.0
+        for w in range(weight.size):
+            total += weight[w] * numbers[w, j]
+        out[j] = total
+
+
+@kernel
+def place_sum(plan, symbols):
+    """Make the message that the sum of all becomes, as the first one here; return its values that are added.
+
+    Everything else is the same in all messages.
+    """
+    for p in range(symbols.count.shape[1]):
+        symbols.count[plan.here, p] = symbols.count[0, p]
+    for p in range(symbols.index.shape[1]):
+        symbols.index[plan.here, p] = symbols.index[0, p]
+    for p in range(symbols.level.shape[1]):
+        symbols.level[plan.here, p] = symbols.level[0, p]
+    for p in range(plan.low):
+        symbols.value[plan.here, p] = symbols.value[0, p]
+    for p in range(plan.high, symbols.value.shape[1]):
+        symbols.value[plan.here, p] = symbols.value[0, p]
+    return symbols.value[plan.here, plan.low : plan.high]
+
+
+@kernel
 def common_step(compressor, shards, plan, state, rate):
     """What every rank does in a step once it has all messages: the same sums in the same order, by worker."""
-    x = point(state.x)
     if rate[WEIGHT] > 0.0:
         remember(state.x, rate[WEIGHT])
-    if plan.local_l2 != 0.0:
+    outside = rate[OUTSIDE]
+    moving, ahead = plan.momentum > 0.0 or plan.majority, plan.momentum if plan.nesterov else 0.0
+    if plan.local_l2 != 0.0 and plan.momentum == 0.0:
         shrink(state.x, 1.0 - rate[ETA] * plan.local_l2)
-    for w in range(plan.workers):
-        accumulate(compressor, symbols_of(state.symbols, w), -rate[OUTSIDE] * shards.weight[w], x)
+    if moving:  # with momentum, the l2 term that every worker applies itself is part of the velocity, too
+        l2 = rate[INSIDE] * plan.local_l2 if plan.momentum > 0.0 else 0.0
+        slow_down(state.x, plan.momentum, outside * ahead, l2)
+    target, share = receiver(state.x), 1.0 if moving else outside
+    reduce = plan.high > plan.low
+    first, messages = (plan.here, 1) if reduce else (0, plan.workers)
+    for w in range(messages):
+        weight = 1.0 if reduce else shards.weight[w]
+        accumulate(compressor, symbols_of(state.symbols, first + w), -share * weight, target)
+    if plan.majority:
+        elect(state.x)
+    if moving:
+        move(state.x, outside * (1.0 + ahead))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors import Identity, RandK, TopK
+from ..compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ..compressors.base import accumulate
 from ..compressors.sparsifiers import sort_indices
 from ..compressors.vectors import kth_size, largest, nonzeros
@@ -24,7 +24,7 @@ from ..dispatch import kernel
 from ..problems.base import regularization
 from ..problems.matrix import CSR
 from ..settings import setting
-from ..vectors import add_entry, dense_part, entry, scale_of
+from ..vectors import add_entry, dense_part, entry, length, scale_of
 from ..wire.bits import bits_to_float, float_to_bits
 from .feedback import keeps_memory
 from .layout import (
@@ -32,14 +32,18 @@ from .layout import (
     DenseMemory,
     averaged,
     current,
+    elect,
     error_of,
+    move,
     new_iterate,
     new_memory,
     point,
     recall,
+    receiver,
     remember,
     retain,
     shrink,
+    slow_down,
 )
 
 u64 = np.uint64
@@ -119,13 +123,12 @@ def sends_entries(compressor) -> bool:
     return False
 
 
-@sends_entries.register
-def _(compressor: TopK) -> bool:
-    return True
-
-
-@sends_entries.register
-def _(compressor: RandK) -> bool:
+@sends_entries.register(TopK)
+@sends_entries.register(RandK)
+@sends_entries.register(RandomBlock)
+@sends_entries.register(Bernoulli)
+@sends_entries.register(Ultra)
+def _(compressor) -> bool:
     return True
 
 
@@ -139,13 +142,14 @@ def choose_layout(method, problem):
 
     With a memory, sparse messages suffice.  Without one, the vector to send must be sparse, too: no l2 term in it.
     """
-    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor):
+    moving = method.moving
+    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor) and not moving:
         if keeps_memory(method.feedback):
             if not isinstance(method.compressor, Identity):
                 return SparseMemory(ranked=isinstance(method.compressor, TopK))
         elif isinstance(method.compressor, Identity) and (method.compress == "loss" or regularization(problem) == 0.0):
             return SparseGradient()
-    return DenseMemory() if keeps_memory(method.feedback) else Dense()
+    return DenseMemory(moving) if keeps_memory(method.feedback) else Dense(moving)
 
 
 # --- the iterate ------------------------------------------------------------------------------------------------------
@@ -180,6 +184,26 @@ def _(layout, x0, workers, averaging):
 @point.register(SparseIterate)
 def _(x):
     return x
+
+
+@receiver.register(SparseIterate)
+def _(x):
+    return x
+
+
+@slow_down.register(SparseIterate)
+def _(x, momentum, ahead, l2):
+    pass
+
+
+@move.register(SparseIterate)
+def _(x, rate):
+    pass
+
+
+@elect.register(SparseIterate)
+def _(x):
+    pass
 
 
 @dense_part.register(SparseIterate)
@@ -261,6 +285,11 @@ def _(memory, w, x, l2):
     return memory
 
 
+@length.register(Touched)
+def _(g):
+    return g.g.size
+
+
 @entry.register(Touched)
 def _(g, j):
     return g.g[j]
@@ -318,6 +347,11 @@ def _(memory, w, x, l2):
     for b in range(top.size):
         top[b] += rise * reach[b] + lost * top[b]
     return Memory(x.c[w], x.v, x.scalars, top, x.reach, memory.last[w : w + 1])
+
+
+@length.register(Memory)
+def _(m):
+    return m.c.size
 
 
 @entry.register(Memory)

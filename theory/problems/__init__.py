@@ -21,4 +21,6 @@ from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
 from theory.problems.quadratic import Quadratic as Quadratic
 from theory.problems.quadratic import quadratic as quadratic
+from theory.problems.softmax import Softmax as Softmax
+from theory.problems.softmax import softmax as softmax
 from theory.problems.solve import solve as solve

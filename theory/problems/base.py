@@ -20,3 +20,6 @@ add_loss_gradient = generic(
     "add_loss_gradient(problem, i, stream, weight, x, out): out += weight * (gradient of loss_i at x), without the l2 "
     "term; touches only the support of loss_i. `stream` is a fresh key for problems whose gradients are drawn.",
 )
+moments = generic(
+    "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
+)

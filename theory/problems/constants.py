@@ -1,7 +1,6 @@
 """Constants of a problem that theorems ask for: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
 
-``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.  Rows are never made dense:
-``||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2`` with s_i the slope of loss_i at a_i'x.
+``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from ..dispatch import kernel
-from .base import rows
+from .base import moments, rows
 from .evaluate import point
-from .linear import margin, norm2, slope
-from .matrix import add_row, gram_add, row_norm2, shape, to_scipy
+from .linear import norm2
+from .matrix import gram_add, row_norm2, shape, to_scipy
 from .quadratic import Quadratic
 
 __all__ = [
@@ -97,11 +96,14 @@ def lipschitz(problem) -> float:
 
     * Ridge: ``lambda_max(A'A) / n + l2``.
     * Logistic: ``lambda_max(A'A) / (4n) + l2``, the supremum over all x, reached at x = 0.
+    * Softmax: ``lambda_max(A'A) / (2n) + l2``, since ``lambda_max(diag(p) - p p') <= 1/2`` for all probabilities p,
+      with equality where two classes share them: reached at x = 0 for two classes, otherwise in the limit, if some
+      direction has a positive product with every row; else an upper bound.
     * Quadratic: ``max_j h_j``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
 
     Returns
     -------
@@ -126,11 +128,12 @@ def max_lipschitz(problem) -> float:
 
     * Ridge: ``max_i ||a_i||^2 + l2``.
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
+    * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
     * Quadratic: ``max_j h_j``, since the noise does not depend on x.
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
 
     Returns
     -------
@@ -152,13 +155,14 @@ def strong_convexity(problem) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
 
     * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else is left.
+    * Softmax: ``l2``, which is exact everywhere: the loss does not see a shift of all classes together.
     * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (less the rounding error of the eigenvalue, and at least l2);
       ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
     * Quadratic: ``min_j h_j``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
 
     Returns
     -------
@@ -184,20 +188,6 @@ def strong_convexity(problem) -> float:
 # --- gradients of single samples ------------------------------------------------------------------------------------
 
 
-@kernel
-def _moments(problem, x, out):
-    """Mean of ||grad f_i(x)||^2; out = grad f(x)."""
-    n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
-    for j in range(out.size):
-        out[j] = l2 * x[j]
-    for i in range(n):
-        m = margin(problem, i, x)
-        s = slope(problem, i, m)
-        total += s * s * row_norm2(problem.A, i) + 2.0 * l2 * s * m
-        add_row(problem.A, i, s / n, out)
-    return total / n + l2 * l2 * size2
-
-
 def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
@@ -206,7 +196,7 @@ def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
         squared = float(away @ away)
         return squared + problem.noise, squared
     gradient = np.empty(x.size)
-    moment = float(_moments(problem, x, gradient))
+    moment = float(moments(problem, x, gradient))
     return moment, float(norm2(gradient))
 
 
@@ -217,7 +207,7 @@ def second_moment(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     x : array_like, shape (d,)
 
     Returns
@@ -240,7 +230,7 @@ def gradient_variance(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     x : array_like, shape (d,)
 
     Returns
@@ -265,7 +255,7 @@ def gradient_diversity(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic or Ridge
+    problem : Logistic, Ridge or Softmax
     x : array_like, shape (d,)
 
     Returns
@@ -291,7 +281,7 @@ def batch_bound(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     x : array_like, shape (d,)
 
     Returns

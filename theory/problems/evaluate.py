@@ -9,6 +9,7 @@ from ..settings import require
 from . import base
 from .linear import Logistic
 from .matrix import matvec
+from .softmax import Softmax, predict
 
 __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 
@@ -28,7 +29,7 @@ def value(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     x : array_like, shape (d,)
 
     Returns
@@ -54,7 +55,7 @@ def gradient(problem, x) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     x : array_like, shape (d,)
 
     Returns
@@ -84,7 +85,7 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     i : int
         0 to n - 1.  A Quadratic draws its gradients: there it is the number of the draw.
     x : array_like, shape (d,)
@@ -114,7 +115,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)
@@ -152,12 +153,15 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
 
 def accuracy(problem, x) -> float:
-    """Share of the rows on whose side of the hyperplane a_i'x = 0 the label says; a margin of 0 predicts -1.
+    """Share of the rows that are classified as their label says.
+
+    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1.  Softmax: by the largest of the
+    classes' scores; among equals the lowest class.
 
     Parameters
     ----------
-    problem : Logistic
-        Made from held-out data, it gives the accuracy there.
+    problem : Logistic or Softmax
+        Made from held-out data, it gives the accuracy there (for Softmax, if all classes occur in these).
     x : array_like, shape (d,)
 
     Returns
@@ -167,7 +171,7 @@ def accuracy(problem, x) -> float:
     Raises
     ------
     TypeError
-        If the problem has no labels -1 and +1.
+        If the problem has no classes.
 
     Examples
     --------
@@ -175,6 +179,10 @@ def accuracy(problem, x) -> float:
     >>> accuracy(logistic(([[1.0, 0.0], [0.0, 1.0]], [1, -1]), l2=0), [1.0, 1.0])
     0.5
     """
+    if isinstance(problem, Softmax):
+        found = np.empty(problem.n, np.int64)
+        predict(problem, point(problem, x), found)
+        return float(np.mean(found == problem.b))
     if not isinstance(problem, Logistic):
         raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
     margins = np.empty(problem.n)

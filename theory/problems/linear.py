@@ -31,8 +31,8 @@ from ..data import Dataset, make_dataset, require_binary
 from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
-from .matrix import CSR, add_row, as_matrix, frozen, row_dot, shape
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 
@@ -98,6 +98,19 @@ def _add_loss_gradient(problem, i, stream, weight, x, out):
     add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
 
 
+def _moments(problem, x, out):
+    """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row is made dense."""
+    n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
+    for j in range(out.size):
+        out[j] = l2 * x[j]
+    for i in range(n):
+        m = margin(problem, i, x)
+        s = slope(problem, i, m)
+        total += s * s * row_norm2(problem.A, i) + 2.0 * l2 * s * m
+        add_row(problem.A, i, s / n, out)
+    return total / n + l2 * l2 * size2
+
+
 def _n(self) -> int:
     """Number of rows."""
     return self.b.size
@@ -133,6 +146,7 @@ def linear_problem(cls):
         (regularization, _regularization),
         (value, _value),
         (gradient, _gradient),
+        (moments, _moments),
     ):
         ask.register(cls)(answer)
     inlined(add_loss_gradient.register(cls)(_add_loss_gradient))

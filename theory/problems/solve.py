@@ -13,9 +13,11 @@ from .constants import SMALL, one_thread, strong_convexity
 from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .quadratic import Quadratic
+from .softmax import Softmax
 
 __all__ = ["solve"]
 
+SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
 ITERATIONS = 100  # Newton steps; ten or so are usual
 
 
@@ -30,26 +32,108 @@ def _losses(problem, margins, slopes, curvatures):
     return total / n
 
 
-def _dense_step(problem, X, curvatures, g) -> np.ndarray:
+class _Margins:
+    """Losses of the margins A x: what Newton's method asks about Logistic, Ridge and their like."""
+
+    def __init__(self, problem):
+        self.problem, self.X = problem, to_scipy(problem.A)
+        self.dense = problem.d <= SMALL
+        self.slopes, self.curvatures = np.empty(problem.n), np.empty(problem.n)
+        if not self.dense:
+            self.X2 = self.X * self.X if isinstance(self.X, np.ndarray) else self.X.power(2)
+
+    def images(self, x):
+        """A x."""
+        out = np.empty(self.problem.n)
+        matvec(self.problem.A, x, out)
+        return out
+
+    def look(self, images) -> float:
+        """Mean loss there; the derivatives are kept for what follows."""
+        return float(_losses(self.problem, images, self.slopes, self.curvatures))
+
+    def add_gradient(self, g) -> None:
+        """``g +=`` the gradient of the mean loss."""
+        rmatvec_add(self.problem.A, self.slopes, g)
+
+    def hessian(self):
+        """The Hessian of the mean loss, as a matrix."""
+        X = self.X
+        weighted = X.T * self.curvatures if isinstance(X, np.ndarray) else X.T.multiply(self.curvatures).tocsr()
+        hessian = weighted @ X
+        return hessian if isinstance(hessian, np.ndarray) else hessian.toarray()
+
+    def diagonal(self):
+        """The diagonal of that Hessian."""
+        return self.X2.T @ self.curvatures
+
+    def add_product(self, v, out) -> None:
+        """``out +=`` that Hessian times v."""
+        gram_add(self.problem.A, self.curvatures, v, out)
+
+
+class _Scores:
+    """The same for Softmax, whose images are the scores A W, a number for each row and class."""
+
+    def __init__(self, problem):
+        self.problem, self.X = problem, to_scipy(problem.A)
+        self.dense = problem.d <= SMALL_MATRIX
+        self.true = np.arange(problem.n), problem.b
+        if not self.dense:
+            self.X2 = self.X * self.X if isinstance(self.X, np.ndarray) else self.X.power(2)
+
+    def images(self, x):
+        return self.X @ x.reshape(self.problem.shape)
+
+    def look(self, images) -> float:
+        shifted = images - images.max(axis=1, keepdims=True)
+        self.p = np.exp(shifted)
+        total = self.p.sum(axis=1, keepdims=True)
+        self.p /= total
+        return float(np.mean(np.log(total[:, 0]) - shifted[self.true]))
+
+    def add_gradient(self, g) -> None:
+        residual = self.p.copy()
+        residual[self.true] -= 1.0
+        g += (self.X.T @ residual).ravel() / self.problem.n
+
+    def hessian(self):
+        n, K = self.p.shape
+        X = self.X if isinstance(self.X, np.ndarray) else self.X.toarray()
+        d = X.shape[1]
+        rows = (X[:, :, None] * self.p[:, None, :]).reshape(n, d * K)
+        hessian = -(rows.T @ rows)
+        for k in range(K):
+            hessian[k::K, k::K] += (X.T * self.p[:, k]) @ X
+        return hessian / n
+
+    def diagonal(self):
+        return (self.X2.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
+
+    def add_product(self, v, out) -> None:
+        image = self.p * self.images(v)
+        image -= self.p * image.sum(axis=1, keepdims=True)
+        out += (self.X.T @ image).ravel() / self.problem.n
+
+
+def _dense_step(model, l2, g) -> np.ndarray:
     """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless."""
-    weighted = X.T * curvatures if isinstance(X, np.ndarray) else X.T.multiply(curvatures).tocsr()
-    hessian = weighted @ X
-    hessian = hessian if isinstance(hessian, np.ndarray) else hessian.toarray()
-    hessian[np.diag_indices_from(hessian)] += problem.l2
+    hessian = model.hessian()
+    hessian[np.diag_indices_from(hessian)] += l2
     scale = np.sqrt(np.diag(hessian))
     factor = sla.cho_factor(hessian / np.outer(scale, scale))
     return -sla.cho_solve(factor, g / scale) / scale
 
 
-def _conjugate_gradient_step(problem, X2, curvatures, g, target) -> np.ndarray:
+def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
     """-H^-1 g up to a residual of norm ``target``, by conjugate gradients preconditioned with the diagonal of H."""
-    inverse = 1.0 / (X2.T @ curvatures + problem.l2)
+    inverse = 1.0 / (model.diagonal() + l2)
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
     for _ in range(10 * g.size):  # never reached but for rounding
-        image = problem.l2 * direction
-        gram_add(problem.A, curvatures, direction, image)
+        image = l2 * direction
+        model.add_product(direction, image)
         length = inner / float(direction @ image)
         step = step + length * direction
         residual = residual - length * image
@@ -66,13 +150,13 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     """The minimiser of f, with a certified bound on how far f there is from the minimum f*.
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
-    most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500, else with conjugate gradients that pass once
-    over the matrix in every iteration.  float32 problems are solved in float64.  The certificate holds in exact
-    arithmetic; f itself is rounded to about 1e-15 relative.
+    most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500 (Softmax: 1000), else with conjugate
+    gradients that pass once over the matrix in every iteration.  float32 problems are solved in float64.  The
+    certificate holds in exact arithmetic; f itself is rounded to about 1e-15 relative.
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Quadratic
+    problem : Logistic, Ridge, Softmax or Quadratic
         mu > 0 is needed: l2 > 0, or ridge regression whose columns are independent (d <= 500).
     tolerance : float
         In (0, 1).
@@ -106,19 +190,14 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
             ", or ridge regression with independent columns and d <= 500"
         )
     problem = astype(problem, np.float64)
-    n, d = problem.n, problem.d
-    X = to_scipy(problem.A)
-    X2 = None
-    if d > SMALL:
-        X2 = X * X if isinstance(X, np.ndarray) else X.power(2)
-    x, g, margins, along = np.zeros(d), np.empty(d), np.zeros(n), np.empty(n)
-    slopes, curvatures = np.empty(n), np.empty(n)
+    model = _Scores(problem) if isinstance(problem, Softmax) else _Margins(problem)
+    x, g = np.zeros(problem.d), np.empty(problem.d)
     best, first = None, 0.0
     for nit in range(ITERATIONS + 1):
-        matvec(problem.A, x, margins)
-        f = _losses(problem, margins, slopes, curvatures) + 0.5 * problem.l2 * float(x @ x)
+        images = model.images(x)
+        f = model.look(images) + 0.5 * problem.l2 * float(x @ x)
         np.multiply(x, problem.l2, out=g)
-        rmatvec_add(problem.A, slopes, g)
+        model.add_gradient(g)
         norm = float(np.linalg.norm(g))
         first = first or norm
         gap, goal = norm**2 / (2.0 * mu), tolerance * max(1.0, abs(f))
@@ -127,17 +206,17 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
         if gap <= goal or nit - since >= 5 or not np.isfinite(gap):
             break
         wanted = np.sqrt(2.0 * mu * goal)
-        if X2 is None:
-            step = _dense_step(problem, X, curvatures, g)
+        if model.dense:
+            step = _dense_step(model, problem.l2, g)
         else:
             forcing = min(0.3, np.sqrt(norm / first))  # rough steps while far from the minimum, good ones near it
-            step = _conjugate_gradient_step(problem, X2, curvatures, g, max(forcing * norm, 0.5 * wanted))
-        matvec(problem.A, step, along)
+            step = _conjugate_gradient_step(model, problem.l2, g, max(forcing * norm, 0.5 * wanted))
+        along = model.images(step)
         descent, length = float(g @ step), 1.0
         slack = 1e-14 * max(1.0, abs(f))  # near the minimum f cannot tell points apart, and the full step is right
         for _ in range(40):
             trial = x + length * step
-            there = _losses(problem, margins + length * along, slopes, curvatures)
+            there = model.look(images + length * along)
             if there + 0.5 * problem.l2 * float(trial @ trial) <= f + 1e-4 * length * descent + slack:
                 break
             length *= 0.5

@@ -17,23 +17,24 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from ..dispatch import inlined, kernel
+from ..dispatch import borrowing, kernel
 
 __all__ = [
-    "bit_length", "bits_for", "bits_to_float", "float_to_bits", "read", "read_array", "read_float", "read_floats",
-    "write", "write_array", "write_float", "write_floats",
+    "bit_length", "bits_for", "bits_to_float", "fetch_early", "float_to_bits", "load_signs", "load_word", "read",
+    "read_array", "read_float", "read_floats", "store_word", "write", "write_array", "write_float", "write_floats",
 ]  # fmt: skip
 
-i64, u8, u64 = np.int64, np.uint8, np.uint64
+i32, i64, u8, u64 = np.int32, np.int64, np.uint8, np.uint64
 
 _BIG = sys.byteorder == "big"
+TILE = 1024  # values of small widths that pass through bytes together
 
 
 # --- what NumPy has no name for ---------------------------------------------------------------------------------------
 
 
 @intrinsic
-def _load(typingctx, buffer, byte):
+def load_word(typingctx, buffer, byte):
     """Eight bytes from ``byte`` on, the first one lowest; wherever they lie."""
 
     def codegen(context, builder, signature, args):
@@ -47,8 +48,8 @@ def _load(typingctx, buffer, byte):
 
 
 @intrinsic
-def _store(typingctx, buffer, byte, word):
-    """The inverse of ``_load``."""
+def store_word(typingctx, buffer, byte, word):
+    """The inverse of ``load_word``."""
 
     def codegen(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -83,6 +84,43 @@ def bits_to_float(typingctx, word, like):
 
 
 @intrinsic
+def load_signs(typingctx, array, first):
+    """Which of the 32 floats from ``first`` on are below 0, as a uint32: the first in the lowest bit."""
+    if array.layout != "C":
+        return None
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        lanes = ir.VectorType(data.type.pointee, 32)
+        numbers = builder.load(builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer()))
+        numbers.align = array.dtype.bitwidth // 8
+        below = builder.fcmp_ordered("<", numbers, ir.Constant(lanes, None))
+        word = builder.bitcast(below, ir.IntType(32))
+        return builder.bitreverse(word) if _BIG else word
+
+    return types.uint32(array, types.int64), codegen
+
+
+@intrinsic
+def fetch_early(typingctx, array, i, write):
+    """Ask for the memory at ``array[i]``, which need not exist: a hint, while the processor has other things to do."""
+    if not isinstance(write, types.IntegerLiteral):
+        return None
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer.type], ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        )
+        builder.call(hint, [pointer, number(write.literal_value), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, write), codegen
+
+
+@intrinsic
 def _bit_length(typingctx, n):
     def codegen(context, builder, signature, args):
         zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -106,7 +144,7 @@ def bits_for(n):
 # --- one value --------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@borrowing
 @kernel
 def write(buffer, cursor, value, width):
     """Write the lowest ``width`` <= 64 bits of ``value``; return the cursor behind them."""
@@ -115,7 +153,7 @@ def write(buffer, cursor, value, width):
         word &= (u64(1) << u64(width)) - u64(1)
     byte, shift, left = cursor >> 3, cursor & 7, width
     if byte + 9 <= buffer.size:
-        _store(buffer, byte, _load(buffer, byte) | (word << u64(shift)))
+        store_word(buffer, byte, load_word(buffer, byte) | (word << u64(shift)))
         if shift + width > 64:
             buffer[byte + 8] = u8(word >> u64(64 - shift))
         return cursor + width
@@ -127,14 +165,14 @@ def write(buffer, cursor, value, width):
     return cursor + width
 
 
-@inlined
+@borrowing
 @kernel
 def read(buffer, cursor, width):
     """Read ``width`` <= 64 bits as uint64.  The bits must exist."""
     byte, shift = cursor >> 3, cursor & 7
     word = u64(0)
     if byte + 9 <= buffer.size:
-        word = _load(buffer, byte) >> u64(shift)
+        word = load_word(buffer, byte) >> u64(shift)
         if shift + width > 64:
             word |= u64(buffer[byte + 8]) << u64(64 - shift)
     else:
@@ -148,14 +186,14 @@ def read(buffer, cursor, width):
     return word
 
 
-@inlined
+@borrowing
 @kernel
 def write_float(buffer, cursor, values, i):
     """Write ``values[i]``, a float32 in 32 bits or a float64 in 64; return the cursor behind it."""
     return write(buffer, cursor, float_to_bits(values[i]), 8 * values.itemsize)
 
 
-@inlined
+@borrowing
 @kernel
 def read_float(buffer, cursor, values, i):
     """Read a float of the dtype of ``values`` into ``values[i]``; return the cursor behind it."""
@@ -177,7 +215,7 @@ def write_floats(buffer, cursor, values):
             word = float_to_bits(values[i])
             if per_word == 2:
                 word |= float_to_bits(values[i + 1]) << u64(32)
-            _store(buffer, byte, word)
+            store_word(buffer, byte, word)
             byte += 8
             i += per_word
         cursor = byte << 3
@@ -193,7 +231,7 @@ def read_floats(buffer, cursor, values):
     if cursor & 7 == 0:
         byte = cursor >> 3
         while i + per_word <= n:
-            word = _load(buffer, byte)
+            word = load_word(buffer, byte)
             if per_word == 2:
                 values[i] = bits_to_float(word & u64(0xFFFFFFFF), values[i])
                 values[i + 1] = bits_to_float(word >> u64(32), values[i])
@@ -207,6 +245,28 @@ def read_floats(buffer, cursor, values):
     return cursor
 
 
+@borrowing
+@kernel
+def _squeeze(word, width):
+    """Eight bytes below 2^width become 8 * width bits: neighbours move together, then pairs, then fours."""
+    one, two, four = u64(0x00FF00FF00FF00FF), u64(0x0000FFFF0000FFFF), u64(0x00000000FFFFFFFF)
+    word = (word & one) | ((word & ~one) >> u64(8 - width))
+    word = (word & two) | ((word & ~two) >> u64(16 - 2 * width))
+    return (word & four) | ((word & ~four) >> u64(32 - 4 * width))
+
+
+@borrowing
+@kernel
+def _stretch(word, width):
+    """The inverse of ``_squeeze``, whatever stands above the 8 * width bits."""
+    four = (u64(1) << u64(4 * width)) - u64(1)
+    two = ((u64(1) << u64(2 * width)) - u64(1)) * u64(0x0000000100000001)
+    one = ((u64(1) << u64(width)) - u64(1)) * u64(0x0001000100010001)
+    word = (word & four) | ((word & (four << u64(4 * width))) << u64(32 - 4 * width))
+    word = (word & two) | ((word & (two << u64(2 * width))) << u64(16 - 2 * width))
+    return (word & one) | ((word & (one << u64(width))) << u64(8 - width))
+
+
 @kernel
 def write_array(buffer, cursor, values, offset, width):
     """Write ``values[i] + offset`` in ``width`` <= 32 bits each; return the cursor behind them.
@@ -214,20 +274,38 @@ def write_array(buffer, cursor, values, offset, width):
     For small widths eight values make one 64-bit word; the word's part that does not fill a byte is carried on.
     """
     n, i = values.size, 0
-    if width <= 8 and n >= 16:
-        byte, shift = cursor >> 3, u64(cursor & 7)
+    byte, shift = cursor >> 3, u64(cursor & 7)
+    if 1 <= width <= 8 and n >= 16 and byte + 8 <= buffer.size:
         carry = u64(buffer[byte]) if shift else u64(0)
-        while i + 8 <= n and byte + 8 <= buffer.size:
-            word = u64(0)
-            for k in range(8):
-                word |= u64(i64(values[i + k]) + offset) << u64(k * width)
-            low = carry | (word << shift)
-            carry = (word >> u64(1)) >> (u64(63) - shift) if width == 8 else low >> u64(8 * width)
-            _store(buffer, byte, low)
-            byte += width
-            i += 8
+        end = 8 * min(n // 8, (buffer.size - byte - 8) // width + 1)
+        tile, above = np.empty(TILE, np.uint8), i32(offset)  # 32 bits, so that the processor takes many at a time
+        words = np.empty(TILE // 8, np.uint64)
+        for start in range(0, end, TILE):
+            piece = values[start : min(start + TILE, end)]
+            for k in range(piece.size):
+                tile[k] = u8(i32(piece[k]) + above)
+            for k in range(piece.size // 8):  # apart from what hangs together, so that it goes several at a time
+                words[k] = _squeeze(load_word(tile, 8 * k), width)
+            for k in range(piece.size // 8):
+                word = words[k]
+                low = carry | (word << shift)
+                carry = (word >> u64(1)) >> (u64(63) - shift) if width == 8 else low >> u64(8 * width)
+                store_word(buffer, byte, low)
+                byte += width
         if carry:
             buffer[byte] = u8(carry)
+        i = end
+        cursor += i * width
+    elif width > 8 and byte + 8 <= buffer.size:
+        carry = u64(buffer[byte])
+        i = min(n, 8 * (buffer.size - byte - 8) // width)
+        for j in range(i):  # words are only written: to read back what was just written in other pieces is slow
+            carry |= u64(i64(values[j]) + offset) << shift
+            shift += u64(width)
+            store_word(buffer, byte, carry)
+            carry >>= shift & u64(56)
+            byte += i64(shift >> u64(3))
+            shift &= u64(7)
         cursor += i * width
     for j in range(i, n):
         cursor = write(buffer, cursor, i64(values[j]) + offset, width)
@@ -238,14 +316,21 @@ def write_array(buffer, cursor, values, offset, width):
 def read_array(buffer, cursor, values, offset, width):
     """Read what :func:`write_array` wrote into all of ``values``; return the cursor behind it."""
     n, i = values.size, 0
-    if width <= 8 and n >= 16:
-        byte, shift, mask = cursor >> 3, u64(cursor & 7), (u64(1) << u64(width)) - u64(1)
-        while i + 8 <= n and byte + 9 <= buffer.size:
-            word = (_load(buffer, byte) >> shift) | ((u64(buffer[byte + 8]) << u64(1)) << (u64(63) - shift))
-            for k in range(8):
-                values[i + k] = i64((word >> u64(k * width)) & mask) - offset
-            byte += width
-            i += 8
+    byte, shift = cursor >> 3, u64(cursor & 7)
+    if 1 <= width <= 8 and n >= 16 and byte + 9 <= buffer.size:
+        end = 8 * min(n // 8, (buffer.size - byte - 9) // width + 1)
+        tile, above = np.empty(TILE, np.uint8), i32(offset)  # 32 bits, so that the processor takes many at a time
+        words = np.empty(TILE // 8, np.uint64)
+        for start in range(0, end, TILE):
+            piece = values[start : min(start + TILE, end)]
+            for k in range(piece.size // 8):
+                words[k] = (load_word(buffer, byte) >> shift) | ((u64(buffer[byte + 8]) << u64(1)) << (u64(63) - shift))
+                byte += width
+            for k in range(piece.size // 8):  # apart from the loads, so that it goes several at a time
+                store_word(tile, 8 * k, _stretch(words[k], width))
+            for k in range(piece.size):
+                piece[k] = i32(tile[k]) - above
+        i = end
         cursor += i * width
     for j in range(i, n):
         values[j] = i64(read(buffer, cursor, width)) - offset

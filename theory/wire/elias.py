@@ -17,8 +17,8 @@ from ..dispatch import kernel
 from .bits import bit_length, read, write
 
 __all__ = [
-    "LARGEST", "delta_length", "gamma_length", "omega_length", "read_delta", "read_gamma", "read_omega", "write_delta",
-    "write_gamma", "write_omega",
+    "LARGEST", "delta_length", "gamma_length", "omega_code", "omega_length", "read_delta", "read_gamma", "read_omega",
+    "write_delta", "write_gamma", "write_omega",
 ]  # fmt: skip
 
 LARGEST = 2**40 - 1  # every code word of a number up to this one fits in one 64-bit write (gamma: in two)
@@ -38,8 +38,8 @@ def omega_length(n):
 
 
 @kernel
-def write_omega(buffer, cursor, n):
-    """Write the omega code of 1 <= n <= LARGEST; return the cursor behind it."""
+def omega_code(n):
+    """The omega code of 1 <= n <= LARGEST, as a number of which the lowest bit is sent first, and its length."""
     code, length, rest = u64(0), 1, np.int64(n)
     while rest > 1:
         digits = bit_length(rest)
@@ -47,6 +47,13 @@ def write_omega(buffer, cursor, n):
         code = (code << u64(digits)) | group
         length += digits
         rest = digits - 1
+    return code, length
+
+
+@kernel
+def write_omega(buffer, cursor, n):
+    """Write the omega code of 1 <= n <= LARGEST; return the cursor behind it."""
+    code, length = omega_code(n)
     return write(buffer, cursor, code, length)
 
 

@@ -1,0 +1,297 @@
+"""Studies: their numbers against independent computations, their verdicts, the command and its page."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import theory as th
+from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
+from theory.claims.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.experiment.cli import main
+from theory.experiment.studies import STUDIES, nuqsgd, run_study, spectrum, ternary_dimension
+from theory.experiment.studies import bits_to_accuracy as bits
+from theory.experiment.studies.problems import digits, iterates
+from theory.experiment.studies.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
+from theory.measure import moments
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return digits()
+
+
+@pytest.fixture(scope="module")
+def small(pictures):
+    return th.softmax(pictures, 1.0 / pictures.n)
+
+
+# --- bits to accuracy -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def costs(small):
+    ways = {name: way for name, way in bits.methods(small.d).items() if way.family in ("float32", "QSGD 4 bits")}
+    return {row.method: row for row in bits.bits_to_accuracy(small, accuracy=0.1, limit=400, seeds=2, ways=ways)}
+
+
+def test_fixed_widths_are_what_they_must_be(costs, small):
+    """Dense: 32 bits a coordinate.  Packed: 4 bits, and a float for each of two buckets."""
+    d = small.d
+    assert costs[bits.DENSE].width == 32.0
+    assert costs[bits.DENSE].bits == 32.0 * d * costs[bits.DENSE].steps
+    packed = costs["QSGD 4 bits, packed"]
+    assert packed.width == pytest.approx(4.0 + 2 * 32 / d, rel=1e-12)
+    assert packed.dense == pytest.approx(costs[bits.DENSE].bits / packed.bits)
+    assert packed.sparse == pytest.approx(costs[bits.SPARSE].bits / packed.bits)
+
+
+def test_a_code_changes_the_bits_and_nothing_else(costs):
+    packed, elias, entropy = (costs[f"QSGD 4 bits, {code}"] for code in ("packed", "Elias", "entropy"))
+    assert (packed.step, packed.steps) == (elias.step, elias.steps) == (entropy.step, entropy.steps)
+    assert entropy.bits < elias.bits < packed.bits
+    dense, sparse = costs[bits.DENSE], costs[bits.SPARSE]
+    assert dense.steps == sparse.steps and dense.sparse == 1.0 / sparse.dense
+
+
+def test_the_accuracy_was_reached_then_and_not_before(costs, small):
+    """The same run once more, without a callback: f of the history is above the goal until the row that counts."""
+    best, start = th.solve(small).fun, th.value(small, np.zeros(small.d))
+    row, reached = costs[bits.DENSE], []
+    for seed in (0, 1):
+        method = th.ParallelSGD(
+            th.Identity(), step=th.Constant(row.step / th.lipschitz(small)), batch=16, compress="loss"
+        )
+        history = th.run(method, small, workers=8, steps=400, seed=seed, record_every=5).history
+        there = history["f"] - best <= 0.1 * (start - best)
+        assert there.any() and not there[0]
+        reached.append(history["step"][there.argmax()])
+    assert row.steps == np.mean(reached)
+    assert (row.fewest, row.most) == (min(reached), max(reached))
+
+
+def test_who_never_comes_there_is_said_to(small):
+    ways = {"dense": bits.Way("float32", th.Identity()), "sparse": bits.Way("float32", th.Identity(sparse=True))}
+    for row in bits.bits_to_accuracy(small, accuracy=1e-6, limit=20, seeds=1, ways=ways):
+        assert math.isinf(row.steps) and math.isinf(row.bits) and math.isnan(row.step)
+        assert row.dense == row.sparse == 0.0
+    with pytest.raises(ValueError, match="accuracy: got 1"):
+        bits.bits_to_accuracy(small, accuracy=1.0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "best"),
+    [
+        (lambda e: 10 + (e - 3) ** 2, 3),
+        (lambda e: 10 + (e + 4) ** 2, -4),
+        (lambda e: math.inf if e > -2 else 10 - e, -2),
+        (lambda e: math.inf, None),
+    ],
+)
+def test_the_best_step_is_found(steps, best):
+    assert bits.best_step(lambda e, cap: steps(e), 1000) == best
+
+
+def test_verdicts_follow_the_numbers():
+    row = bits.Cost("p", bits.DENSE, 1.0, 10, 10, 10, 3200, 32.0, 1.0, 0.1)
+    rows = [row, row._replace(method=bits.SPARSE, dense=10.0, sparse=1.0)]
+    rows += [row._replace(method="QSGD 4 bits, packed", dense=8.0, sparse=0.8)]
+    rows += [row._replace(method="QSGD 4 bits, Elias", dense=3.0, sparse=0.3)]
+    assert [s.verdict for s in bits.statements(rows)] == ["holds", "fails", "fails"]
+    rows += [row._replace(method="TernGrad, packed", dense=2.0, sparse=9.0)]
+    assert [s.verdict for s in bits.statements(rows)] == ["in part", "fails", "in part"]
+
+
+# --- NUQSGD -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", nuqsgd.THREE)
+def test_chord_sums_agree_with_sampling(name):
+    v = np.random.default_rng(3).standard_t(3.0, 100)
+    found = moments(nuqsgd.compressors(4, 40)[name], v, 4000, seed=1)
+    assert nuqsgd.relative_variance(v, *nuqsgd.levels_of(name, 4), 40) in found.variance()
+
+
+@pytest.mark.parametrize("name", [*nuqsgd.THREE, *nuqsgd.RELEASED])
+def test_every_quantizer_has_as_many_levels_as_bits_allow(name):
+    for b in (2, 4, 6):
+        levels, norm = nuqsgd.levels_of(name, b)
+        assert levels.size == 2 ** (b - 1) and levels[-1] == 1.0
+        assert (levels[0] == 0.0) == ("no zero" not in name)
+        assert norm == (math.inf if "inf" in name else 2.0)
+
+
+def test_no_variance_is_above_its_worst_case():
+    rng = np.random.default_rng(0)
+    vectors = {"Gaussian": rng.standard_normal(500), "lognormal": rng.lognormal(0.0, 2.0, 500)}
+    for row in nuqsgd.variances(vectors, (2, 3, 4, 5), (64, 500)):
+        s = 2 ** (row.bits - 1) - 1
+        worst = {"QSGD": qsgd_variance(row.bucket, s), "QSGDinf": qsgd_inf_variance(row.bucket, s),
+                 "NUQSGD": nuqsgd_variance(row.bucket, s - 1)}  # fmt: skip
+        assert 0.0 < row.variance <= worst[row.quantizer]
+
+
+def test_the_released_levels_give_what_was_measured_with_them():
+    """Per coordinate and far below the first level 1/15, the variance is close to d/225: 36.4 at d = 8192."""
+    v = np.random.default_rng(0).standard_normal(8192)
+    assert nuqsgd.relative_variance(v, *nuqsgd.levels_of("QSGD, no zero", 4), 8192) == pytest.approx(8192 / 225 - 1)
+
+
+def test_training_counts_the_same_bits_for_all_three(pictures):
+    rows, curves = nuqsgd.train(
+        th.softmax, pictures, name="digits", workers=2, batch=16, steps=20, records=4, seeds=2, length=8.0
+    )
+    named = {row.method: row for row in rows}
+    assert list(named) == ["float32", *nuqsgd.THREE]
+    assert named["float32"].bits == 32.0 and named["float32"].variance == 0.0
+    assert len({named[name].bits for name in nuqsgd.THREE}) == 1
+    assert named["QSGD"].bits == pytest.approx(4.0 + 32 / 640)
+    for name in nuqsgd.THREE:
+        assert np.array_equal(curves[name].step, [0, 5, 10, 15, 20])
+        assert curves[name].gap[0] > curves[name].gap[-1] > 0.0
+        assert named[name].variance == pytest.approx(curves[name].variance.mean())
+        assert 0.5 < named[name].accuracy <= 1.0
+    # at x = 0 the gradient is the same for all: the first variance is a chord sum of that batch
+    part, _ = pictures.split(0.8, seed=0)
+    assert curves["NUQSGD"].gap[0] == pytest.approx(math.log(10) - th.solve(th.softmax(part, nuqsgd.L2), 1e-9).fun)
+
+
+# --- spectra ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_spectrum_by_hand():
+    X = np.zeros((5, 2))
+    X[1], X[3] = (3.0, 0.0), (0.0, 4.0)  # singular values 4 and 3; two rows and two columns: 4 floats a triplet
+    found = spectrum.spectrum(X)
+    assert found.singular_values == pytest.approx((4.0, 3.0))
+    assert found.rank_one == pytest.approx(16 / 25) and found.rank_two == pytest.approx(1.0)
+    assert found.stable == pytest.approx(25 / 16) and found.floats == 4
+    assert found.criterion == pytest.approx(7 * 2 / 7)
+    assert found.spectral == pytest.approx((49 - 25) / 25)  # p = 4/7 and 3/7
+    assert found.entrywise == 0.0  # four entries may be sent, there are two
+
+
+def test_one_row_has_rank_one_and_triplets_win(pictures):
+    rows = spectrum.spectra(pictures, "digits", batches=(1, 8))
+    assert [(row.place, row.batch) for row in rows] == [
+        (place, batch) for place in ("at 0", "midway", "near x*") for batch in (1, 8, pictures.n)
+    ]  # fmt: skip
+    for row in rows:
+        if row.batch == 1:
+            assert len(row.singular_values) == 1 and row.rank_one == pytest.approx(1.0)
+            assert row.spectral == 0.0 < row.entrywise
+        assert row.spectral == pytest.approx(atomo_variance(row.singular_values, 1.0)
+                                             / np.sum(np.square(row.singular_values)))  # fmt: skip
+        assert len(row.singular_values) <= min(row.batch, 9)  # the residuals of a row sum to zero over the classes
+
+
+def test_the_full_gradient_at_zero(pictures):
+    """At W = 0 all classes have probability 1/10: the gradient is A'(1/10 - Y)/n."""
+    onehot = np.eye(10)[pictures.y.astype(int)]
+    G = np.asarray(pictures.X).T @ (0.1 - onehot) / pictures.n
+    (row,) = (r for r in spectrum.spectra(pictures, "d", batches=()) if r.place == "at 0")
+    assert row.singular_values == pytest.approx(np.linalg.svd(G, compute_uv=False)[:9], rel=1e-9)
+
+
+def test_places_are_where_they_say(small):
+    places, best = iterates(small), th.solve(small).fun
+    start = th.value(small, places["at 0"])
+    assert start == pytest.approx(math.log(10))
+    assert 0.05 < (th.value(small, places["midway"]) - best) / (start - best) <= 0.1 + 1e-3
+    assert th.value(small, places["near x*"]) - best <= 1e-3 * start
+
+
+# --- ternary ----------------------------------------------------------------------------------------------------------
+
+
+def test_full_precision_takes_what_the_recursion_says():
+    """E||x_{t+1}||^2 = (1 - a)^2 E||x_t||^2 + a^2 with a = 0.2, and groups of four scatter around it."""
+    square, steps = START, 0
+    while square > ACCURACY:
+        square, steps = 0.64 * square + 0.04, steps + 1
+    found = ternary_run(th.Identity(), 1.0, 256, 16, seed=0)
+    assert found.all_there and abs(found.taken.mean() - steps) <= 1.0
+
+
+def test_the_factor_of_a_gaussian_vector():
+    """||v||_1/||v||_2 of x_0 + noise: E|2 + z| sqrt(d/5) for z ~ N(0, 1), nearly."""
+    d = 4096
+    z = np.random.default_rng(1).standard_normal(10**6)
+    assert typical_factor(d, 2.0) == pytest.approx(np.abs(2.0 + z).mean() * math.sqrt(d / 5.0), rel=5e-3)
+
+
+def test_iterations_grow_for_the_2_norm_alone():
+    rows, slopes = ternary_dimension.iterations_by_dimension((16, 64), replicas=16, seed=3)
+    assert len(rows) == 8
+    taken = {(row.method, row.d): row for row in rows}
+    assert 1.8 < taken["ternary, 2-norm", 64].steps / taken["ternary, 2-norm", 16].steps < 2.3
+    for flat in ("full precision", "QSGD, s = sqrt(d)"):
+        assert 0.8 < taken[flat, 64].steps / taken[flat, 16].steps < 1.25
+        assert slopes[flat][0].estimate < 0.2
+    assert all(row.best <= row.steps for row in rows)
+
+
+def test_the_bound_is_the_first_t_below_the_accuracy():
+    """(1 - (2 a - a^2) p)^T (4 - floor) + floor <= 0.2 with a = 0.2, floor = 1/9."""
+    for factor in (1.0, 4.0, 32.0):
+        T = math.ceil(math.log((0.2 - 1 / 9) / (4 - 1 / 9)) / math.log(1 - 0.36 / factor))
+        assert ternary_dimension.predicted_steps(factor) == T
+
+
+# --- texts, pages and the command -------------------------------------------------------------------------------------
+
+STUDY = Study("nuqsgd", "A title", "What was run.", {}, [Table("Rows", ("name", "x|y"), [("a|b", "1")])],
+              [Statement("It is so.", "fails", "1 of 3.")], None, "a picture")  # fmt: skip
+
+
+def test_texts_hold_everything():
+    text, page = as_text(STUDY), as_markdown(STUDY, "../figures/study-nuqsgd.png")
+    for part in ("What was run.", "Rows", "It is so.", "fails", "1 of 3."):
+        assert part in text and part in page
+    assert "a\\|b" in page and "![a picture](../figures/study-nuqsgd.png)" in page
+
+
+def test_a_page_keeps_what_stands_outside_the_marks():
+    page = put_between_marks("# Mine\n\nkeep\n", "nuqsgd", "T", "first")
+    page = put_between_marks(page + "\nafter\n", "nuqsgd", "T", "second")
+    assert "keep" in page and "after" in page and "second" in page and "first" not in page
+    assert put_between_marks(page, "nuqsgd", "T", "second") == page
+    both = put_between_marks(page, "spectrum", "S", "third")
+    assert "second" in both and both.index("after") < both.index("third")
+
+
+def test_the_command_writes_text_figure_and_page(tmp_path, capsys):
+    page = tmp_path / "docs" / "studies.md"
+    page.parent.mkdir()
+    assert main(["study", "ternary-dimension", "--quick", "--markdown", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert "ternary, 2-norm" in printed and "Slope" in printed and "quick" in printed
+    for ending in ("png", "pdf"):
+        assert (tmp_path / "figures" / f"study-ternary-dimension.{ending}").stat().st_size > 5000
+    assert "../figures/study-ternary-dimension.png" in page.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
+    from theory.plots import save_figure
+
+    monkeypatch.delenv("THEORY_DATA", raising=False)
+    study = run_study(name, quick=True)
+    assert study.name == name and study.statements and study.tables
+    assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
+    assert {said.verdict for said in study.statements} <= {"holds", "fails", "in part"}
+    assert all(len(rows) > 0 for rows in study.rows.values())
+    assert all(path.stat().st_size > 5000 for path in save_figure(study.draw(), tmp_path / name))
+    assert as_text(study)
+
+
+def test_the_page_of_the_documentation_shows_every_study():
+    from conftest import ROOT
+
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    for name in STUDIES:
+        _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")
+        assert f"figures/study-{name}.png" in body.partition("<!-- end:")[0]

@@ -1,0 +1,147 @@
+"""ATOMO: the probabilities with which atoms are sent, and the variance that they leave."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..settings import require
+from ._domain import positive
+
+__all__ = ["atomo_probabilities", "atomo_variance", "ternary_budget"]
+
+
+def _sizes(values) -> np.ndarray:
+    values = np.abs(np.asarray(values, float))
+    require(values.ndim == 1 and values.size > 0, "values", values.shape, "a vector of at least one number")
+    require(bool(np.isfinite(values).all()), "values", "NaN or Inf", "finite numbers")
+    return values
+
+
+def atomo_probabilities(values, budget: float) -> np.ndarray:
+    """The probabilities that ATOMO sends its atoms with.
+
+    Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
+    t_i, 1 with probability p_i and 0 otherwise.
+
+    Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``.  In the order of
+    decreasing sizes, p_i = 1 as long as ``|values_i|`` times what is left of the budget is at least the sum of the
+    sizes from i on; the others share the rest in proportion.
+
+    Kind: identity.
+
+    Source: Wang et al., ATOMO, NeurIPS 2018, Theorem 3 and Algorithm 1.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Coefficients of the atoms: singular values, or entries of a vector.
+    budget : float
+        Expected number of atoms, above 0.  Zeros are never sent, so that it is at most the number of non-zeros that is
+        spent.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> atomo_probabilities([8.0, 2.0, 1.0, 1.0], budget=2)
+    array([1.  , 0.5 , 0.25, 0.25])
+    """
+    sizes = _sizes(values)
+    positive(budget=budget)
+    order = np.argsort(-sizes, kind="stable")
+    ranked = sizes[order] / (sizes.max() or 1.0)
+    count = int(np.count_nonzero(ranked))
+    rest = np.append(np.cumsum(ranked[::-1])[::-1], 0.0)  # from the smallest on: nothing cancels
+    p, left, i = np.zeros(sizes.size), float(budget), 0
+    while i < count and ranked[i] * (left - 1.0) >= rest[i + 1]:  # so, also where the rest is lost in rounding
+        p[order[i]], left, i = 1.0, left - 1.0, i + 1
+    if i < count:
+        p[order[i:count]] = np.minimum(1.0, left * ranked[i:count] / rest[i])
+    return p
+
+
+def atomo_variance(values, budget: float) -> float:
+    """Variance of ATOMO at one vector.
+
+    Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
+
+    Statement: E||Q(g) - g||^2 = (sum of the other sizes)^2 / (budget - k) - sum of their squares.  With k = 0 it is
+    ||values||_1^2 / budget - ||values||_2^2.
+
+    Kind: identity.
+
+    Source: derived (KKT); Wang et al., ATOMO, NeurIPS 2018, section 3 for k = 0.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+    budget : float
+        Above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> atomo_variance([8.0, 2.0, 1.0, 1.0], budget=2)  # 4^2/1 - 6
+    10.0
+    """
+    sizes, p = _sizes(values), atomo_probabilities(values, budget)
+    drawn = (p < 1.0) & (sizes > 0.0)  # the statement, term by term: what is left of the budget may be lost in rounding
+    return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
+
+
+def ternary_budget(values, norm: float = 2.0) -> float:
+    """The budget at which ATOMO is ternary rounding with a norm as its scale.
+
+    Setting: entry-wise rounding Q(g)_i = C sign(g_i) t_i with t_i = 1 with probability ``|g_i|/C`` and 0 otherwise,
+    where C = ||g||_q, q >= 1.  QSGD with one level is q = 2, TernGrad q = inf.
+
+    Statement: it is ATOMO on the entries with the budget ||g||_1 / ||g||_q: the probabilities are the same.
+
+    Kind: identity.
+
+    Source: Wang et al., ATOMO, NeurIPS 2018, section 3 ("Relation to QSGD and TernGrad").
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Not all zero.
+    norm : float
+        q, from 1 to infinity.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ternary_budget([3.0, 4.0]), ternary_budget([3.0, 4.0], norm=math.inf)
+    (1.4, 1.75)
+    """
+    sizes = _sizes(values)
+    require(norm >= 1.0, "norm", norm, "a number from 1 to infinity")
+    top = float(sizes.max())
+    require(top > 0.0, "values", "zeros only", "at least one that is not 0")
+    u = sizes / top
+    return float(u.sum()) / (1.0 if math.isinf(norm) else float((u**norm).sum() ** (1.0 / norm)))

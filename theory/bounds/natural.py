@@ -1,0 +1,128 @@
+"""Natural compression and natural dithering: random rounding to powers of two."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..settings import require
+from ._domain import whole
+from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
+
+__all__ = ["natural_dithering_variance", "natural_variance", "natural_variance_exact"]
+
+
+def natural_variance(d: int) -> float:
+    """Worst relative variance of natural compression.
+
+    Setting: any v; each coordinate is rounded without bias to one of the two powers of two around it.
+
+    Statement: E||Q(v) - v||^2 <= ||v||^2 / 8.
+
+    Kind: tight (attained where every coordinate is 4/3 of a power of two).
+
+    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3: for ``t = 2^a (1 + m)`` the relative variance
+    is ``m (1 - m)/(1 + m)^2``, largest at m = 1/3.
+
+    Parameters
+    ----------
+    d : int
+        Dimension, at least 1; the bound is the same for all.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If d < 1.
+
+    Examples
+    --------
+    >>> natural_variance(1000)
+    0.125
+    """
+    whole(1, d=d)
+    return 0.125
+
+
+def natural_variance_exact(v) -> float:
+    """Variance of natural compression at one vector.
+
+    Setting: as for natural_variance, without limits to the exponent.
+
+    Statement: for ``|v_i| = 2^a_i (1 + m_i)`` with m_i in [0, 1), ``E||Q(v) - v||^2 = sum_i 4^a_i m_i (1 - m_i)``.
+
+    Kind: identity.
+
+    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3.
+
+    Parameters
+    ----------
+    v : array_like
+        Finite numbers.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+
+    Examples
+    --------
+    >>> natural_variance_exact([3.0, -1.5, 0.0, 8.0])
+    1.25
+    """
+    v = np.asarray(v, float).ravel()
+    require(bool(np.all(np.isfinite(v))), "v", v, "finite numbers")
+    mantissa, exponent = np.frexp(np.abs(v))  # in [1/2, 1), and 0 for 0
+    above = np.where(mantissa > 0.0, 2.0 * mantissa - 1.0, 0.0)
+    return float(np.sum(np.ldexp(above * (1.0 - above), 2 * exponent - 2)))
+
+
+def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
+    """Worst relative variance of natural dithering.
+
+    Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
+
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
+    sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio 1/2, as the levels are the same;
+    paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the q-norm.
+
+    Kind: tight (sharp), upper (paper).
+
+    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 7 (paper); sharp is derived.
+
+    Parameters
+    ----------
+    d, s : int
+        Both at least 1.
+    norm : {2, inf}
+    form : {"sharp", "paper"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
+    (31.0, 32.125)
+    """
+    whole(1, d=d, s=s)
+    require(norm in (2, math.inf), "norm", norm, "2 or inf")
+    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
+    if form == "sharp":
+        return nuqsgd_variance(d, s - 1) if norm == 2 else nuqsgd_inf_variance(d, s - 1)
+    x = math.sqrt(d) * 2.0 ** (1 - s)
+    return 0.125 + x * min(1.0, x)

@@ -1,0 +1,241 @@
+"""Count sketches: what their estimates vary by.
+
+A row of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and holds, for each bucket, the sum
+of s(j) v_j over its coordinates.  The estimate of v_i is s(i) times the content of bucket h(i).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..settings import require
+from ._domain import positive, whole
+
+__all__ = [
+    "balanced_sketch_variance", "count_sketch_tail", "count_sketch_variance", "gaussian_sketch_variance",
+    "linear_variance_bound", "median_sketch_spike",
+]  # fmt: skip
+
+
+def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
+    """Relative variance of a count sketch whose estimate is the mean of its rows.
+
+    Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
+
+    Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
+    counters.
+
+    Kind: identity.
+
+    Source: derived from Charikar, Chen, Farach-Colton, "Finding frequent items in data streams", 2002: the estimate of
+    v_i has the variance (||v||^2 - v_i^2)/width.
+
+    Parameters
+    ----------
+    d, width, rows : int
+        All at least 1.
+
+    Returns
+    -------
+    float
+        theta.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> count_sketch_variance(d=61, width=10), count_sketch_variance(d=61, width=5, rows=2)
+    (6.0, 6.0)
+    """
+    whole(1, d=d, width=width, rows=rows)
+    return (d - 1) / (width * rows)
+
+
+def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
+    """Relative variance of a count sketch whose buckets are equally full.
+
+    Setting: any v in R^d; coordinate j goes to bucket pi(j) mod width, pi a uniform permutation; independent signs; the
+    estimate is the mean of independent rows.
+
+    Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (sum_b n_b^2/d - 1)/rows, where d mod width buckets have
+    n_b = floor(d/width) + 1 coordinates and the others floor(d/width); if width divides d, one row has
+    theta = d/width - 1.
+
+    Kind: identity.
+
+    Source: derived: two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).
+
+    Parameters
+    ----------
+    d, width, rows : int
+        All at least 1.
+
+    Returns
+    -------
+    float
+        theta.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> balanced_sketch_variance(d=60, width=10), balanced_sketch_variance(d=5, width=2)
+    (5.0, 1.6)
+    """
+    whole(1, d=d, width=width, rows=rows)
+    full, rest = divmod(d, width)
+    squares = (width - rest) * full**2 + rest * (full + 1) ** 2
+    return (squares - d) / d / rows
+
+
+def gaussian_sketch_variance(d: int, width: int) -> float:
+    """Relative variance of a Gaussian sketch.
+
+    Setting: any v in R^d; Q(v) = A^T A v/width, the width x d entries of A independent standard normal numbers.
+
+    Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (d+1)/width.
+
+    Kind: identity.
+
+    Source: derived: for one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2.
+
+    Parameters
+    ----------
+    d, width : int
+        Both at least 1.
+
+    Returns
+    -------
+    float
+        theta.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> gaussian_sketch_variance(d=59, width=10)
+    6.0
+    """
+    whole(1, d=d, width=width)
+    return (d + 1) / width
+
+
+def linear_variance_bound(d: int, rank: int) -> float:
+    """Least relative variance of an unbiased random linear operator of bounded rank.
+
+    Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
+
+    Statement: sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
+
+    Kind: lower.  A count sketch with a balanced hash attains it where its width divides d.
+
+    Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
+
+    Parameters
+    ----------
+    d : int
+        Dimension, at least 1.
+    rank : int
+        At least 1; beyond d it counts as d.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> linear_variance_bound(d=60, rank=10)
+    5.0
+    """
+    whole(1, d=d, rank=rank)
+    return d / min(d, rank) - 1.0
+
+
+def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
+    """Width, and chance that an estimate of a count sketch is far off.
+
+    Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
+
+    Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| > accuracy ||v without v_i||)`` is at most 1/4 for
+    one row and at most exp(-rows/8) for the median of an odd number of rows.
+
+    Kind: upper.
+
+    Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
+
+    Parameters
+    ----------
+    accuracy : float
+        Above 0.
+    rows : int
+        At least 1, odd.
+
+    Returns
+    -------
+    int, float
+        The width and the probability.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> count_sketch_tail(0.5), count_sketch_tail(0.5, rows=17)
+    ((16, 0.25), (16, 0.1194))
+    """
+    positive(accuracy=accuracy)
+    whole(1, rows=rows)
+    require(rows % 2 == 1, "rows", rows, "an odd number")
+    return math.ceil(4.0 / accuracy**2), 0.25 if rows == 1 else min(0.25, math.exp(-rows / 8.0))
+
+
+def median_sketch_spike(d: int, width: int) -> float:
+    """Relative squared error of the median of three rows, for a vector with one non-zero.
+
+    Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
+    is their median.
+
+    Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
+
+    Kind: identity.
+
+    Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
+    sign (half of 3 p^2 (1 - p)).
+
+    Parameters
+    ----------
+    d, width : int
+        Both at least 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> median_sketch_spike(d=61, width=10), count_sketch_variance(d=61, width=10, rows=3)
+    (0.87, 2.0)
+    """
+    whole(1, d=d, width=width)
+    return (d - 1) * (3 * width - 1) / (2.0 * width**3)

@@ -1,0 +1,307 @@
+"""Matrices: ATOMO on singular values, the best rank, and PowerSGD."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..settings import require
+from ._domain import positive, whole
+
+__all__ = [
+    "best_rank_contraction", "best_rank_error", "power_sgd_cold_error", "power_sgd_halko", "power_sgd_warm_factor",
+    "spectral_atomo_variance", "spectral_beats_entrywise",
+]  # fmt: skip
+
+
+def _spectrum(singular_values) -> np.ndarray:
+    s = np.asarray(singular_values, float)
+    require(s.ndim == 1 and s.size > 0, "singular_values", s.shape, "a vector of at least one number")
+    require(bool(np.isfinite(s).all() and (s >= 0).all()), "singular_values", s.min(), "finite numbers, at least 0")
+    return np.sort(s)[::-1]
+
+
+def _rank(rank, top: int, of: str) -> None:
+    good = 1 <= rank <= top and float(rank).is_integer()
+    require(good, "rank", rank, f"a whole number from 1 to {of} = {top}")
+
+
+def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
+    """Variance factor of ATOMO on singular values.
+
+    Setting: any rows x columns matrix X; Q sends its singular triplets with the probabilities of
+    `atomo_probabilities`.
+
+    Statement: E||Q(X) - X||_F^2 <= omega ||X||_F^2 with omega = min(rows, columns) / budget - 1.
+
+    Kind: tight (attained where all singular values are equal and above 0).
+
+    Source: derived: the probabilities budget / min(rows, columns) are allowed, and give omega for every X.
+
+    Parameters
+    ----------
+    rows, columns : int
+        At least 1.
+    budget : float
+        Above 0, at most min(rows, columns).
+
+    Returns
+    -------
+    float
+        omega.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> spectral_atomo_variance(rows=64, columns=10, budget=2)
+    4.0
+    """
+    whole(1, rows=rows, columns=columns)
+    q = min(rows, columns)
+    require(0.0 < budget <= q, "budget", budget, f"a number above 0, at most min(rows, columns) = {q}")
+    return q / budget - 1.0
+
+
+def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
+    """Contraction factor of the best approximation of a given rank.
+
+    Setting: any rows x columns matrix X; C(X) is the best approximation by a matrix of the given rank.
+
+    Statement: ||C(X) - X||_F^2 <= (1 - delta) ||X||_F^2 with delta = rank / min(rows, columns); for a matrix whose own
+    rank R is known, delta = rank / R.
+
+    Kind: tight (attained where all singular values are equal).
+
+    Source: Eckart and Young; the mean of the smallest squares is at most the mean of all.
+
+    Parameters
+    ----------
+    rows, columns : int
+        At least 1.
+    rank : int
+        From 1 to min(rows, columns).
+
+    Returns
+    -------
+    float
+        delta.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> best_rank_contraction(rows=64, columns=10, rank=2)
+    0.2
+    """
+    whole(1, rows=rows, columns=columns)
+    _rank(rank, min(rows, columns), "min(rows, columns)")
+    return rank / min(rows, columns)
+
+
+def best_rank_error(singular_values, rank: int) -> float:
+    """Squared error of the best approximation of a given rank.
+
+    Setting: a matrix X with these singular values.
+
+    Statement: min over matrices Y of the given rank of ||Y - X||_F^2 = sum of the squares of all singular values but
+    the ``rank`` largest.
+
+    Kind: identity.
+
+    Source: Eckart and Young, Psychometrika 1936.
+
+    Parameters
+    ----------
+    singular_values : array_like, shape (q,)
+        In any order.
+    rank : int
+        From 1 to q.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> best_rank_error([3.0, 2.0, 1.0], rank=1)
+    5.0
+    """
+    s = _spectrum(singular_values)
+    _rank(rank, s.size, "the number of singular values")
+    return float(np.sum(s[rank:] ** 2))
+
+
+def power_sgd_cold_error(singular_values, rank: int) -> float:
+    """Error of PowerSGD from a fresh random start.
+
+    Setting: a matrix X of rank R with these singular values; Q has ``rank`` columns of independent Gaussian numbers, P
+    is an orthonormal basis of X Q, and C(X) = P P'X.
+
+    Statement: E||C(X) - X||_F^2 <= (1 - rank / R) ||X||_F^2.
+
+    Kind: tight (attained, in every draw, where all non-zero singular values are equal).
+
+    Source: derived: the range of X Q contains that of X times a uniformly drawn subspace of its row space.
+
+    Parameters
+    ----------
+    singular_values : array_like, shape (q,)
+        In any order.
+    rank : int
+        From 1 to q; the bound is 0 from R on.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> power_sgd_cold_error([1.0, 1.0, 1.0, 1.0, 0.0], rank=1)
+    3.0
+    """
+    s = _spectrum(singular_values)
+    _rank(rank, s.size, "the number of singular values")
+    own = int(np.count_nonzero(s))
+    return float(max(0.0, 1.0 - rank / own) * np.sum(s**2)) if own else 0.0
+
+
+def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
+    """Error of PowerSGD from a fresh random start, where the spectrum decays.
+
+    Setting: as in `power_sgd_cold_error`; ``target`` singular values are counted as large, the other ``rank - target``
+    columns of Q are to spare.
+
+    Statement: E||C(X) - X||_F^2 <= (1 + target / (rank - target - 1)) sum_{j > target} s_j^2.
+
+    Kind: upper.
+
+    Source: Halko, Martinsson, Tropp, SIAM Review 2011, Theorem 10.5.
+
+    Parameters
+    ----------
+    singular_values : array_like, shape (q,)
+        In any order.
+    rank : int
+        From 3 to q.
+    target : int, optional
+        From 1 to rank - 2; by default that for which the bound is least.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> power_sgd_halko([3.0, 2.0, 1.0, 1.0], rank=4, target=2)  # (1 + 2/1) (1 + 1)
+    6.0
+    """
+    s = _spectrum(singular_values)
+    _rank(rank, s.size, "the number of singular values")
+    require(rank >= 3, "rank", rank, "at least 3")
+    if target is None:
+        return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
+    good = 1 <= target <= rank - 2 and float(target).is_integer()
+    require(good, "target", target, f"a whole number from 1 to rank - 2 = {rank - 2}")
+    return float((1.0 + target / (rank - target - 1)) * np.sum(s[target:] ** 2))
+
+
+def power_sgd_warm_factor(singular_values, rank: int) -> float:
+    """Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
+
+    Setting: the same matrix X is compressed again and again, Q = X'P of the last step being the next start.
+
+    Statement: the excess of the squared error over `best_rank_error` shrinks, in the end, by the factor
+    (s_{rank+1} / s_rank)^4 a step.
+
+    Kind: rate.
+
+    Source: derived (subspace iteration: a step multiplies by X X', and the excess is quadratic in the angle).
+
+    Parameters
+    ----------
+    singular_values : array_like, shape (q,)
+        In any order.
+    rank : int
+        From 1 to q - 1, with s_rank > 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> power_sgd_warm_factor([2.0, 1.0], rank=1)
+    0.0625
+    """
+    s = _spectrum(singular_values)
+    _rank(rank, s.size - 1, "the number of singular values - 1")
+    require(s[rank - 1] > 0.0, "rank", rank, "at most the number of singular values above 0")
+    return float((s[rank] / s[rank - 1]) ** 4)
+
+
+def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
+    """Whether singular triplets or entries are the better atoms, at the same number of floats.
+
+    Setting: ATOMO on the singular values with budget b, and on the entries with budget b (rows + columns): a triplet
+    costs rows + columns floats, an entry one (positions are not counted).  Neither has an atom of probability 1.
+
+    Statement: the variance of the spectral one is smaller if and only if ||X||_* < ||X||_1 / sqrt(rows + columns);
+    the ratio of second moments is the square of what is returned, ||X||_* sqrt(rows + columns) / ||X||_1.
+
+    Kind: identity.
+
+    Source: derived from `atomo_variance`: ||X||_*^2 / b against ||X||_1^2 / (b (rows + columns)).
+
+    Parameters
+    ----------
+    singular_values : array_like, shape (q,)
+    entries : array_like
+        Of the matrix, not all zero.
+    rows, columns : int
+        At least 1.
+
+    Returns
+    -------
+    float
+        Below 1 where the singular triplets are better.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> round(spectral_beats_entrywise([3.0], np.ones((3, 3)), rows=3, columns=3), 4)  # rank one: 3 sqrt(6) / 9
+    0.8165
+    """
+    whole(1, rows=rows, columns=columns)
+    s, total = _spectrum(singular_values), float(np.sum(np.abs(entries)))
+    positive(entries=total)
+    return float(s.sum()) * float(np.sqrt(rows + columns)) / total

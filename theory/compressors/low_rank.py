@@ -1,0 +1,273 @@
+"""PowerSGD: one step of subspace iteration, whose two halves workers can average before anything is decoded.
+
+With M_i the matrix of worker i and one start Q for all of them::
+
+    P = mean of M_i Q           (the opening)
+    P^ = orth(P)
+    Q = mean of M_i' P^         (the sum of the messages)
+    receive P^ Q' = P^ P^' M,   M = mean of M_i
+
+so that what comes out is what one worker that holds M would send.  A warm start takes the last Q; a cold one, and the
+first, Gaussian numbers that all workers draw alike.  Only the range of Q matters: its columns are scaled to unit
+length, which keeps P within the range of the floats, and columns that are zero (M had no such rank) are drawn anew.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..random import normal
+from ..settings import require, setting
+from ..vectors import add_entry, entry
+from ..wire.bits import read_floats, write_floats
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    delta,
+    expected_payload_bits,
+    max_payload_bits,
+    opening,
+    pack,
+    payload_bits,
+    propose,
+    quantize,
+    settle,
+    shares_stream,
+    state_size,
+    summed,
+    unpack,
+    update_state,
+)
+from .linear_algebra import orthonormalize, room
+from .registry import register
+from .spectral import check_shape, require_shape, squarest
+
+__all__ = ["PowerSGD"]
+
+
+@setting
+class PowerSGD(NamedTuple):
+    """The matrix projected on the range of its product with a start Q: a cheap approximation of low rank.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Shape of the matrix; their product is the length of the vector.
+    rank : int
+        Number of columns of Q, from 1 to the smaller of rows and columns.
+    warm : bool
+        Begin with the Q of the last step; otherwise with a new one, Gaussian, in every step.
+
+    Notes
+    -----
+    Vogels, Karimireddy, Jaggi, "PowerSGD" (NeurIPS 2019), Algorithm 1.
+
+    Examples
+    --------
+    >>> PowerSGD(rows=64, columns=10, rank=2)
+    PowerSGD(rows=64, columns=10, rank=2, warm=True)
+    """
+
+    rows: int
+    columns: int
+    rank: int
+    warm: bool = True
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require_shape(self)
+        q = min(self.rows, self.columns)
+        require(1 <= self.rank <= q, "rank", self.rank, f"a whole number from 1 to min(rows, columns) = {q}")
+
+
+# The state: Q (columns x rank, zero if there is none), whether P is settled (1 or 0), P (rows x rank).
+
+
+@state_size.register(PowerSGD)
+def _(c, d):
+    return (c.rows + c.columns) * c.rank + 1
+
+
+@capacity.register(PowerSGD)
+def _(c, d):
+    return 0, (c.rows + c.columns) * c.rank, 0, 2 * c.columns * c.rank
+
+
+@shares_stream.register(PowerSGD)
+def _(c):
+    return True
+
+
+@summed.register(PowerSGD)
+def _(c, d):
+    return c.rows * c.rank, (c.rows + c.columns) * c.rank
+
+
+@opening.register(PowerSGD)
+def _(c, d):
+    return c.rows * c.rank
+
+
+@kernel
+def size_exponent(numbers):
+    """The e for which numbers times 2**-e have their largest between 1/2 and 1; 0 if all are zero."""
+    top = 0.0
+    for p in range(numbers.size):
+        top = max(top, abs(np.float64(numbers[p])))
+    return math.frexp(top)[1]
+
+
+@kernel
+def scale_by_power(numbers, e):
+    """``numbers *= 2**e``, in two steps since 2**e itself may be out of range."""
+    half = e // 2
+    first, second = math.ldexp(1.0, half), math.ldexp(1.0, e - half)
+    for p in range(numbers.size):
+        numbers[p] = numbers[p] * first * second
+
+
+@kernel
+def start(c, state, stream):
+    """The start Q, with columns of unit length: that in the state, and Gaussian columns where there are none."""
+    r = c.rank
+    Q = np.empty(c.columns * r)
+    for k in range(r):
+        size = 0.0
+        for j in range(c.columns):
+            Q[j * r + k] = state[j * r + k] if c.warm else 0.0
+            size += Q[j * r + k] * Q[j * r + k]
+        if size < 1e-280:
+            size = 0.0
+            for j in range(c.columns):
+                Q[j * r + k] = normal(stream, j * r + k)
+                size += Q[j * r + k] * Q[j * r + k]
+        size = 1.0 / math.sqrt(size)
+        for j in range(c.columns):
+            Q[j * r + k] *= size
+    return Q
+
+
+@propose.register(PowerSGD)
+def _(c, state, v, stream, numbers):
+    r, Q = c.rank, start(c, state, stream)
+    for i in range(c.rows):
+        for k in range(r):
+            numbers[i * r + k] = 0.0
+        for j in range(c.columns):
+            x = np.float64(entry(v, i * c.columns + j))
+            for k in range(r):
+                numbers[i * r + k] += x * Q[j * r + k]
+
+
+@settle.register(PowerSGD)
+def _(c, d, state, numbers):
+    first = c.columns * c.rank
+    state[first] = 1.0
+    for p in range(c.rows * c.rank):
+        state[first + 1 + p] = numbers[p]
+
+
+@quantize.register(PowerSGD)
+def _(c, state, v, stream, symbols):
+    r, first = c.rank, c.columns * c.rank
+    P = state[first + 1 : first + 1 + c.rows * r]
+    if state[first] == 0.0:
+        propose(c, state, v, stream, P)
+    state[first] = 0.0
+    scale_by_power(P, -size_exponent(P))
+    orthonormalize(P, c.rows, r)
+    for p in range(c.rows * r):
+        symbols.value[p] = P[p]
+        P[p] = symbols.value[p]  # as the receiver has it
+    Q = room(symbols.scratch, 0, c.columns * r)
+    for p in range(Q.size):
+        Q[p] = 0.0
+    for i in range(c.rows):
+        for j in range(c.columns):
+            x = np.float64(entry(v, i * c.columns + j))
+            for k in range(r):
+                Q[j * r + k] += x * P[i * r + k]
+    for p in range(Q.size):
+        symbols.value[c.rows * r + p] = Q[p]
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, (c.rows + c.columns) * r, 0
+
+
+@update_state.register(PowerSGD)
+def _(c, d, state, symbols):
+    Q = state[: c.columns * c.rank]
+    for p in range(Q.size):
+        Q[p] = symbols.value[c.rows * c.rank + p] if c.warm else 0.0
+    scale_by_power(Q, -size_exponent(Q))
+
+
+@accumulate.register(PowerSGD)
+def _(c, symbols, weight, out):
+    r, second = c.rank, c.rows * c.rank
+    for i in range(c.rows):
+        for j in range(c.columns):
+            total = 0.0  # summed before it is added: the receiver's float32 rounds once
+            for k in range(r):
+                total += np.float64(symbols.value[i * r + k]) * symbols.value[second + j * r + k]
+            add_entry(out, i * c.columns + j, weight * total)
+
+
+@payload_bits.register(PowerSGD)
+def _(c, symbols, d):
+    return (c.rows + c.columns) * c.rank * 8 * symbols.value.itemsize
+
+
+@max_payload_bits.register(PowerSGD)
+def _(c, d, float_bits):
+    return (c.rows + c.columns) * c.rank * float_bits
+
+
+@pack.register(PowerSGD)
+def _(c, symbols, d, buffer, cursor):
+    return write_floats(buffer, cursor, symbols.value[: (c.rows + c.columns) * c.rank])
+
+
+@unpack.register(PowerSGD)
+def _(c, buffer, cursor, end, d, symbols):
+    floats = (c.rows + c.columns) * c.rank
+    if cursor + floats * 8 * symbols.value.itemsize > end:
+        return -1
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, floats, 0
+    return read_floats(buffer, cursor, symbols.value[:floats])
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register
+def _(c: PowerSGD, d: int) -> None:
+    check_shape(c, d)
+
+
+@delta.register
+def _(c: PowerSGD, d: int) -> float:
+    from ..bounds import best_rank_contraction
+
+    if c.warm:
+        raise TypeError(
+            "PowerSGD(warm=True) has no delta: a start that is orthogonal to the rows of the matrix sends nothing; "
+            "see PowerSGD(..., warm=False)"
+        )
+    return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)  # in expectation, the same number
+
+
+@expected_payload_bits.register
+def _(c: PowerSGD, v) -> float:
+    return 32.0 * (c.rows + c.columns) * c.rank
+
+
+def _examples(d: int) -> list:
+    rows, columns = squarest(d)
+    return [PowerSGD(rows, columns, (columns + 2) // 3, warm) for warm in (True, False)]
+
+
+register(PowerSGD, 33, _examples)

@@ -1,0 +1,247 @@
+"""Natural compression: the mantissa is rounded away, at random and without bias; sign and exponent travel.
+
+The exponent travels in as many bits as the floats of the wire have for theirs, 8 or 11: code 0 stands for 0, code 1 for
+the smallest normal float (between the two, what is below is rounded), and the largest code, which for floats means
+infinity, for the power of two above the largest float, so that also the largest numbers are rounded without bias.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..settings import require, setting
+from ..vectors import add_entry
+from ..wire.bits import bits_for, bits_to_float, read_array, write_array
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    compress_into,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    unpack,
+)
+from .checks import check_dimension
+from .geometric import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
+from .norms import norm_of
+from .qsgd import TILE
+from .registry import register
+
+__all__ = ["Natural", "NaturalDithering"]
+
+f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
+
+
+@setting
+class Natural(NamedTuple):
+    """Natural compression: every coordinate becomes one of the two powers of two around it, without bias.
+
+    A sign and an exponent are 9 bits a coordinate where the wire has float32, 12 where it has float64.
+
+    Notes
+    -----
+    Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural Compression for Distributed Deep Learning" (MSML 2022).
+    Numbers below the smallest normal float of the wire become that or 0.
+
+    Examples
+    --------
+    >>> Natural()
+    Natural()
+    """
+
+
+@geometric
+@setting
+class NaturalDithering(NamedTuple):
+    """Natural dithering: random rounding to the levels 0, 2^(1-s), ..., 1/2, 1 of the vector's norm.
+
+    These are the levels of ``NUQSGD(s - 1)``, with s counted as its authors do, and the messages are the same.
+
+    Parameters
+    ----------
+    s : int
+        Number of levels above zero, from 1 to 120.
+    norm : float
+        2 for the Euclidean norm, ``inf`` for the largest absolute value.
+
+    Examples
+    --------
+    >>> NaturalDithering(s=7)
+    NaturalDithering(s=7, norm=2.0)
+    """
+
+    s: int
+    norm: float = 2.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(1 <= self.s <= 120, "s", self.s, "a whole number from 1 to 120")
+        require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
+
+
+@shape.register(NaturalDithering)
+def _(c):
+    return c.s - 1, 0.5, c.norm, True, False
+
+
+# --- natural compression ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _top(value):
+    """The largest code of an exponent; half of it is the code of 1, rounded down."""
+    return 255 if value.itemsize == 4 else 2047
+
+
+@kernel
+def _powers(value):
+    exponent = 2 - (_top(value) + 1) // 2
+    return Levels(np.empty(0), True, exponent, 2.0**exponent, True, np.inf)
+
+
+@kernel
+def _room(symbols, v):
+    """Note in ``value[0]``, which does not travel, whether every coordinate can be rounded: 0, or infinity."""
+    symbols.value[0] = 0.0
+    if v.itemsize > symbols.value.itemsize and norm_of(v, np.inf) >= 2.0**128:
+        symbols.value[0] = np.inf
+    return symbols.value[0] == 0.0
+
+
+@capacity.register(Natural)
+def _(c, d):
+    return 0, 1, d, TILE // 2
+
+
+@quantize.register(Natural)
+def _(c, state, v, stream, symbols):
+    levels, level = _powers(symbols.value), symbols.level[: v.size]
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    level[:] = 0
+    if _room(symbols, v):
+        for start in range(0, v.size, TILE):
+            end = min(start + TILE, v.size)
+            draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level[start:end])
+    if symbols.value.itemsize == 8:  # 2**1024 is no float64
+        for j in range(v.size):
+            if abs(level[j]) == 2047:
+                symbols.value[0] = np.inf
+
+
+@kernel
+def _power(level, value):
+    """The number that a level stands for, as float64."""
+    if level == 0:
+        return 0.0
+    size = bits_to_float(u64(i64(abs(level)) + (1023 - _top(value) // 2)) << u64(52), 0.0)
+    return -size if level < 0 else size
+
+
+@compress_into.register(Natural)
+def _(c, state, v, stream, symbols, out):
+    levels, level = _powers(symbols.value), symbols.level[: min(v.size, TILE)]
+    if not _room(symbols, v):
+        return
+    short = out.itemsize == 4 and symbols.value.itemsize == 4
+    for start in range(0, v.size, TILE):
+        end = min(start + TILE, v.size)
+        if short:
+            form = AsFloats(out.dtype.type(1.0))
+            draw_tile(form, v[start:end], start, 1.0, levels, stream, symbols.scratch, out[start:end])
+            continue
+        draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level)
+        for p in range(end - start):
+            out[start + p] = out.dtype.type(_power(level[p], symbols.value))
+
+
+@accumulate.register(Natural)
+def _(c, symbols, weight, out):
+    for j in range(symbols.count[2]):
+        add_entry(out, j, weight * _power(symbols.level[j], symbols.value))
+
+
+@payload_bits.register(Natural)
+def _(c, symbols, d):
+    return d * (9 if symbols.value.itemsize == 4 else 12)
+
+
+@max_payload_bits.register(Natural)
+def _(c, d, float_bits):
+    return d * (9 if float_bits == 32 else 12)
+
+
+@pack.register(Natural)
+def _(c, symbols, d, buffer, cursor):
+    return write_array(buffer, cursor, symbols.level[:d], _top(symbols.value), 9 if symbols.value.itemsize == 4 else 12)
+
+
+@unpack.register(Natural)
+def _(c, buffer, cursor, end, d, symbols):
+    width, top = 9 if symbols.value.itemsize == 4 else 12, _top(symbols.value)
+    if cursor + d * width > end:
+        return -1
+    level = symbols.level[:d]
+    cursor, most = read_array(buffer, cursor, level, top, width), i32(0)
+    for j in range(d):
+        most = max(most, level[j])
+    symbols.value[0] = 0.0
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    return cursor if most <= top else -1
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register(Natural)
+@check.register(NaturalDithering)
+def _(c, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: Natural, d: int) -> float:
+    from ..bounds import natural_variance
+
+    return natural_variance(d)
+
+
+@expected_nonzeros.register
+def _(c: Natural, v) -> float:
+    return float(np.minimum(1.0, np.abs(np.asarray(v, float)) / 2.0**-126).sum())
+
+
+@expected_payload_bits.register
+def _(c: Natural, v) -> float:
+    return 9.0 * len(v)
+
+
+@omega.register
+def _(c: NaturalDithering, d: int) -> float:
+    from .. import bounds
+
+    return bounds.natural_dithering_variance(d=d, s=c.s, norm=c.norm)
+
+
+@expected_nonzeros.register
+def _(c: NaturalDithering, v) -> float:
+    from ..bounds import chord_nonzeros, geometric_levels
+
+    return chord_nonzeros(v, geometric_levels(c.s - 1), norm=c.norm)
+
+
+@expected_payload_bits.register
+def _(c: NaturalDithering, v) -> float:
+    return 32.0 + len(v) * bits_for(2 * c.s + 1)
+
+
+register(Natural, 16, lambda d: [Natural()])
+register(NaturalDithering, 17, lambda d: [NaturalDithering(5)])

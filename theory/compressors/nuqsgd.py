@@ -1,0 +1,152 @@
+"""NUQSGD: levels that are dense near zero, and the levels of its authors' released code, among which is no zero."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..settings import require, setting
+from ..wire.bits import bits_for
+from .base import check, expected_nonzeros, expected_payload_bits, omega
+from .checks import check_dimension
+from .geometric import geometric, shape
+from .registry import register
+
+__all__ = ["NUQSGD", "NUQSGDReleased"]
+
+
+@geometric
+@setting
+class NUQSGD(NamedTuple):
+    """Random rounding to the levels 0, p^s, ..., p^2, p, 1 of the vector's norm.
+
+    Parameters
+    ----------
+    s : int
+        How many levels lie between 0 and 1, from 0 to 2000.
+    ratio : float
+        p, in (0, 1); 1/2 in the paper.  :func:`theory.optimal_ratio` gives the one of least worst variance.
+    norm : float
+        2 for the Euclidean norm, ``inf`` for the largest absolute value.
+    elias : bool
+        Send the number of non-zeros, then for each its distance from the one before, its sign and the index of its
+        level (1 for p^s, s + 1 for 1), in Elias omega codes; otherwise all levels in the same number of bits.
+
+    Notes
+    -----
+    Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD" (JMLR 22(114), 2021).  With s = 6, 15 signed
+    levels take 4 bits a coordinate.  A level below 1e-36 is refused.
+
+    Examples
+    --------
+    >>> NUQSGD(s=6)
+    NUQSGD(s=6, ratio=0.5, norm=2.0, elias=False)
+    """
+
+    s: int
+    ratio: float = 0.5
+    norm: float = 2.0
+    elias: bool = False
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0 <= self.s <= 2000, "s", self.s, "a whole number from 0 to 2000")
+        require(0.0 < self.ratio < 1.0, "ratio", self.ratio, "a number in (0, 1)")
+        require(self.ratio**self.s >= 1e-36, "ratio", self.ratio, "such that ratio**s is at least 1e-36")
+        require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
+
+
+@geometric
+@setting
+class NUQSGDReleased(NamedTuple):
+    """Random rounding to the levels of the authors' released code: plus and minus 1, 1/2, 1/4, ... of the norm, no 0.
+
+    Parameters
+    ----------
+    bits : int
+        Bits of a coordinate, from 2 to 7: its sign and one of 2**(bits - 1) magnitudes.
+
+    Notes
+    -----
+    Every bit pattern is a level, but a coordinate that is 0 is sent as plus or minus the smallest one: unbiased, at the
+    cost of its square in variance.  So nothing is sparse, and s of :class:`NUQSGD` is not what the ``bits`` say.
+
+    Examples
+    --------
+    >>> NUQSGDReleased(bits=4)
+    NUQSGDReleased(bits=4)
+    """
+
+    bits: int = 4
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(2 <= self.bits <= 7, "bits", self.bits, "a whole number from 2 to 7")
+
+
+@shape.register(NUQSGD)
+def _(c):
+    return c.s, c.ratio, c.norm, True, c.elias
+
+
+@shape.register(NUQSGDReleased)
+def _(c):
+    return 2 ** (c.bits - 1) - 1, 0.5, 2.0, False, False
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register(NUQSGD)
+@check.register(NUQSGDReleased)
+def _(c, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: NUQSGD, d: int) -> float:
+    from .. import bounds
+
+    form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
+    return form(d=d, s=c.s, ratio=c.ratio)
+
+
+@omega.register
+def _(c: NUQSGDReleased, d: int) -> float:
+    from ..bounds import nuqsgd_released_variance
+
+    return nuqsgd_released_variance(d=d, bits=c.bits)
+
+
+@expected_nonzeros.register
+def _(c: NUQSGD, v) -> float:
+    from ..bounds import chord_nonzeros, geometric_levels
+
+    return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
+
+
+@expected_nonzeros.register
+def _(c: NUQSGDReleased, v) -> float:
+    return float(len(v)) if np.any(v) else 0.0
+
+
+@expected_payload_bits.register
+def _(c: NUQSGD, v) -> float:
+    from ..bounds import chord_positions, geometric_levels
+
+    if c.elias:
+        from ..bounds import expected_elias_bits
+
+        return 32.0 + expected_elias_bits(chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm))
+    return 32.0 + len(v) * bits_for(2 * c.s + 3)
+
+
+@expected_payload_bits.register
+def _(c: NUQSGDReleased, v) -> float:
+    return 32.0 + len(v) * c.bits
+
+
+register(NUQSGD, 14, lambda d: [NUQSGD(6), NUQSGD(3, 0.3, math.inf), NUQSGD(4, elias=True)])
+register(NUQSGDReleased, 15, lambda d: [NUQSGDReleased(4)])

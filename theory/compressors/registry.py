@@ -1,0 +1,52 @@
+"""Who is known: every compressor, its number on the wire, and ready instances of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ..wire.frame import register_wire
+
+__all__ = ["compressor_examples", "register", "registered"]
+
+_examples: dict[type, Callable[[int], list]] = {}
+
+
+def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
+    """Make a compressor known: to the wire, to the property tests, to the audit and to the documentation.
+
+    Parameters
+    ----------
+    cls : type
+    code : int
+        Its number on the wire; from 128 on for classes outside this package.
+    examples : callable
+        ``examples(d)`` returns ready instances for vectors of length d >= 1.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
+    <class 'theory.compressors.sparsifiers.TopK'>
+    """
+    register_wire(code, cls)
+    for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:
+        del _examples[known]  # a notebook's cell that runs twice makes its class twice
+    _examples[cls] = examples
+    return cls
+
+
+def registered() -> tuple[type, ...]:
+    """The classes of all known compressors, in the order in which they became known."""
+    return tuple(_examples)
+
+
+def compressor_examples(d: int) -> Iterator[NamedTuple]:
+    """Ready instances of every known compressor, for vectors of length ``d``."""
+    for examples in _examples.values():
+        yield from examples(d)

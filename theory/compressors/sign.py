@@ -1,0 +1,326 @@
+"""Signs: one bit a coordinate, alone or with one number that gives all of them their size.
+
+The sign of 0 is +1, and so is that of -0.0: every coordinate has one of two signs, and one bit says which.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..settings import require, setting
+from ..wire.bits import fetch_early, read_float, write_float
+from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    compress_into,
+    delta,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    pack,
+    payload_bits,
+    quantize,
+    restore,
+    unpack,
+)
+from .checks import check_dimension
+from .norms import AHEAD, norm_of
+from .registry import register
+
+__all__ = ["ScaledSign", "Sign", "majority_vote"]
+
+f64 = np.float64  # in kernels float() keeps float32
+
+LANES = 32  # partial sums of absolute values
+
+
+@setting
+class Sign(NamedTuple):
+    """The sign of every coordinate, +1 or -1: biased, and no contraction; the sign of 0 is +1.
+
+    Notes
+    -----
+    Several workers' signs are combined by :func:`majority_vote`.  The zero vector becomes a vector of ones.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> th.compress(Sign(), np.array([0.5, -2.0, 0.0]), 0)
+    array([ 1., -1.,  1.])
+    """
+
+
+@setting
+class ScaledSign(NamedTuple):
+    """The sign of every coordinate times one number, the mean of ``|v_j|`` or the root of the mean of v_j**2.
+
+    Parameters
+    ----------
+    norm : int
+        1: the number is ||v||_1 / d, the best one for these signs, and the operator a contraction.
+        2: it is ||v||_2 / sqrt(d), which keeps the length of v, but a vector with few large entries is restored
+        almost twice as far away from it as the zero vector is.
+
+    Notes
+    -----
+    Karimireddy, Rebjock, Stich, Jaggi (ICML 2019) for norm 1, Tang et al., "1-bit Adam" (ICML 2021) for norm 2.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> th.compress(ScaledSign(), np.array([0.5, -2.5, 0.0]), 0)
+    array([ 1., -1.,  1.])
+    """
+
+    norm: int = 1
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.norm in (1, 2), "norm", self.norm, "1 or 2")
+
+
+def majority_vote(vectors) -> np.ndarray:
+    """The sign that most workers have sent, coordinate by coordinate; a tie is +1.
+
+    Parameters
+    ----------
+    vectors : array_like, shape (workers, d)
+        Restored messages of :class:`Sign`, or any vectors: their signs are counted, that of 0 as +1.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (d,)
+        +1 or -1.
+
+    Raises
+    ------
+    ValueError
+        If there is no vector, the lengths differ or a number is not finite.
+
+    Notes
+    -----
+    Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD" (ICML 2018): a server that gathers the votes receives d
+    bits from each worker and answers with d bits, :func:`theory.bounds.majority_vote_bits` in all.
+
+    Examples
+    --------
+    >>> majority_vote([[1.0, -1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    array([ 1., -1.,  1.])
+    """
+    try:
+        votes = np.asarray(vectors, float)
+    except ValueError:
+        raise ValueError("vectors: got rows of different lengths, allowed: (workers, d)") from None
+    fitting = votes.ndim == 2 and votes.size > 0 and bool(np.all(np.isfinite(votes)))
+    require(fitting, "vectors", votes.shape, "(workers, d) with at least one of each, finite numbers")
+    return np.where(2 * np.count_nonzero(votes < 0.0, axis=0) > votes.shape[0], -1.0, 1.0)
+
+
+# --- the scale --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _sum_of_sizes(v, factor):
+    """Sum of factor |v_j| in double precision, in an order that depends on the length of v alone."""
+    total = 0.0
+    whole = v.size - v.size % (4 * LANES)
+    if whole:
+        lane = np.zeros(LANES)
+        for start in range(0, whole, 4 * LANES):
+            for p in range(start + AHEAD, start + AHEAD + 4 * LANES, 64 // v.itemsize):
+                fetch_early(v, p, 0)
+            for p in range(start, start + LANES):
+                a, b = factor * abs(v[p]), factor * abs(v[p + LANES])
+                c, d = factor * abs(v[p + 2 * LANES]), factor * abs(v[p + 3 * LANES])
+                lane[p - start] += (a + b) + (c + d)
+        for p in range(LANES):
+            total += lane[p]
+    for j in range(whole, v.size):
+        total += factor * abs(v[j])
+    return total
+
+
+@kernel
+def sign_scale(v, norm):
+    """||v||_1 / d or ||v||_2 / sqrt(d), also where the norm itself would overflow."""
+    if norm == 2:
+        scale = norm_of(v, 2.0) / math.sqrt(v.size)
+        return scale if scale < np.inf else norm_of(v, np.inf) * (norm_of_shrunk(v) / math.sqrt(v.size))
+    total = _sum_of_sizes(v, 1.0)
+    return total / v.size if total < np.inf else _sum_of_sizes(v, 1.0 / v.size)
+
+
+@kernel
+def norm_of_shrunk(v):
+    """||v||_2 / ||v||_inf, for vectors whose norm overflows."""
+    top, total = norm_of(v, np.inf), 0.0
+    for j in range(v.size):
+        total += (v[j] / top) ** 2
+    return math.sqrt(total)
+
+
+# --- symbols ---------------------------------------------------------------------------------------------------------
+
+
+@capacity.register(Sign)
+def _(c, d):
+    return (d + 31) // 32, 0, 0, 0
+
+
+@capacity.register(ScaledSign)
+def _(c, d):
+    return (d + 31) // 32, 1, 0, 0
+
+
+@kernel
+def _count(symbols, d, floats):
+    symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, floats, 0
+
+
+@quantize.register(Sign)
+def _(c, state, v, stream, symbols):
+    fill_signs(v, symbols.index)
+    _count(symbols, v.size, 0)
+
+
+@quantize.register(ScaledSign)
+def _(c, state, v, stream, symbols):
+    symbols.value[0] = sign_scale(v, c.norm)
+    fill_signs(v, symbols.index)
+    _count(symbols, v.size, 1)
+
+
+@compress_into.register(Sign)
+def _(c, state, v, stream, symbols, out):
+    plus, minus = out.dtype.type(1), out.dtype.type(-1)
+    for j in range(v.size):
+        out[j] = minus if v[j] < 0 else plus
+
+
+@compress_into.register(ScaledSign)
+def _(c, state, v, stream, symbols, out):
+    symbols.value[0] = sign_scale(v, c.norm)
+    plus = out.dtype.type(symbols.value[0])
+    minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as accumulate makes it
+    for j in range(v.size):
+        out[j] = minus if v[j] < 0 else plus
+
+
+@accumulate.register(Sign)
+def _(c, symbols, weight, out):
+    add_signs(symbols.index, out.size, weight, out)
+
+
+@accumulate.register(ScaledSign)
+def _(c, symbols, weight, out):
+    add_signs(symbols.index, out.size, weight * f64(symbols.value[0]), out)
+
+
+@restore.register(Sign)
+def _(c, symbols, out):
+    restore_signs(symbols.index, 1.0, out)
+
+
+@restore.register(ScaledSign)
+def _(c, symbols, out):
+    restore_signs(symbols.index, symbols.value[0], out)
+
+
+@payload_bits.register(Sign)
+def _(c, symbols, d):
+    return d
+
+
+@payload_bits.register(ScaledSign)
+def _(c, symbols, d):
+    return d + 8 * symbols.value.itemsize
+
+
+@max_payload_bits.register(Sign)
+def _(c, d, float_bits):
+    return d
+
+
+@max_payload_bits.register(ScaledSign)
+def _(c, d, float_bits):
+    return d + float_bits
+
+
+@pack.register(Sign)
+def _(c, symbols, d, buffer, cursor):
+    return write_signs(buffer, cursor, symbols.index, d)
+
+
+@pack.register(ScaledSign)
+def _(c, symbols, d, buffer, cursor):
+    return write_signs(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.index, d)
+
+
+@unpack.register(Sign)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + d > end:
+        return -1
+    _count(symbols, d, 0)
+    return read_signs(buffer, cursor, symbols.index, d)
+
+
+@unpack.register(ScaledSign)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + d + 8 * symbols.value.itemsize > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    if not symbols.value[0] >= 0:
+        return -1
+    _count(symbols, d, 1)
+    return read_signs(buffer, cursor, symbols.index, d)
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register(Sign)
+@check.register(ScaledSign)
+def _(c, d: int) -> None:
+    check_dimension(d)
+
+
+@delta.register
+def _(c: ScaledSign, d: int) -> float:
+    from ..bounds import scaled_sign_contraction
+
+    if c.norm == 2:
+        raise TypeError(
+            "ScaledSign(norm=2) is not a contraction: its error is 2 (1 - ||v||_1/(sqrt(d) ||v||_2)) ||v||^2, above "
+            "||v||^2 where v has few large entries; see ScaledSign(norm=1) and bounds.l2_sign_error"
+        )
+    return scaled_sign_contraction(d=d)
+
+
+@expected_nonzeros.register
+def _(c: Sign, v) -> float:
+    return float(len(v))
+
+
+@expected_nonzeros.register
+def _(c: ScaledSign, v) -> float:
+    return float(len(v) if np.any(v) else 0)
+
+
+@expected_payload_bits.register
+def _(c: Sign, v) -> float:
+    return float(len(v))
+
+
+@expected_payload_bits.register
+def _(c: ScaledSign, v) -> float:
+    return float(len(v) + 32)
+
+
+register(Sign, 20, lambda d: [Sign()])
+register(ScaledSign, 21, lambda d: [ScaledSign(), ScaledSign(norm=2)])

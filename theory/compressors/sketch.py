@@ -1,0 +1,350 @@
+"""Count sketches: every coordinate is added, with a random sign, to one of few counters in each row.
+
+A coordinate's bucket comes from 31 random bits by a product and a shift.  Buckets then differ in probability, by less
+than 2**-31; as the chance of a collision is the sum of their squares, it differs from 1/width by a share of less than
+(width / 2**31)**2, below 10**-4 for all widths allowed here and below 10**-8 up to 10**5.  The sign has a bit of its
+own, so that means are exact.
+
+A message holds the key of its hash (none if the hash is fixed) and the counters.  Sketches with the same hash can be
+added counter by counter: so all workers draw the same hash, and their sum is the sketch of the sum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import borrowing, kernel
+from ..random import derive, fill_bits, integer
+from ..settings import require, setting
+from ..vectors import add_entry
+from ..wire.bits import read, read_floats, write, write_floats
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    restore,
+    shares_stream,
+    summed,
+    unpack,
+)
+from .checks import check_dimension
+from .registry import register
+
+__all__ = ["BALANCED", "FIXED", "FRESH", "CountSketch"]
+
+f64, i64, u32, u64 = np.float64, np.int64, np.uint32, np.uint64
+
+FRESH, FIXED, BALANCED = 0, 1, 2
+
+TILE = 1024  # coordinates that are hashed together; even
+LONGEST = 16  # a sketch has at most this many counters a coordinate
+KEY_BITS = 64
+
+
+@setting
+class CountSketch(NamedTuple):
+    """Rows of counters; the receiver estimates each coordinate from the counters that it was added to.
+
+    Parameters
+    ----------
+    width : int
+        Counters in a row, from 1 to 2**24.
+    rows : int
+        From 1 to 64; rows * width is at most 16 times the length of the vector.
+    hash : int
+        ``FRESH`` (0): new independent buckets and signs in every message.
+        ``FIXED`` (1): the same for ever, made from ``seed``: a linear operator, unbiased only over the seeds.
+        ``BALANCED`` (2): new in every message, by a random permutation, so that buckets are equally full.
+    median : bool
+        Estimate by the median of the rows (of an even number: the mean of the two in the middle), not by their mean.
+    seed : int
+        Of the fixed hash, at least 0.
+
+    Notes
+    -----
+    Charikar, Chen, Farach-Colton, "Finding frequent items in data streams" (ICALP 2002).  For the mean of the rows the
+    variance factor is (d - 1)/(rows width), with a balanced hash in one row whose width divides d it is d/width - 1.
+
+    Examples
+    --------
+    >>> CountSketch(width=100)
+    CountSketch(width=100, rows=1, hash=0, median=False, seed=0)
+    """
+
+    width: int
+    rows: int = 1
+    hash: int = FRESH
+    median: bool = False
+    seed: int = 0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(1 <= self.width <= 2**24, "width", self.width, "a whole number from 1 to 2**24")
+        require(1 <= self.rows <= 64, "rows", self.rows, "a whole number from 1 to 64")
+        require(self.hash in (FRESH, FIXED, BALANCED), "hash", self.hash, "0 (FRESH), 1 (FIXED) or 2 (BALANCED)")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1")
+
+
+# --- hashing: a code for each coordinate and row is 2 * bucket + (1 where the sign is minus) --------------------------
+
+
+@kernel
+def _hash_key(c, symbols):
+    if c.hash == FIXED:
+        return derive(u64(0), u64(c.seed))
+    return u64(symbols.index[0]) | (u64(symbols.index[1]) << u64(32))
+
+
+@kernel
+def _hash_tile(row_key, start, width, low, codes):
+    """The codes of the coordinates from ``start`` on, a multiple of TILE; ``low`` has half the length of ``codes``."""
+    half = low.size
+    fill_bits(row_key, start // 2, codes[:half], low)
+    for p in range(half):
+        codes[half + p] = low[p]
+    w = u64(width)
+    for p in range(2 * half):
+        word = codes[p]
+        codes[p] = (u32((u64(word >> u32(1)) * w) >> u64(31)) << u32(1)) | (word & u32(1))
+
+
+@kernel
+def _balance(row_key, width, order, codes):
+    """Shuffle the coordinates and deal them out to the buckets in turn."""
+    d = codes.size
+    for j in range(d):
+        order[j] = j
+    signs = derive(row_key, 0)
+    word, other = np.empty(TILE // 2, u32), np.empty(TILE // 2, u32)
+    bucket = 0
+    for start in range(0, d, TILE):
+        fill_bits(signs, start, word, other)
+        for p in range(start, min(start + TILE, d)):
+            q = p + integer(row_key, p, d - p)
+            j = order[q]
+            order[q] = order[p]
+            codes[j] = (u32(bucket) << u32(1)) | (word[(p - start) >> 1] >> u32((p - start) & 1)) & u32(1)
+            bucket = bucket + 1 if bucket + 1 < width else 0
+
+
+@kernel
+def _prepare(c, key, d, scratch):
+    """For a balanced hash: the codes of all coordinates, row after row, behind the room for the shuffle."""
+    if c.hash == BALANCED:
+        for r in range(c.rows):
+            _balance(derive(key, r), c.width, scratch[:d], scratch[(r + 1) * d : (r + 2) * d])
+
+
+@kernel
+def _codes(c, key, r, start, end, d, low, tile, scratch):
+    """The codes of the coordinates ``start`` to ``end`` in row r."""
+    if c.hash == BALANCED:
+        begin = (r + 1) * d
+        return scratch[begin + start : begin + end]
+    half = (end - start + 1) // 2
+    _hash_tile(derive(key, r), start, c.width, low[:half], tile[: 2 * half])
+    return tile[: end - start]
+
+
+# --- sketch and estimate ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _room(c, d):
+    """Where the tiles begin in scratch, behind the codes of a balanced hash."""
+    return (c.rows + 1) * d if c.hash == BALANCED else 0
+
+
+@capacity.register(CountSketch)
+def _(c, d):
+    return 2, c.rows * c.width, 0, _room(c, d) + 2 * TILE
+
+
+@kernel
+def _count(c, symbols):
+    symbols.count[0] = 0 if c.hash == FIXED else 2
+    symbols.count[1], symbols.count[2] = c.rows * c.width, 0
+
+
+@quantize.register(CountSketch)
+def _(c, state, v, stream, symbols):
+    symbols.index[0], symbols.index[1] = u32(stream), u32(u64(stream) >> u64(32))
+    _count(c, symbols)
+    key, d, room = _hash_key(c, symbols), v.size, _room(c, v.size)
+    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+    _prepare(c, key, d, symbols.scratch)
+    symbols.value[:] = 0
+    for r in range(c.rows):
+        row = symbols.value[r * c.width : (r + 1) * c.width]
+        for start in range(0, d, TILE):
+            end = min(start + TILE, d)
+            codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
+            for p in range(end - start):
+                x = v[start + p]
+                row[codes[p] >> u32(1)] += -x if codes[p] & u32(1) else x
+
+
+@kernel
+def _middle(estimates):
+    """The median of a few numbers, which are sorted by the way."""
+    n = estimates.size
+    for p in range(1, n):
+        x, q = estimates[p], p
+        while q > 0 and estimates[q - 1] > x:
+            estimates[q] = estimates[q - 1]
+            q -= 1
+        estimates[q] = x
+    return estimates[n // 2] if n % 2 else 0.5 * estimates[n // 2 - 1] + 0.5 * estimates[n // 2]
+
+
+@borrowing
+@kernel
+def _look_up(row, codes, out):
+    """What one row says about the coordinates with these codes; never -0.0."""
+    zero = out.dtype.type(0)
+    for p in range(out.size):
+        x = out.dtype.type(row[codes[p] >> u32(1)])
+        out[p] = zero - x if codes[p] & u32(1) else zero + x
+
+
+@accumulate.register(CountSketch)
+def _(c, symbols, weight, out):
+    key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
+    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+    _prepare(c, key, d, symbols.scratch)
+    if c.rows == 1:
+        estimate = np.empty(TILE, symbols.value.dtype)
+        for start in range(0, d, TILE):
+            n = min(TILE, d - start)
+            _look_up(symbols.value, _codes(c, key, 0, start, start + n, d, low, tile, symbols.scratch), estimate[:n])
+            for p in range(n):
+                add_entry(out, start + p, weight * f64(estimate[p]))
+        return
+    estimates = np.empty((TILE, c.rows))
+    for start in range(0, d, TILE):
+        end = min(start + TILE, d)
+        for r in range(c.rows):
+            row = symbols.value[r * c.width : (r + 1) * c.width]
+            codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
+            for p in range(end - start):
+                x = f64(row[codes[p] >> u32(1)])
+                estimates[p, r] = -x if codes[p] & u32(1) else x
+        for p in range(end - start):
+            if c.median:
+                x = _middle(estimates[p])
+            else:
+                x = 0.0
+                for r in range(c.rows):
+                    x += estimates[p, r] / c.rows
+            add_entry(out, start + p, weight * x)
+
+
+@restore.register(CountSketch)
+def _(c, symbols, out):
+    if c.rows > 1:
+        out[:] = 0.0
+        accumulate(c, symbols, 1.0, out)
+        return
+    key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
+    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+    _prepare(c, key, d, symbols.scratch)
+    for start in range(0, d, TILE):
+        end = min(start + TILE, d)
+        codes = _codes(c, key, 0, start, end, d, low, tile, symbols.scratch)
+        _look_up(symbols.value, codes, out[start:end])
+
+
+@shares_stream.register(CountSketch)
+def _(c):
+    return True
+
+
+@summed.register(CountSketch)
+def _(c, d):
+    return 0, c.rows * c.width
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _bits(c, float_bits):
+    return (0 if c.hash == FIXED else KEY_BITS) + c.rows * c.width * float_bits
+
+
+@payload_bits.register(CountSketch)
+def _(c, symbols, d):
+    return _bits(c, 8 * symbols.value.itemsize)
+
+
+@max_payload_bits.register(CountSketch)
+def _(c, d, float_bits):
+    return _bits(c, float_bits)
+
+
+@pack.register(CountSketch)
+def _(c, symbols, d, buffer, cursor):
+    if c.hash != FIXED:
+        cursor = write(buffer, cursor, symbols.index[0], 32)
+        cursor = write(buffer, cursor, symbols.index[1], 32)
+    return write_floats(buffer, cursor, symbols.value[: c.rows * c.width])
+
+
+@unpack.register(CountSketch)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + _bits(c, 8 * symbols.value.itemsize) > end:
+        return -1
+    symbols.index[:] = u32(0)
+    if c.hash != FIXED:
+        symbols.index[0] = u32(read(buffer, cursor, 32))
+        symbols.index[1] = u32(read(buffer, cursor + 32, 32))
+        cursor += KEY_BITS
+    _count(c, symbols)
+    return read_floats(buffer, cursor, symbols.value[: c.rows * c.width])
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register
+def _(c: CountSketch, d: int) -> None:
+    check_dimension(d)
+    allowed = f"at most {LONGEST} times the length of the vector, {LONGEST * d}"
+    require(c.rows * c.width <= LONGEST * d, "rows * width", c.rows * c.width, allowed)
+
+
+@omega.register
+def _(c: CountSketch, d: int) -> float:
+    from .. import bounds
+
+    if c.hash == FIXED:
+        raise TypeError("CountSketch(hash=FIXED) is one linear operator, unbiased only over its seeds: see hash=FRESH")
+    if c.median and c.rows > 2:
+        raise TypeError("CountSketch(median=True) is unbiased, but its variance has no closed form: see median=False")
+    if c.hash == BALANCED:
+        return bounds.balanced_sketch_variance(d=d, width=c.width, rows=c.rows)
+    return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
+
+
+@expected_payload_bits.register
+def _(c: CountSketch, v) -> float:
+    return float(_bits(c, 32))
+
+
+register(
+    CountSketch,
+    40,
+    lambda d: [
+        CountSketch(max(1, d // 4)),
+        CountSketch(max(1, d // 8), rows=3, median=True),
+        CountSketch(max(1, d // 4), hash=BALANCED),
+    ],
+)

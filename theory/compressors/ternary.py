@@ -1,0 +1,347 @@
+"""Ternary quantization: a coordinate v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.
+
+The scale C must be at least the largest magnitude; a larger one gives fewer non-zeros and more variance, and their
+product ``(second moment) (expected non-zeros) = ||v||_1^2`` is the same for every C.  On the wire: C, then five
+coordinates in a byte.  The levels are drawn as those of QSGD with s = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import generic, kernel
+from ..settings import require, setting
+from ..vectors import add_entry
+from ..wire.bits import read_float, write_float
+from ..wire.trits import read_trits, trits_bits, write_trits
+from . import base
+from .base import (
+    check,
+    expected_nonzeros,
+    expected_payload_bits,
+    omega,
+    opening,
+    opening_is_maximum,
+    propose,
+    settle,
+    state_size,
+)
+from .checks import check_dimension
+from .norms import norm_of
+from .qsgd import BLOCK, TILE, draw_levels, multiples, round_up
+from .registry import register
+
+__all__ = ["ClippedTernGrad", "TernGrad", "Ternary"]
+
+f64, i32 = np.float64, np.int32
+
+wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the scale C before it is rounded up.")
+
+
+# --- what all of them share -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _scale(c, state, v, wire):
+    """The scale as it travels: rounded up to a float that both v and the wire hold."""
+    return round_up(round_up(wanted_scale(c, state, v), v), wire)
+
+
+@kernel
+def _cut(v, scale, unit, out):
+    """Whatever exceeds the scale becomes the scale; only clipping leaves such coordinates."""
+    for j in range(v.size):
+        if abs(v[j]) > scale > 0.0:
+            out[j] = unit if v[j] > 0 else -unit
+
+
+def _capacity(c, d):
+    return 0, 1, d, TILE // 2
+
+
+def _quantize(c, state, v, stream, symbols):
+    symbols.value[0] = _scale(c, state, v, symbols.value)
+    scale, level = f64(symbols.value[0]), symbols.level[: v.size]
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    draw_levels(v, 0, scale, 1, stream, symbols.scratch, i32(1), level)
+    if clips(c):
+        _cut(v, scale, i32(1), level)
+
+
+def _compress_into(c, state, v, stream, symbols, out):
+    symbols.value[0] = _scale(c, state, v, symbols.value)
+    scale = f64(symbols.value[0])
+    draw_levels(v, 0, scale, 1, stream, symbols.scratch, out.dtype.type(scale), out)
+    if clips(c):
+        _cut(v, scale, out.dtype.type(scale), out)
+
+
+def _accumulate(c, symbols, weight, out):
+    amount = weight * f64(symbols.value[0])
+    for j in range(symbols.count[2]):
+        add_entry(out, j, amount * symbols.level[j])
+
+
+def _restore(c, symbols, out):
+    multiples(symbols.level, f64(symbols.value[0]), out)
+
+
+def _payload_bits(c, symbols, d):
+    return 8 * symbols.value.itemsize + trits_bits(d)
+
+
+def _max_payload_bits(c, d, float_bits):
+    return float_bits + trits_bits(d)
+
+
+def _pack(c, symbols, d, buffer, cursor):
+    return write_trits(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.level[:d])
+
+
+def _unpack(c, buffer, cursor, end, d, symbols):
+    if cursor + 8 * symbols.value.itemsize + trits_bits(d) > end:
+        return -1
+    cursor = read_trits(buffer, read_float(buffer, cursor, symbols.value, 0), symbols.level[:d])
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    return cursor
+
+
+def _encode_into(c, state, v, stream, symbols, buffer, cursor):
+    symbols.value[0] = _scale(c, state, v, symbols.value)
+    scale = f64(symbols.value[0])
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    for start in range(0, v.size, BLOCK):
+        piece = v[start : min(start + BLOCK, v.size)]
+        level = symbols.level[: piece.size]
+        draw_levels(piece, start, scale, 1, stream, symbols.scratch, i32(1), level)
+        if clips(c):
+            _cut(piece, scale, i32(1), level)
+        cursor = write_trits(buffer, cursor, level)
+    return cursor
+
+
+def _decode_into(c, buffer, cursor, end, symbols, out):
+    if cursor + 8 * symbols.value.itemsize + trits_bits(out.size) > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    for start in range(0, out.size, BLOCK):
+        piece = out[start : min(start + BLOCK, out.size)]
+        level = symbols.level[: piece.size]
+        cursor = read_trits(buffer, cursor, level)
+        if cursor < 0:
+            return -1
+        multiples(level, f64(symbols.value[0]), piece)
+    return cursor
+
+
+def _ternary(cls):
+    """Class decorator: everything but the scale."""
+    for function, implementation in (
+        (base.capacity, _capacity),
+        (base.quantize, _quantize),
+        (base.compress_into, _compress_into),
+        (base.accumulate, _accumulate),
+        (base.payload_bits, _payload_bits),
+        (base.max_payload_bits, _max_payload_bits),
+        (base.pack, _pack),
+        (base.unpack, _unpack),
+        (base.restore, _restore),
+        (base.encode_into, _encode_into),
+        (base.decode_into, _decode_into),
+    ):
+        function.register(cls)(implementation)
+    return cls
+
+
+clips = generic("clips", "clips(c) -> bool: whether coordinates may exceed the scale.", lambda c: False)
+
+
+# --- a fixed scale ----------------------------------------------------------------------------------------------------
+
+
+@_ternary
+@setting
+class Ternary(NamedTuple):
+    """Unbiased ternary quantization with a fixed scale.
+
+    Parameters
+    ----------
+    scale : float
+        C, above 0.  No ternary quantizer with a scale below ``max|v_i|`` is unbiased, so for a vector with a larger
+        entry the scale is that entry: what is used, and sent, is ``max(scale, max|v_i|)``.
+
+    Examples
+    --------
+    >>> Ternary(scale=3.0)
+    Ternary(scale=3.0)
+    """
+
+    scale: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.scale < math.inf, "scale", self.scale, "a finite number above 0")
+
+
+@wanted_scale.register(Ternary)
+def _(c, state, v):
+    return max(c.scale, norm_of(v, np.inf))
+
+
+# --- the largest magnitude --------------------------------------------------------------------------------------------
+
+
+@_ternary
+@setting
+class TernGrad(NamedTuple):
+    """Unbiased ternary quantization with the smallest scale that there is: the largest magnitude.
+
+    For a scale of its own for every layer, wrap it: ``Bucketed(TernGrad(), size)`` for layers of equal length.
+
+    Parameters
+    ----------
+    shared : bool
+        The workers agree on the largest of their scales before they quantize (an opening of one number), and use that.
+        Then their levels can be added up as small whole numbers: the sum of N messages takes 2 N + 1 values.  Where
+        nobody agrees on anything, and where an entry exceeds what was agreed on, the own scale is used.
+
+    Notes
+    -----
+    Wen, Xu, Yan, Wu, Wang, Chen, Li, "TernGrad" (NIPS 2017).  The scale of a zero vector is 0, and so is the result.
+
+    Examples
+    --------
+    >>> TernGrad()
+    TernGrad(shared=False)
+    """
+
+    shared: bool = False
+
+
+@wanted_scale.register(TernGrad)
+def _(c, state, v):
+    scale = norm_of(v, np.inf)
+    if c.shared and state[0] == 1.0:
+        scale = max(scale, state[1])
+        state[0] = 0.0
+    return scale
+
+
+@state_size.register(TernGrad)
+def _(c, d):
+    return 2 if c.shared else 0  # whether a scale was settled since the last message, and which
+
+
+@opening.register(TernGrad)
+def _(c, d):
+    return 1 if c.shared else 0
+
+
+@opening_is_maximum.register(TernGrad)
+def _(c):
+    return True
+
+
+@propose.register(TernGrad)
+def _(c, state, v, stream, numbers):
+    numbers[0] = norm_of(v, np.inf)
+
+
+@settle.register(TernGrad)
+def _(c, d, state, numbers):
+    state[0], state[1] = 1.0, numbers[0]
+
+
+# --- clipping ---------------------------------------------------------------------------------------------------------
+
+
+@_ternary
+@setting
+class ClippedTernGrad(NamedTuple):
+    """TernGrad after clipping, which is biased: entries beyond ``clip`` standard deviations are cut to there first.
+
+    Parameters
+    ----------
+    clip : float
+        c, above 0; the paper's is 2.5.  The standard deviation is the root mean square deviation of the entries from
+        their mean, so a vector whose entries are all the same is cut to 0.
+
+    Examples
+    --------
+    >>> ClippedTernGrad()
+    ClippedTernGrad(clip=2.5)
+    """
+
+    clip: float = 2.5
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.clip < math.inf, "clip", self.clip, "a finite number above 0")
+
+
+@kernel
+def deviation(v):
+    """Root mean square deviation of the entries from their mean, also where squares overflow or vanish."""
+    top = norm_of(v, np.inf)
+    if not 0.0 < top < np.inf:
+        return top
+    factor = 2.0 ** -math.frexp(top)[1] if top > 1e-300 else 2.0**1000
+    total = 0.0
+    for j in range(v.size):
+        total += factor * v[j]
+    mean, total = total / v.size, 0.0
+    for j in range(v.size):
+        x = factor * v[j] - mean
+        total += x * x
+    return math.sqrt(total / v.size) / factor
+
+
+@wanted_scale.register(ClippedTernGrad)
+def _(c, state, v):
+    return min(norm_of(v, np.inf), c.clip * deviation(v))
+
+
+@clips.register(ClippedTernGrad)
+def _(c):
+    return True
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register(Ternary)
+@check.register(TernGrad)
+@check.register(ClippedTernGrad)
+def _(c, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: TernGrad, d: int) -> float:
+    from ..bounds import ternary_inf_variance
+
+    return ternary_inf_variance(d)
+
+
+def _expected_nonzeros(c, v) -> float:
+    from ..bounds import ternary_nonzeros_exact
+
+    v = np.asarray(v, float)
+    scale = wanted_scale(c, np.zeros(2), v)
+    return ternary_nonzeros_exact(np.minimum(np.abs(v), scale), scale) if scale > 0.0 else 0.0
+
+
+def _expected_payload_bits(c, v) -> float:
+    return 32.0 + trits_bits(len(v))
+
+
+for _cls in (Ternary, TernGrad, ClippedTernGrad):
+    expected_nonzeros.register(_cls)(_expected_nonzeros)
+    expected_payload_bits.register(_cls)(_expected_payload_bits)
+
+register(Ternary, 11, lambda d: [Ternary(3.0)])
+register(TernGrad, 12, lambda d: [TernGrad(), TernGrad(shared=True)])
+register(ClippedTernGrad, 13, lambda d: [ClippedTernGrad()])

@@ -1,0 +1,134 @@
+"""Entries above a threshold: as many as there are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..settings import require, setting
+from ..vectors import add_entry
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    delta,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    pack,
+    payload_bits,
+    quantize,
+    unpack,
+)
+from .checks import check_dimension
+from .entries import entries_bits, read_entries, write_entries
+from .norms import norm_of
+from .registry import register
+from .vectors import list_at_least
+
+__all__ = ["Threshold"]
+
+
+@setting
+class Threshold(NamedTuple):
+    """The non-zero entries of at least a given size.
+
+    Parameters
+    ----------
+    size : float
+        Entries with ``|v_j| >= size`` are sent.
+    relative : bool
+        The size counts in units of the largest ``|v_j|``, and is at most 1.  Then the operator is a contraction; with
+        an absolute size nothing may be sent, and it is none.
+
+    Examples
+    --------
+    >>> Threshold(size=0.01)
+    Threshold(size=0.01, relative=False)
+    """
+
+    size: float
+    relative: bool = False
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.size < math.inf, "size", self.size, "a finite number above 0")
+        require(not self.relative or self.size <= 1.0, "size", self.size, "at most 1 where it is relative")
+
+
+@capacity.register(Threshold)
+def _(c, d):
+    return d, d, 0, 0
+
+
+@quantize.register(Threshold)
+def _(c, state, v, stream, symbols):
+    least = c.size * norm_of(v, math.inf) if c.relative else c.size
+    count = list_at_least(v, least, symbols.index)
+    for p in range(count):
+        symbols.value[p] = v[symbols.index[p]]
+    symbols.count[0] = symbols.count[1] = count
+
+
+@accumulate.register(Threshold)
+def _(c, symbols, weight, out):
+    for p in range(symbols.count[0]):
+        add_entry(out, symbols.index[p], weight * symbols.value[p])
+
+
+@payload_bits.register(Threshold)
+def _(c, symbols, d):
+    return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
+
+
+@max_payload_bits.register(Threshold)
+def _(c, d, float_bits):
+    return entries_bits(d, d, d, float_bits)
+
+
+@pack.register(Threshold)
+def _(c, symbols, d, buffer, cursor):
+    return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
+
+
+@unpack.register(Threshold)
+def _(c, buffer, cursor, end, d, symbols):
+    count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
+    symbols.count[0] = symbols.count[1] = count
+    return cursor
+
+
+@check.register
+def _(c: Threshold, d: int) -> None:
+    check_dimension(d)
+
+
+@delta.register
+def _(c: Threshold, d: int) -> float:
+    from ..bounds import threshold_contraction
+
+    if not c.relative:
+        raise TypeError(
+            "Threshold with an absolute size is no contraction, as it may send nothing: delta is not defined, see "
+            "Threshold(size, relative=True) or TopK"
+        )
+    return threshold_contraction(d=d, size=c.size)
+
+
+def _kept(c, v) -> int:
+    sizes = [abs(float(x)) for x in v]
+    least = c.size * max(sizes) if c.relative else c.size
+    return sum(size >= least and size > 0.0 for size in sizes)
+
+
+@expected_nonzeros.register
+def _(c: Threshold, v) -> float:
+    return float(_kept(c, v))
+
+
+@expected_payload_bits.register
+def _(c: Threshold, v) -> float:
+    return float(entries_bits(_kept(c, v), len(v), len(v), 32))
+
+
+register(Threshold, 9, lambda d: [Threshold(0.5), Threshold(0.5, relative=True)])

@@ -1,0 +1,230 @@
+"""``audit``: compressors on the command line, in two tables, as a page of the documentation and as a figure."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+
+from .progress import on_terminal
+
+D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
+TIMED = 100_000  # coordinates of the vectors that are timed
+SHEETS = 3  # up to so many compressors are shown in full
+
+
+class NoSuchCompressor(ValueError):
+    """A name that no compressor has."""
+
+
+# --- who is audited ---------------------------------------------------------------------------------------------------
+
+
+def family_of(c) -> str:
+    """The file in which a compressor stands."""
+    return type(c).__module__.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def load_file(path: str) -> set[type]:
+    """Run a Python file and return the classes of compressors that it registers."""
+    from ..compressors import registered
+
+    before = set(registered())
+    name = Path(path).stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return {cls for cls in registered() if cls not in before or cls.__module__ == name}
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") and os.path.isfile(name)
+
+
+def chosen(names, d: int) -> list[tuple]:
+    """The compressors with these names for length d, each with another one of its kind for the clock.
+
+    A name is that of a class or of a family, whatever its case, or the path of a file that registers a class.
+    """
+    from ..compressors import compressor_examples
+
+    classes: set[type] = set()
+    for name in names:
+        if _is_file(name):
+            here = load_file(name)
+            if not here:
+                raise NoSuchCompressor(f"{name} registers none")
+            classes |= here
+    pairs = list(zip(compressor_examples(d), compressor_examples(TIMED), strict=True))
+    if not names:
+        return pairs
+    wanted = []
+    for name in (name for name in names if not _is_file(name)):
+        plain = name.lower().replace("_", " ").replace("-", " ")
+        here = {type(c) for c, _ in pairs if plain in (type(c).__name__.lower(), family_of(c))}
+        if not here:
+            from .catalog import nearest
+
+            raise NoSuchCompressor(f"{name!r}: {nearest(name, sorted({type(c).__name__ for c, _ in pairs}))}")
+        wanted.append(here)
+    classes = classes.union(*wanted)
+    return [pair for pair in pairs if type(pair[0]) in classes]
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say) -> int:
+    """Audit compressors, show what was found, and draw.
+
+    Parameters
+    ----------
+    pairs : sequence
+        What :func:`chosen` returned.
+    d : int
+        Length of the vectors.
+    seed : int
+    quick : bool
+    markdown, figure : str, optional
+        Where a page and a figure go (the figure without its ending, or with one that is ignored).
+    say : callable
+        Gets the texts.
+
+    Returns
+    -------
+    int
+        1 if something contradicts what a compressor states, else 0.
+    """
+    from ..measure import AuditTable, audit
+
+    begin, found, interrupted = time.perf_counter(), [], False
+    try:
+        for c, timed in _watched(pairs):
+            found.append(audit(c, d=d, seed=seed, quick=quick, timing=(timed, TIMED)))
+    except KeyboardInterrupt:
+        interrupted = True
+    table = AuditTable(found)
+    if found:
+        say("\n\n".join(map(str, found)) if len(pairs) <= SHEETS else str(table))
+    for one in found:
+        if not one.ok:
+            say(f"{one.compressor!r}: {one.verdict}")
+    tail = ", interrupted" if interrupted else ""
+    say(
+        f"{len(found)} of {len(pairs)} compressors in {time.perf_counter() - begin:.0f} s, d = {d:,}, seed {seed}{tail}"
+    )
+    if interrupted:
+        return 130
+    text = FIRST
+    if markdown and os.path.exists(markdown):
+        text = Path(markdown).read_text(encoding="utf-8")
+    if markdown and figure is None:
+        figure = str(Path(markdown).resolve().parent.parent / "figures" / "compressors")
+    if figure and found:
+        for path in draw(table, figure):
+            say(f"figure: {path}")
+    if markdown and found:
+        part = Path(f"{markdown}.part")
+        part.write_text(page(table, _stem(figure), markdown, text), encoding="utf-8")
+        os.replace(part, markdown)
+        say(f"page: {markdown}")
+    return 0 if table.ok else 1
+
+
+def _watched(pairs):
+    """The compressors, with a bar on a terminal."""
+    if not on_terminal():
+        return pairs
+    from tqdm import tqdm
+
+    bar = tqdm(pairs, unit=" compressors", ncols=100, leave=False)
+    return (bar.set_description(type(pair[0]).__name__) or pair for pair in bar)
+
+
+# --- the figure -------------------------------------------------------------------------------------------------------
+
+
+def _stem(figure) -> str:
+    """The name of a figure's files without their ending."""
+    return str(figure).removesuffix(".png").removesuffix(".pdf")
+
+
+def draw(table, stem) -> list[Path]:
+    """Write the figure "variance against bits" of the audits: all at the Gaussian vector, with the lower bound."""
+    from ..measure import input_vectors
+    from ..measure.audit_tables import name_of
+    from ..plots import save_figure
+    from ..plots.tradeoff import Point, draw_tradeoff
+
+    d, seed = table[0].d, table[0].seed
+    points = []
+    for one in table:
+        (row,) = (row for row in one.rows if row.name == "gaussian")
+        points.append(Point(name_of(one.compressor), family_of(one.compressor), one.wire.coded.estimate,
+                            row.error.estimate, one.unbiased))  # fmt: skip
+    v = input_vectors(d, ["gaussian"], seed)["gaussian"]
+    stem = Path(_stem(stem))
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    return save_figure(draw_tradeoff(points, v, title=f"one Gaussian vector, d = {d:,}"), stem)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+BEGIN, END = "<!-- begin: python -m theory.experiment audit -->", "<!-- end: python -m theory.experiment audit -->"
+FIRST = f"# Compressors, audited\n\n{BEGIN}\n{END}\n"  # a page that does not exist yet
+BODY = """
+### What they do
+
+d = {d:,}, inputs of mean square 1: {inputs}; {samples} samples for each.
+
+{law}
+
+### What they cost
+
+The Gaussian vector; times at d = {timed:,}.
+
+{wire}
+
+### Variance against bits
+
+![{alt}]({figure})
+"""
+ALT = (
+    "Relative squared error against bits a coordinate, both axes logarithmic: one point for each compressor, and two "
+    "lines below which no unbiased one can be"
+)
+
+
+def _markdown(head, rows) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    names = [f"`{row[0]}`" for row in rows]
+    body = [f"| {' | '.join([name, *row[1:]])} |" for name, row in zip(names, escaped, strict=True)]
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|", *body])
+
+
+def page(table, figure: str, markdown: str, text: str = FIRST) -> str:
+    """The page ``text`` with the tables and the figure between its marks.
+
+    Raises
+    ------
+    ValueError
+        If the page has no marks.
+    """
+    from ..measure.audit_tables import law_table, wire_table
+
+    if BEGIN not in text or END not in text.partition(BEGIN)[2]:
+        raise ValueError(
+            f"{markdown}: got a page without marks, allowed: a new file, or one with the lines\n{BEGIN}\n{END}"
+        )
+    link = os.path.relpath(Path(figure).resolve(), Path(markdown).resolve().parent) + ".png"
+    samples = sorted({one.samples for one in table})
+    body = BODY.format(
+        d=table[0].d, inputs=", ".join(row.name for row in table[0].rows), timed=TIMED, alt=ALT,
+        samples=f"{samples[0]:,}" + (f" to {samples[-1]:,}" if len(samples) > 1 else ""),
+        law=_markdown(*law_table(table)), wire=_markdown(*wire_table(table)), figure=Path(link).as_posix(),
+    )  # fmt: skip
+    before, _, after = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{body}\n{END}{after.partition(END)[2]}"

@@ -1,0 +1,53 @@
+"""The problems that studies measure on: logistic regression on RCV1 or its twin, softmax regression on digits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ...data import Dataset, load_data, make_dataset
+from ...problems import gradient, lipschitz, solve, value
+
+__all__ = ["digits", "iterates", "rcv1", "topics_file"]
+
+TOPICS = "rcv1_subsets_topics.svm.bz2"
+
+
+def rcv1(data: str | None = None, rows: int | None = None) -> Dataset:
+    """The synthetic twin of RCV1, or what ``data`` names; with ``rows``, as many of them at random."""
+    found = load_data(data or "rcv1-like")
+    return found if rows is None or rows >= found.n else found.split(rows / found.n, seed=0)[0]
+
+
+def digits() -> Dataset:
+    """Digits of ten classes, grey values from 0 to 1."""
+    raw = load_data("digits-10")
+    return make_dataset(np.asarray(raw.X) / 16.0, raw.y, "digits")
+
+
+def topics_file(path: str | None = None) -> Path | None:
+    """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
+    if path is not None:
+        return Path(path)
+    if "THEORY_DATA" not in os.environ:
+        return None
+    file = Path(os.environ["THEORY_DATA"]) / TOPICS
+    return file if file.is_file() else None
+
+
+def iterates(problem, mid: float = 0.1, near: float = 1e-3) -> dict[str, np.ndarray]:
+    """Three places: 0; where gradient descent has brought f - f* down to ``mid``, and Newton's method to ``near``.
+
+    ``mid`` is a share of f(0) - f*, ``near`` an upper bound of the share that is certified.
+    """
+    x, step = np.zeros(problem.d), 1.0 / lipschitz(problem)
+    start = value(problem, x)
+    optimum = solve(problem, near * start)
+    goal = optimum.fun + mid * (start - optimum.fun)
+    for _ in range(2000):
+        if value(problem, x) <= goal:
+            break
+        x = x - step * gradient(problem, x)
+    return {"at 0": np.zeros(problem.d), "midway": x, "near x*": np.asarray(optimum.x)}

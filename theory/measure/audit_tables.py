@@ -1,0 +1,138 @@
+"""Audits as texts: one on a sheet, many in two tables."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
+
+
+def name_of(c) -> str:
+    """A setting as text, without the fields that have their default value.
+
+    Examples
+    --------
+    >>> from theory import QSGD, Bucketed
+    >>> name_of(Bucketed(QSGD(7), 16))
+    'Bucketed(QSGD(7), 16)'
+    """
+    default, parts, skipped = getattr(c, "_field_defaults", {}), [], False
+    for name, value in zip(c._fields, c, strict=True):
+        if name in default and type(default[name]) is type(value) and default[name] == value:
+            skipped = True
+            continue
+        text = name_of(value) if hasattr(value, "_fields") else f"{value:g}" if isinstance(value, float) else str(value)
+        parts.append(f"{name}={text}" if skipped or isinstance(value, bool) else text)
+    return f"{type(c).__name__}({', '.join(parts)})" if parts else type(c).__name__
+
+
+def _number(value, digits: int = 4) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.{digits}g}"
+
+
+def _two(value: float) -> str:
+    """Two digits, as times deserve, and no exponent."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+
+
+def _z(value: float) -> str:
+    return "inf" if math.isinf(value) else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0e}"
+
+
+def lay_out(head, rows, left=(0,)) -> str:
+    """Columns, a line below the head."""
+    rows = [tuple(head), *rows]
+    left = {j % len(head) for j in left}
+    widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        lines.append("  ".join(cell.ljust(w) if j in left else cell.rjust(w) for j, (cell, w) in cells).rstrip())
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def _interval(interval, at: float) -> str:
+    """An estimate, seen as ``at``, with the half width of its interval, two digits of it."""
+    half = interval.half
+    if not half > 1e-6 * abs(interval.estimate):
+        return _number(at)
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    return f"{at:.{digits}f} ± {half:.{digits}f}"
+
+
+def _law(audit) -> tuple[str, float | None, float, float]:
+    """Which factor it is, as stated, measured and found: omega, or delta, or the error where nothing is stated."""
+    measured, found = audit.measured.error.estimate, audit.worst.error.estimate
+    if audit.omega is not None:
+        return "ω", audit.omega, measured, found
+    if audit.delta is not None:
+        return "δ", audit.delta, 1.0 - measured, 1.0 - found
+    return "error", None, measured, found
+
+
+def law_table(audits):
+    """Head and rows: bias, closed form, measured, worst found, verdict."""
+    head = ("compressor", "unbiased", "z", "", "stated", "measured", "on", "worst found", "from", "verdict")
+    rows = []
+    for one in audits:
+        symbol, stated, measured, found = _law(one)
+        verdict = one.verdict if one.ok else "; ".join(fault.split(" (")[0] for fault in one.faults)
+        rows.append((
+            name_of(one.compressor), "yes" if one.unbiased else "no", _z(one.z), symbol, _number(stated),
+            _interval(one.measured.error, measured), one.measured.name, _interval(one.worst.error, found),
+            one.worst.where, verdict,
+        ))  # fmt: skip
+    return head, rows
+
+
+def wire_table(audits):
+    """Head and rows: non-zeros, bits a coordinate, frame, time."""
+    head = (
+        "compressor", "non-zeros", "formula", "bits", "formula", "entropy", "zlib", "frame", "encode ns", "decode ns",
+        "x memcpy",
+    )  # fmt: skip
+    rows = []
+    for one in audits:
+        wire, timing = one.wire, one.timing
+        numbers = (wire.nonzeros, wire.nonzeros_stated, wire.coded.estimate, wire.stated, wire.entropy, wire.zlib)
+        times = f"{_two(timing.encode / timing.copy)} + {_two(timing.decode / timing.copy)}"
+        rows.append((
+            name_of(one.compressor), *map(_number, numbers), str(wire.frame), _two(timing.encode), _two(timing.decode),
+            times,
+        ))  # fmt: skip
+    return head, rows
+
+
+def sheet(one) -> str:
+    """All about one compressor."""
+    symbol, stated, measured, found = _law(one)
+    wire, timing = one.wire, one.timing
+    name = {"ω": "omega", "δ": "delta"}.get(symbol, symbol)
+    bias = "no input shows a bias" if one.unbiased else "biased"
+    tight = f", {found / stated:.3g} of the closed form" if symbol == "ω" and stated else ""
+    lines = [f"{name_of(one.compressor)}, d = {one.d:,}, {one.samples:,} samples an input, seed {one.seed}"]
+    if one.state:
+        lines[0] += f", state of {one.state:,} numbers (afresh each time)"
+    lines += [
+        f"verdict      {one.verdict}",
+        f"bias         {bias}: largest z = {_z(one.z)} over {len(one.rows)} inputs",
+        f"{name:<13}stated {_number(stated, 6)}, measured {_number(measured, 6)} ({one.measured.name}), "
+        f"worst found {_number(found, 6)} ({one.worst.where}; {one.worst.evaluations:,} vectors tried){tight}",
+        f"non-zeros    {_number(wire.nonzeros)}, formula {_number(wire.nonzeros_stated)} ({wire.input})",
+        f"payload      {_number(wire.coded.estimate)} bits a coordinate, formula {_number(wire.stated)}, "
+        f"entropy {_number(wire.entropy)}, zlib {_number(wire.zlib)} ({wire.input})",
+        f"frame        {wire.frame} bytes",
+        f"time         encode {_two(timing.encode)}, decode {_two(timing.decode)}, memcpy {_two(timing.copy)} ns "
+        f"a coordinate (d = {timing.d:,}): {_two(timing.encode / timing.copy)} and "
+        f"{_two(timing.decode / timing.copy)} times memcpy",
+        "",
+    ]
+    head = ("input", "z of bias", "relative squared error", "non-zeros", "formula")
+    rows = [
+        (row.name, _z(row.z), str(row.error), _number(row.nonzeros.estimate), _number(row.nonzeros_stated))
+        for row in one.rows
+    ]
+    rows.append((f"worst: {one.worst.where}", "", str(one.worst.error), "", ""))
+    return "\n".join([*lines, lay_out(head, rows, left=(0, 2))])

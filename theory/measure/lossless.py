@@ -1,0 +1,68 @@
+"""What anyone would try first: a general lossless compressor, and the entropy that no code of single symbols beats."""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compressors.doors import encode
+from ..wire.frame import open_frame
+
+__all__ = ["Deflated", "empirical_entropy", "zlib_bits"]
+
+
+class Deflated(NamedTuple):
+    """Bits behind zlib: of the packed payload, and of the vector as float32."""
+
+    payload: int
+    vector: int
+
+
+def empirical_entropy(symbols) -> float:
+    """Entropy in bits a symbol of the distribution in which the symbols occur.
+
+    Parameters
+    ----------
+    symbols : array_like
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> empirical_entropy([0, 0, 1, 1])
+    1.0
+    """
+    _, counts = np.unique(np.asarray(symbols), return_counts=True)
+    share = counts / max(counts.sum(), 1)
+    return float(-(share * np.log2(share)).sum()) + 0.0
+
+
+def zlib_bits(c, v, key) -> Deflated:
+    """How far zlib at its best level shortens a payload, and the vector itself.
+
+    Parameters
+    ----------
+    c : compressor
+    v : numpy.ndarray of float32 or float64, shape (d,)
+    key : int
+        Stream of the random numbers, see :func:`theory.key`.
+
+    Returns
+    -------
+    Deflated
+
+    Examples
+    --------
+    >>> from theory import QSGD
+    >>> bits = zlib_bits(QSGD(7), np.zeros(10_000), 0)
+    >>> bits.payload < 40_000 / 20, bits.vector < 320_000 / 20
+    (True, True)
+    """
+    message = encode(c, v, key)
+    payload = message[open_frame(message).start :]
+    raw = np.asarray(v, np.float32).tobytes()
+    return Deflated(8 * len(zlib.compress(payload, 9)), 8 * len(zlib.compress(raw, 9)))

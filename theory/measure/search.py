@@ -1,0 +1,191 @@
+"""The search for the vector on which a compressor errs most, relative to the vector's own size.
+
+It begins with the vectors that are known to be bad for one operator or another (flat, a spike, a spike on a plateau,
+half-integers, geometric, short support, opposite signs, flat spectra), improves the best of them by evolution, one
+parent and one child, and uses nothing but samples of the error.  A child and its parent are compared on the same
+random numbers.  Now and then these are changed, and what was won has to be won again with more of them: otherwise a
+vector would be chosen for its luck.  The error of what is found in the end still has to be measured, on fresh random
+numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..random import derive, key
+from .moments import COLUMNS, _sample
+
+__all__ = ["Found", "known_worst", "worst_vectors"]
+
+PARENTS = 3  # starts that are improved
+FRESH = 64  # turns after which the random numbers change, and the child has to beat the best one so far on new ones
+SURE = 8  # times as many draws for that
+SCALES = (1.0, 1e-3, 1e3)
+
+
+class Found(NamedTuple):
+    """A vector that the search ended with.
+
+    Attributes
+    ----------
+    start : str
+        The known vector that it began with.
+    v : numpy.ndarray
+    evaluations : int
+        How many vectors were tried on the way.
+    """
+
+    start: str
+    v: np.ndarray
+    evaluations: int
+
+
+def _shape(c):
+    """The matrix that a compressor sees, where it or the one inside it says so."""
+    while c is not None:
+        if hasattr(c, "rows") and hasattr(c, "columns"):
+            return int(c.rows), int(c.columns)
+        c = next((part for part in c if hasattr(part, "_fields")), None)
+    return None
+
+
+def known_worst(c, d: int) -> dict[str, np.ndarray]:
+    """The vectors of length d with which the search begins, by name.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> known_worst(TopK(1), 3)["spike"]
+    array([1., 0., 0.])
+    """
+    j = np.arange(d)
+    first = (j == 0).astype(float)
+    starts = {"flat": np.ones(d), "spike": first, "opposite": np.where(j < 2, 1.0 - 2.0 * j, 0.0)}
+    starts["alternating"] = 1.0 - 2.0 * (j % 2)
+    starts["increasing"] = j + 1.0
+    for m in (2, 4, 8):
+        starts[f"half-integers < {m}"] = j % m + 0.5
+    for ratio in (0.5, 0.7, 0.9, 0.99):
+        starts[f"geometric {ratio}"] = np.maximum(ratio**j, 1e-30)
+    for power in range(1, max(2, int(np.ceil(np.log2(d))))):
+        starts[f"flat on {2**power}"] = (j < 2**power).astype(float)
+    for power in range(1, int(np.ceil(2.0 * np.log2(4.0 * d)))):
+        height = 2.0 ** (power / 2.0)
+        starts[f"plateau, spike {height:.3g}"] = np.ones(d) + (height - 1.0) * first
+        for m in (2,) if power % 2 else (2, 8, 64):
+            if m < d:
+                starts[f"plateau, {m} spikes {height:.3g}"] = np.where(j < m, height, 1.0)
+    while hasattr(c, "inner") and not hasattr(c, "size"):  # around another compressor: what is bad is bad for that one
+        c = c.inner
+    size = getattr(c, "size", d)
+    if hasattr(c, "inner") and 1 <= size < d:  # buckets: all of it in the first one, as long as the others are empty
+        for name, v in known_worst(c.inner, size).items():
+            starts[f"{name}, one bucket"] = np.concatenate([v, np.zeros(d - size)])
+    shape = _shape(c)
+    if shape is not None and shape[0] * shape[1] == d:
+        starts["flat spectrum"] = np.eye(*shape).ravel()
+        low = np.zeros(shape)
+        low[0, 0] = low[-1, -1] = 1.0
+        starts["two equal singular values"] = low.ravel()
+    return starts
+
+
+def _child(v: np.ndarray, step: float, rng) -> np.ndarray:
+    """A vector near v, or one with some of its entries equal, zero or of the other sign."""
+    d, child = v.size, v.copy()
+    size = min(d, int(2 ** (rng.random() * (np.log2(d) + 1.0))))
+    where = rng.integers(d, size=size) if size < d else slice(None)
+    kind = rng.random()
+    if kind < 0.35:
+        child[where] *= np.exp(step * rng.standard_normal(size))
+    elif kind < 0.6:
+        child[where] += step * rng.standard_normal(size)
+    elif kind < 0.75:
+        child[where] *= np.exp(step * rng.standard_normal())
+    elif kind < 0.85:
+        child[where] = child[rng.integers(d)]
+    elif kind < 0.95:
+        child[where] = 0.0
+    else:
+        child[where] *= -1.0
+    return child
+
+
+def worst_vectors(c, d: int, *, starts=None, evaluations: int = 2000, samples: int = 16, any_scale: bool = True,
+                  seed: int = 0) -> list[Found]:  # fmt: skip
+    """Vectors with a large relative error E||C(v) - v||^2 / ||v||^2, best guess first.
+
+    Parameters
+    ----------
+    c : compressor
+    d : int
+    starts : dict, optional
+        Further vectors to begin with, by name.
+    evaluations : int
+        How many vectors to try.
+    samples : int
+        Draws for each of them, even.
+    any_scale : bool
+        Whether to look at very long and very short vectors as well; else the mean square stays 1.
+    seed : int
+
+    Returns
+    -------
+    list of Found
+        At most ``PARENTS``.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> best = worst_vectors(TopK(1), 4, evaluations=100)[0]
+    >>> best.start  # with equal entries, a quarter of ||v||^2 is kept
+    'flat'
+    """
+    rng = np.random.default_rng(int(key(seed, "search")))
+    stream, wire = key(seed, "search", "samples"), np.empty(0)
+    tables = [np.empty((times * (samples + samples % 2), len(COLUMNS))) for times in (1, SURE)]
+    tried = 0
+
+    def error(v, numbers, table=tables[0]):
+        nonlocal tried
+        tried += 1
+        _sample(c, v, wire, numbers, 0, table)
+        mean = float(table[:, 0].mean()) / float(v @ v)
+        return mean if np.isfinite(mean) else np.inf
+
+    def scaled(v, size):
+        norm = float(v @ v)
+        return v * (size * np.sqrt(d / norm)) if norm > 0.0 and np.isfinite(norm) else None
+
+    numbers, heats = np.uint64(derive(stream, 0)), []
+    for name, v in (known_worst(c, d) | (starts or {})).items():
+        v = scaled(np.ascontiguousarray(v, float), 1.0)
+        heats.append((error(v, numbers), name, v, 1.0))
+    heats.sort(key=lambda heat: -heat[0])
+    for scale in SCALES[1:] if any_scale else ():
+        for _, name, v, _ in heats[:PARENTS]:
+            heats.append((error(v * scale, numbers), name, v * scale, scale))
+    heats.sort(key=lambda heat: -heat[0])
+
+    ends = []
+    for lane, (_, name, v, size) in enumerate(heats[:PARENTS]):
+        step, best, champion = 0.5, -1.0, v
+        turns = max(0, evaluations - tried) // (PARENTS - lane) // (FRESH + 2 * SURE) * FRESH
+        for turn in range(turns + 1):
+            if turn % FRESH == 0:
+                numbers = np.uint64(derive(stream, tried))
+                if v is not champion and error(v, numbers, tables[1]) > error(champion, numbers, tables[1]):
+                    champion = v
+                v, best = champion, error(champion, numbers)
+                continue
+            child = scaled(_child(v / size, step, rng), size)
+            value = error(child, numbers) if child is not None else -1.0
+            if value > best:
+                v, best, step = child, value, min(2.0, 1.5 * step)
+            else:
+                step = max(1e-4, step * 0.9)
+        ends.append((error(champion, np.uint64(derive(stream, tried)), tables[1]), Found(name, champion, tried)))
+    ends.sort(key=lambda end: -end[0])
+    return [end[1]._replace(evaluations=tried) for end in ends]

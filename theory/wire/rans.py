@@ -1,0 +1,235 @@
+"""rANS, an entropy coder: symbols of probability p take log2(1/p) bits each, fractions of a bit included.
+
+A state x in [2^16, 2^32) holds the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it into
+(x // f) 2^14 + c + x % f, which is about x / p; what would overflow leaves as words of 16 bits.  The receiver starts at
+the last state and undoes the symbols from the last to the first, taking the words back in reverse.  In the end its
+states must be the ones that the sender started from: few damaged messages get that far.
+
+Four states take turns, so that the processor works on four symbols at once; short messages use one.
+
+Symbols are 0 to 255: :func:`fold` maps levels 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ..., and what is 255 or more
+shares the symbol ``ESCAPE``, behind which its rest is sent by other means.
+
+Notes
+-----
+J. Duda, "Asymmetric numeral systems: entropy coding combining speed of Huffman coding with compression rate of
+arithmetic coding", arXiv:1311.2540; F. Giesen, "Interleaved entropy coders", arXiv:1402.3392.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dispatch import inlined, kernel
+from .bits import read, write
+from .elias import delta_length, read_delta, write_delta
+
+__all__ = [
+    "ESCAPE", "SYMBOLS", "TOTAL", "count_words", "decode_symbols", "encode_symbols", "fold", "frequencies", "histogram",
+    "model_bits", "read_model", "unfold", "write_model",
+]  # fmt: skip
+
+i64, u8, u32, u64 = np.int64, np.uint8, np.uint32, np.uint64
+
+TOTAL_BITS = 14
+TOTAL = 1 << TOTAL_BITS
+SYMBOLS = 256
+ESCAPE = SYMBOLS - 1
+LOW = u64(1 << 16)
+
+
+@inlined
+@kernel
+def fold(level):
+    """0, 1, -1, 2, -2, ... become 0, 1, 2, 3, 4, ..."""
+    n = i64(level)
+    return 2 * n - 1 if n > 0 else -2 * n
+
+
+@inlined
+@kernel
+def unfold(n):
+    """The inverse of :func:`fold`."""
+    return (n + 1) >> 1 if n & 1 else -(n >> 1)
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def histogram(level, skip, seen):
+    """Count the symbols of the levels into ``seen``; with ``skip`` = 1 zeros are left out, and the rest begins at 0."""
+    other = np.zeros((4, SYMBOLS + 1), np.int64)  # several tables: neighbours that are equal need not wait
+    fours = level.size - level.size % 4
+    for j in range(0, fours, 4):
+        for k in range(4):
+            other[k, min(fold(level[j + k]), ESCAPE + skip)] += 1
+    for j in range(fours, level.size):
+        other[0, min(fold(level[j]), ESCAPE + skip)] += 1
+    for s in range(SYMBOLS):
+        seen[s] = other[0, s + skip] + other[1, s + skip] + other[2, s + skip] + other[3, s + skip]
+
+
+@kernel
+def frequencies(seen, freq):
+    """Shares of 2^14 in proportion to the counts, none of them 0 for a symbol that occurs."""
+    n, before, begin = np.int64(0), np.int64(0), np.int64(0)
+    for s in range(SYMBOLS):
+        n += seen[s]
+    for s in range(SYMBOLS):
+        before += seen[s]
+        end = before * TOTAL // n
+        freq[s], begin = end - begin, end
+    for s in range(SYMBOLS):
+        if seen[s] > 0 and freq[s] == 0:
+            widest = 0
+            for other in range(SYMBOLS):
+                if freq[other] > freq[widest]:
+                    widest = other
+            freq[widest] -= 1
+            freq[s] = 1
+
+
+@kernel
+def model_bits(freq):
+    """How many bits :func:`write_model` writes."""
+    bits, last = 8, _last(freq)
+    for s in range(1, last + 1):
+        bits += delta_length(freq[s] + 1)
+    return bits
+
+
+@kernel
+def _last(freq):
+    last = 0
+    for s in range(SYMBOLS):
+        if freq[s] > 0:
+            last = s
+    return last
+
+
+@kernel
+def write_model(buffer, cursor, freq):
+    """Write the last symbol that occurs, then the frequencies of 1, 2, ... up to it; that of 0 is what is left."""
+    last = _last(freq)
+    cursor = write(buffer, cursor, last, 8)
+    for s in range(1, last + 1):
+        cursor = write_delta(buffer, cursor, freq[s] + 1)
+    return cursor
+
+
+@kernel
+def read_model(buffer, cursor, end, freq):
+    """Read all of ``freq``, whose sum is then 2^14; return the cursor, or -1 where there is no model."""
+    if cursor + 8 > end:
+        return -1
+    freq[:] = 0
+    last, left = i64(read(buffer, cursor, 8)), np.int64(TOTAL)
+    cursor += 8
+    for s in range(1, last + 1):
+        more, cursor = read_delta(buffer, cursor, end, left + 1)
+        if more < 0:
+            return -1
+        freq[s] = more - 1
+        left -= more - 1
+    if last > 0 and freq[last] == 0:
+        return -1
+    freq[0] = left
+    return cursor
+
+
+@kernel
+def _begins(freq, begin):
+    total = u32(0)
+    for s in range(SYMBOLS):
+        begin[s] = total
+        total += freq[s]
+
+
+# --- coding -----------------------------------------------------------------------------------------------------------
+
+# The bodies of the loops stand here twice, as calls with arrays in them would take longer than the arithmetic.
+
+
+@kernel
+def count_words(level, skip, ways, freq):
+    """How many words of 16 bits :func:`encode_symbols` writes in front of the states."""
+    begin, state = np.empty(SYMBOLS, np.uint32), np.empty(4, np.uint64)
+    _begins(freq, begin)
+    state[:] = LOW
+    fours = level.size - level.size % 4 if ways == 4 else 0
+    words = 0
+    for j in range(level.size):
+        if skip == 0 or level[j] != 0:
+            s, k = min(fold(level[j]) - skip, ESCAPE), (j & 3 if j < fours else 0)
+            x, f = state[k], u64(freq[s])
+            if x >= f << u64(32 - TOTAL_BITS):
+                x >>= u64(16)
+                words += 1
+            whole = u64(u32(x) // u32(f))
+            state[k] = (whole << u64(TOTAL_BITS)) + u64(begin[s]) + (x - whole * f)
+    return words
+
+
+@kernel
+def encode_symbols(buffer, cursor, level, skip, ways, freq):
+    """Write the words, then the states, of which there are ``ways``: 1 or 4 (only without ``skip``)."""
+    begin, state = np.empty(SYMBOLS, np.uint32), np.empty(4, np.uint64)
+    _begins(freq, begin)
+    state[:] = LOW
+    fours = level.size - level.size % 4 if ways == 4 else 0
+    byte, shift = cursor >> 3, u64(cursor & 7)  # a word is two bytes, so it stays at this place within its byte
+    carry, start = (u64(buffer[byte]) if shift else u64(0)), byte
+    for j in range(level.size):
+        if skip == 0 or level[j] != 0:
+            s, k = min(fold(level[j]) - skip, ESCAPE), (j & 3 if j < fours else 0)
+            x, f = state[k], u64(freq[s])
+            if x >= f << u64(32 - TOTAL_BITS):
+                carry |= (x & u64(0xFFFF)) << shift
+                buffer[byte], buffer[byte + 1] = u8(carry), u8(carry >> u64(8))
+                carry >>= u64(16)
+                byte += 2
+                x >>= u64(16)
+            whole = u64(u32(x) // u32(f))
+            state[k] = (whole << u64(TOTAL_BITS)) + u64(begin[s]) + (x - whole * f)
+    if carry:
+        buffer[byte] = u8(carry)
+    cursor += 8 * (byte - start)
+    for k in range(ways):
+        cursor = write(buffer, cursor, state[k], 32)
+    return cursor
+
+
+@kernel
+def decode_symbols(buffer, first, last, level, skip, ways, freq):
+    """Undo :func:`encode_symbols`, whose words begin at bit ``first`` and whose states begin at bit ``last``.
+
+    With ``skip`` = 1 the levels that are not zero are filled.  What is ``ESCAPE`` comes back as its level.  Returns
+    whether all words were used and the states are what they should be.
+    """
+    begin, table = np.empty(SYMBOLS, np.uint32), np.empty(TOTAL, np.uint8)
+    _begins(freq, begin)
+    for s in range(SYMBOLS):
+        for slot in range(begin[s], begin[s] + freq[s]):
+            table[slot] = s
+    state = np.empty(4, np.uint64)
+    state[:] = LOW
+    for k in range(ways):
+        state[k] = read(buffer, last + 32 * k, 32)
+    fours = level.size - level.size % 4 if ways == 4 else 0
+    byte, shift, left = last >> 3, u64(last & 7), (last - first) // 16
+    for j in range(level.size - 1, -1, -1):
+        if skip == 0 or level[j] != 0:
+            k = j & 3 if j < fours else 0
+            x = state[k]
+            slot = x & u64(TOTAL - 1)
+            s = i64(table[slot])
+            x = u64(freq[s]) * (x >> u64(TOTAL_BITS)) + slot - u64(begin[s])
+            if x < LOW and left > 0:
+                left -= 1
+                byte -= 2
+                word = u64(buffer[byte]) | u64(buffer[byte + 1]) << u64(8) | u64(buffer[byte + 2]) << u64(16)
+                x = (x << u64(16)) | ((word >> shift) & u64(0xFFFF))
+            state[k] = x
+            level[j] = unfold(s + skip)
+    return left == 0 and state[0] == LOW and state[1] == LOW and state[2] == LOW and state[3] == LOW
