@@ -41,6 +41,9 @@ def methods():
         th.ParallelSGD(th.RandK(5, shared=True), step=step, feedback=memory, momentum=0.5),
         th.ParallelSGD(th.PowerSGD(9, 10, rank=2), step=step, feedback=memory),
         th.ParallelSGD(th.Bucketed(th.TernGrad(shared=True), 40), step=step),
+        th.ParallelSGD(th.RandK(60, shared=True), step=step, feedback=th.ContractiveErrorFeedback(th.CountSketch(80))),
+        th.ParallelSGD(th.TernGrad(shared=True), step=step, feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)),
+        th.ParallelSGD(th.TopK(9), step=step, feedback=th.LinearSketchFeedback(th.CountSketch(30), 0.8), momentum=0.5),
     ]
 
 

@@ -38,7 +38,8 @@ from theory.compressors import (
 from theory.compressors.optimal import magnitude, probabilities
 from theory.compressors.subsets import draw_subset, sort_indices
 from theory.dispatch import kernel
-from theory.methods.sparse import SparseMemory, choose_layout
+from theory.methods.choose import choose_layout
+from theory.methods.sparse import SparseMemory
 from theory.random import derive, fill_bits, integer, key, uniform
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 from theory.wire.bits import bits_for, write

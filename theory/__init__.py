@@ -24,6 +24,7 @@ from .compressors import (
     Composed,
     CountSketch,
     EntropyCoded,
+    HalfPrecision,
     Identity,
     Natural,
     NaturalDithering,
@@ -57,7 +58,15 @@ from .compressors import (
 )
 from .data import DataError, Dataset, load_data
 from .measure import Audit, audit
-from .methods import ErrorFeedback, NoFeedback, ParallelSGD
+from .methods import (
+    ContractiveErrorFeedback,
+    ErrorFeedback,
+    ImprovedContractiveErrorFeedback,
+    LinearSketchFeedback,
+    NoFeedback,
+    ParallelSGD,
+    PartialErrorFeedback,
+)
 from .plots import compare
 from .problems import (
     accuracy,
@@ -97,19 +106,24 @@ __all__ = [
     "ClippedTernGrad",
     "Composed",
     "Constant",
+    "ContractiveErrorFeedback",
     "CountSketch",
     "DataError",
     "Dataset",
     "EntropyCoded",
     "ErrorFeedback",
+    "HalfPrecision",
     "Identity",
+    "ImprovedContractiveErrorFeedback",
     "InverseTime",
+    "LinearSketchFeedback",
     "NUQSGDReleased",
     "Natural",
     "NaturalDithering",
     "NoFeedback",
     "OptimalSparsifier",
     "ParallelSGD",
+    "PartialErrorFeedback",
     "Polynomial",
     "PowerSGD",
     "QuantizedSpectrum",

@@ -22,7 +22,7 @@ from .level_set import level_set_gradient, level_set_second_moment
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
 from .minibatch import batch_bound, minibatch_second_moment, minibatch_step
-from .natural import natural_dithering_variance, natural_variance, natural_variance_exact
+from .natural import half_variance, natural_dithering_variance, natural_variance, natural_variance_exact
 from .nonuniform import chord_nonzeros, chord_positions, chord_variance
 from .nuqsgd import (
     geometric_levels,
@@ -130,13 +130,14 @@ __all__ = [
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
+    "half_variance",
     "l2_sign_error",
     "least_variance",
+    "level_set_gradient",
+    "level_set_second_moment",
     "linear_variance_bound",
     "majority_vote_bits",
     "median_sketch_spike",
-    "level_set_gradient",
-    "level_set_second_moment",
     "mem_sgd",
     "mem_sgd_alpha",
     "mem_sgd_memory",

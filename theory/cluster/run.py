@@ -10,7 +10,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..compressors.base import check, shares_stream
-from ..methods.feedback import keeps_memory
+from ..methods.choose import choose_layout
+from ..methods.feedback import check_feedback, new_store, store_bytes
 from ..methods.layout import averaged, current, error_of
 from ..methods.parallel_sgd import (
     BITS,
@@ -28,8 +29,7 @@ from ..methods.parallel_sgd import (
 )
 from ..methods.plain import advance_plain
 from ..methods.sampling import make_shards
-from ..methods.sparse import SparseGradient, choose_layout
-from ..methods.together import Together
+from ..methods.sparse import SparseGradient
 from ..problems.base import dimension, gradient, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import key
@@ -40,6 +40,7 @@ from . import mpi, simulator
 
 RECORDS = 50  # how many points a history has unless record_every says otherwise
 DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's for a callback that stopped the run
+HOPELESS = 1e12  # a run has diverged where f is that many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
     [
@@ -75,6 +76,7 @@ class _Setup(NamedTuple):
     header: bytes
     records: np.ndarray
     plain: bool
+    memory_bytes: int
 
 
 def run(
@@ -129,8 +131,9 @@ def run(
     -------
     scipy.optimize.OptimizeResult
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (what
-        the workers did not send, shape (workers, d); on MPI those of this rank), ``nit``, ``success``, ``status`` and
-        ``message``.
+        the workers did not send, shape (workers, d); on MPI those of this rank; decoded where it is held compressed),
+        ``memory_bytes`` (what each worker holds of it between two steps), ``nit``, ``success``, ``status`` and
+        ``message``; a run that diverges stops, with ``success`` false and the reason in ``message``.
 
     Raises
     ------
@@ -185,6 +188,7 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     problem = astype(problem, dtype)
     d = int(dimension(problem))
     check(method.compressor, d)
+    check_feedback(method.feedback, method.compressor, d)
     x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
@@ -207,12 +211,13 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
     rule = (method.feedback, method.step, average)
     purposes = np.array([key(seed, purpose) for purpose in simulator.PURPOSES], np.uint64)
-    layout = choose_layout(method, problem)
-    if plan.opening:
-        layout = Together(keeps_memory(method.feedback), method.moving)
+    layout = choose_layout(method, problem, plan.opening > 0, 8 * wire_dtype.itemsize)
     plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
     wire = np.empty(0, wire_dtype)
-    return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain)
+    float_bits = 8 * (wire_dtype if new_store.implements(type(method.feedback)) else dtype).itemsize
+    memory_bytes = sum(store_bytes(method.feedback, method.compressor, d, float_bits))
+    return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain,
+                  memory_bytes)  # fmt: skip
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -282,7 +287,8 @@ def _run_once(setup, callback, exchange):
     for w in range(plan.here):
         error_of(state.memory, w, state.x, memory[w])
     return OptimizeResult(x=x, fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
-                          memory=memory, nit=done, success=status == DONE, status=status, message=message)  # fmt: skip
+                          memory=memory, memory_bytes=setup.memory_bytes, nit=done,
+                          success=status == DONE, status=status, message=message)  # fmt: skip
 
 
 def _row(plan, step, tally, seconds):
@@ -304,11 +310,12 @@ def _row(plan, step, tally, seconds):
 
 
 def _verdict(history, k):
-    if np.isfinite(history["f"][k]):
+    f = history["f"]
+    if np.isfinite(f[k]) and (k == 0 or f[k] <= HOPELESS * (1.0 + abs(f[0]))):
         return DONE, "all steps done"
-    step = history["step"][k]
-    before = f"f was {history['f'][k - 1]:.6g} at step {history['step'][k - 1]}" if k else "already at the start"
-    return DIVERGED, f"f is no longer finite at step {step} ({before}); try a smaller step size or more feedback"
+    step, what = history["step"][k], f"is {f[k]:.3g}" if np.isfinite(f[k]) else "is no longer finite"
+    before = f"f was {f[k - 1]:.6g} at step {history['step'][k - 1]}" if k else "already at the start"
+    return DIVERGED, f"diverged: f {what} at step {step} ({before}); try a smaller step size or more feedback"
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------------
@@ -330,5 +337,5 @@ def _run_replicas(setup, replicas):
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
     return OptimizeResult(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
                           history=history, replica_values=runs.values.T.copy(), replica_last=runs.last_values.T.copy(),
-                          memory=runs.errors, nit=int(setup.records[-1]), success=status == DONE, status=status,
-                          message=message)  # fmt: skip
+                          memory=runs.errors, memory_bytes=setup.memory_bytes, nit=int(setup.records[-1]),
+                          success=status == DONE, status=status, message=message)  # fmt: skip

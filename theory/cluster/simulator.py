@@ -14,16 +14,22 @@ from ..methods.parallel_sgd import (
     BYTES,
     REDUCED,
     common_step,
-    local_step,
     new_state,
     place_sum,
+    splice_local_step,
     weighted_sum,
 )
+from ..methods.remembering import RememberingTogether
 from ..methods.together import Together, combine, first_half, learn, second_half
 from ..problems.base import value
 from ..random import derive
 
-PURPOSES = ("sampling", "rounding", "noise")  # what random numbers are for, in the order of the rows of `streams`
+PURPOSES = (
+    "sampling",
+    "rounding",
+    "noise",
+    "memory",
+)  # what random numbers are for, in the order of the rows of `streams`
 ROUNDING = 1
 
 
@@ -37,7 +43,7 @@ def _add_up(shards, plan, symbols):
 def _advance(layout, problem, compressor, shards, plan, streams, state, start, rates):
     outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
     for k in range(rates.shape[0]):
-        local_step(problem, compressor, shards, plan, streams, state, start + k, rates[k], outbox, lengths)
+        splice_local_step(problem, compressor, shards, plan, streams, state, start + k, rates[k], outbox, lengths)
         _add_up(shards, plan, state.symbols)
         common_step(compressor, shards, plan, state, rates[k])
 
@@ -50,7 +56,7 @@ advance = generic(
 )
 
 
-@advance.register(Together)
+@advance.register(Together, RememberingTogether)
 def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
     outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
     wire = state.symbols.value.dtype

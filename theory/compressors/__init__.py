@@ -32,6 +32,7 @@ from .bucketed import Bucketed
 from .composed import Composed
 from .doors import compress, decode, encode
 from .entropy import EntropyCoded, coded
+from .half import HalfPrecision
 from .identity import Identity
 from .low_rank import PowerSGD
 from .natural import Natural, NaturalDithering
@@ -63,6 +64,7 @@ __all__ = [
     "Composed",
     "CountSketch",
     "EntropyCoded",
+    "HalfPrecision",
     "Identity",
     "NUQSGDReleased",
     "Natural",

@@ -11,7 +11,7 @@ from .dataset import DataError, Dataset
 from .load import _cached
 from .svmlight import read_svmlight
 
-__all__ = ["read_multilabel", "rcv1_topics"]
+__all__ = ["rcv1_topics", "read_multilabel"]
 
 TOPICS = {"C": 34, "E": 26, "G": 33, "M": 10}  # how many of RCV1's 103 topics, in the order of their names, begin so
 NAMES = ("CCAT", "ECAT", "GCAT", "MCAT")

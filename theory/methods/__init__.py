@@ -1,6 +1,18 @@
 """How x moves: methods, and what a worker does with what it did not send."""
 
+from .contractive import ContractiveErrorFeedback
 from .feedback import ErrorFeedback, NoFeedback
+from .improved_contractive import ImprovedContractiveErrorFeedback
+from .linear_sketch import LinearSketchFeedback
 from .parallel_sgd import ParallelSGD
+from .partial import PartialErrorFeedback
 
-__all__ = ["ErrorFeedback", "NoFeedback", "ParallelSGD"]
+__all__ = [
+    "ContractiveErrorFeedback",
+    "ErrorFeedback",
+    "ImprovedContractiveErrorFeedback",
+    "LinearSketchFeedback",
+    "NoFeedback",
+    "ParallelSGD",
+    "PartialErrorFeedback",
+]

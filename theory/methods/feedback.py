@@ -1,17 +1,35 @@
-"""What a worker does with the part of its gradient that the compressor did not send."""
+"""What a worker does with the part of its gradient that the compressor did not send.
+
+This file names what a method asks a rule for, and has the two that need no more than an array.  The rules that hold
+their memory in another form stand in a file each, on top of :mod:`theory.methods.remembering`.
+"""
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import NamedTuple
 
 from ..dispatch import generic
-from ..settings import setting
+from ..settings import require, setting
 
-__all__ = ["ErrorFeedback", "NoFeedback", "keeps_memory", "step_inside", "step_outside"]
+__all__ = ["ErrorFeedback", "NoFeedback", "bring_back", "check_feedback", "keep", "keeps_memory", "new_store",
+           "register_memory", "step_inside", "step_outside", "store_bytes", "stored"]  # fmt: skip
 
 keeps_memory = generic("keeps_memory", "keeps_memory(feedback) -> bool: whether a worker keeps a memory e.")
 step_inside = generic("step_inside", "step_inside(feedback, eta) -> float: factor of the gradient before compression.")
 step_outside = generic("step_outside", "step_outside(feedback, eta) -> float: factor of what was received.")
+
+# What a rule answers that holds its memory in a form of its own
+new_store = generic(
+    "new_store", "new_store(feedback, compressor, p, workers, room, wire): what the local workers hold; p has length d."
+)
+bring_back = generic("bring_back", "bring_back(feedback, store, w, p): p += what local worker w feeds back.")
+keep = generic(
+    "keep",
+    "keep(feedback, store, w, p, compressor, symbols, stream): the message `symbols` was made from p; hold what it "
+    "left out. p is scratch afterwards; `stream` is a fresh key.",
+)
+stored = generic("stored", "stored(feedback, store, w, out): out = what local worker w holds, as a plain array.")
 
 
 @setting
@@ -32,14 +50,47 @@ class ErrorFeedback(NamedTuple):
     """
 
 
+@singledispatch
+def store_bytes(feedback, compressor, d: int, float_bits: int) -> tuple[int, int]:
+    """Bytes that a worker holds between two steps: in its first store, and in its second (iConEF has two)."""
+    return (d * float_bits // 8, 0) if keeps_memory(feedback) else (0, 0)
+
+
+@singledispatch
+def check_feedback(feedback, compressor, d: int) -> None:
+    """Raise ``ValueError`` unless the rule can be used with this compressor on vectors of length d."""
+
+
+def register_memory(cls: type) -> None:
+    """Register the step sizes of a rule with a memory: the step is folded in before anything is stored."""
+    keeps_memory.register(cls)(_yes)
+    step_inside.register(cls)(_eta)
+    step_outside.register(cls)(_one)
+
+
+def check_beta(beta: float) -> None:
+    """Refuse a share of the memory that is no share."""
+    require(0.0 <= beta <= 1.0, "beta", beta, "a number from 0 to 1")
+
+
+def _yes(feedback):
+    return True
+
+
+def _eta(feedback, eta):
+    return eta
+
+
+def _one(feedback, eta):
+    return 1.0
+
+
+register_memory(ErrorFeedback)
+
+
 @keeps_memory.register(NoFeedback)
 def _(feedback):
     return False
-
-
-@keeps_memory.register(ErrorFeedback)
-def _(feedback):
-    return True
 
 
 @step_inside.register(NoFeedback)
@@ -47,16 +98,6 @@ def _(feedback, eta):
     return 1.0
 
 
-@step_inside.register(ErrorFeedback)
-def _(feedback, eta):
-    return eta
-
-
 @step_outside.register(NoFeedback)
 def _(feedback, eta):
     return eta
-
-
-@step_outside.register(ErrorFeedback)
-def _(feedback, eta):
-    return 1.0

@@ -20,14 +20,18 @@ __all__ = ["Dense", "averaged", "current", "elect", "error_of", "move", "new_ite
 new_iterate = generic(
     "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
 )
-new_memory = generic("new_memory", "new_memory(layout, x, workers): the vectors of the local workers.")
+new_memory = generic(
+    "new_memory", "new_memory(layout, x, workers, compressor, wire): the vectors of the local workers."
+)
 point = generic("point", "point(x): x as a vector of theory.vectors, for gradients and for messages to be added to.")
 recall = generic(
     "recall",
     "recall(memory, w, x, l2) -> vector: what local worker w will compress, begun with what it kept and l2 * x.",
 )
 retain = generic(
-    "retain", "retain(memory, p, compressor, symbols): keep p = recall(...) less what the receiver decodes."
+    "retain",
+    "retain(memory, w, p, compressor, symbols, stream): of p = recall(...), keep what the receiver does not decode; "
+    "`stream` is a fresh key.",
 )
 shrink = generic("shrink", "shrink(x, factor): x *= factor.")
 remember = generic("remember", "remember(x, weight): count x with this weight in the average of the iterates.")
@@ -93,12 +97,12 @@ def _(layout, x0, workers, averaging):
 
 
 @new_memory.register(Dense)
-def _(layout, x, workers):
+def _(layout, x, workers, compressor, wire):
     return Forgotten(np.empty(x.x.size, x.x.dtype))
 
 
 @new_memory.register(DenseMemory)
-def _(layout, x, workers):
+def _(layout, x, workers, compressor, wire):
     return Kept(np.zeros((workers, x.x.size), x.x.dtype))
 
 
@@ -125,12 +129,12 @@ def _(memory, w, x, l2):
 
 
 @retain.register(Forgotten)
-def _(memory, p, compressor, symbols):
+def _(memory, w, p, compressor, symbols, stream):
     pass
 
 
 @retain.register(Kept)
-def _(memory, p, compressor, symbols):
+def _(memory, w, p, compressor, symbols, stream):
     accumulate(compressor, symbols, -1.0, p)
 
 

@@ -71,8 +71,9 @@ class ParallelSGD(NamedTuple):
         What a worker does to the vector that it sends.
     step : Constant or InverseTime
         Step sizes.
-    feedback : NoFeedback or ErrorFeedback
-        What happens to the part that was not sent.
+    feedback : feedback rule
+        What happens to the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
+        `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
     batch : int
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -133,7 +134,7 @@ class ParallelSGD(NamedTuple):
             step_size.implements(type(self.step)), "step", self.step, "a step size, such as Constant(0.1)", TypeError
         )
         require(step_inside.implements(type(self.feedback)), "feedback", self.feedback,
-                "NoFeedback() or ErrorFeedback()", TypeError)  # fmt: skip
+                "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
         require(quantize.implements(type(self.compressor)), "compressor", self.compressor,
                 "a compressor, such as TopK(10)", TypeError)  # fmt: skip
         require(self.batch >= 1, "batch", self.batch, "a whole number, at least 1")
@@ -273,7 +274,12 @@ def new_state(compressor, layout, shards, plan, x0, wire):
     )
     states = np.zeros((plan.here, state_size(compressor, plan.d)))
     return State(
-        x, new_memory(layout, x, plan.here), states, new_order(shards, plan.here), symbols, np.zeros(6, np.int64)
+        x,
+        new_memory(layout, x, plan.here, compressor, wire),
+        states,
+        new_order(shards, plan.here),
+        symbols,
+        np.zeros(6, np.int64),
     )
 
 
@@ -313,15 +319,14 @@ def finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths):
         state.tally[BITS] += lengths[w]
         state.tally[BYTES] += size
         update_state(compressor, plan.d, state.states[w], symbols)
-    retain(state.memory, p, compressor, symbols)
+    retain(state.memory, w, p, compressor, symbols, derive(streams[3, w], t))
 
 
-@kernel
-def local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths):
+def _local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths):
     """What the workers here do in step ``t`` before anything is exchanged.
 
-    ``streams`` holds each worker's keys for sampling, rounding and noise; ``lengths[w]`` becomes the number of payload
-    bits.  Where ``outbox`` has room, worker w's symbols are packed into its row, behind the bytes of the head.
+    ``streams`` holds each worker's keys for sampling, rounding, noise and memory; ``lengths[w]`` becomes the number of
+    payload bits.  Where ``outbox`` has room, worker w's symbols are packed into its row, behind the bytes of the head.
     """
     time, row = np.empty(2, np.int64), np.empty(plan.batch, np.int64)
     for w in range(plan.here):
@@ -331,6 +336,10 @@ def local_step(problem, compressor, shards, plan, streams, state, t, rate, outbo
         finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths)
         state.tally[GRADIENT] += middle - begin
         state.tally[CODING] += now(plan.clock, time) - middle
+
+
+local_step = kernel(_local_step)
+splice_local_step = spliced(_local_step)  # in a loop of its own: to call the kernel would optimize all of it twice
 
 
 @kernel

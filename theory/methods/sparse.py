@@ -11,25 +11,18 @@ Three devices (the answers to :mod:`theory.methods.layout`):
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ..compressors.base import accumulate
 from ..compressors.sparsifiers import sort_indices
 from ..compressors.vectors import kth_size, largest, nonzeros
 from ..dispatch import kernel
-from ..problems.base import regularization
-from ..problems.matrix import CSR
 from ..settings import setting
 from ..vectors import add_entry, dense_part, entry, length, scale_of
 from ..wire.bits import bits_to_float, float_to_bits
-from .feedback import keeps_memory
 from .layout import (
-    Dense,
-    DenseMemory,
     averaged,
     current,
     elect,
@@ -48,7 +41,7 @@ from .layout import (
 
 u64 = np.uint64
 
-__all__ = ["SparseGradient", "SparseMemory", "choose_layout", "sends_entries"]
+__all__ = ["SparseGradient", "SparseMemory"]
 
 BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are looked at together
 SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
@@ -115,41 +108,6 @@ class Memory(NamedTuple):
     top: np.ndarray
     reach: np.ndarray
     last: np.ndarray
-
-
-@singledispatch
-def sends_entries(compressor) -> bool:
-    """Whether a compressor reads and sends a few entries of a vector only, through the questions of theory.vectors."""
-    return False
-
-
-@sends_entries.register(TopK)
-@sends_entries.register(RandK)
-@sends_entries.register(RandomBlock)
-@sends_entries.register(Bernoulli)
-@sends_entries.register(Ultra)
-def _(compressor) -> bool:
-    return True
-
-
-@sends_entries.register
-def _(compressor: Identity) -> bool:
-    return compressor.sparse
-
-
-def choose_layout(method, problem):
-    """The layout in which a step of ``method`` on ``problem`` costs least.
-
-    With a memory, sparse messages suffice.  Without one, the vector to send must be sparse, too: no l2 term in it.
-    """
-    moving = method.moving
-    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor) and not moving:
-        if keeps_memory(method.feedback):
-            if not isinstance(method.compressor, Identity):
-                return SparseMemory(ranked=isinstance(method.compressor, TopK))
-        elif isinstance(method.compressor, Identity) and (method.compress == "loss" or regularization(problem) == 0.0):
-            return SparseGradient()
-    return DenseMemory(moving) if keeps_memory(method.feedback) else Dense(moving)
 
 
 # --- the iterate ------------------------------------------------------------------------------------------------------
@@ -274,7 +232,7 @@ def _(x, out):
 
 
 @new_memory.register(SparseGradient)
-def _(layout, x, workers):
+def _(layout, x, workers, compressor, wire):
     d = x.v.size
     index, spare = np.empty(d, np.uint32), np.empty(d, np.uint32)
     return Touched(np.zeros(d, x.v.dtype), index, spare, np.zeros(1, np.int64), np.zeros(d, np.bool_))
@@ -317,7 +275,7 @@ def _(g, index):
 
 
 @retain.register(Touched)
-def _(memory, p, compressor, symbols):
+def _(memory, w, p, compressor, symbols, stream):
     for q in range(memory.count[0]):
         memory.g[memory.index[q]] = 0.0
         memory.seen[memory.index[q]] = False
@@ -333,7 +291,7 @@ def _(memory, w, x, out):
 
 
 @new_memory.register(SparseMemory)
-def _(layout, x, workers):
+def _(layout, x, workers, compressor, wire):
     return Memories(np.zeros((workers, x.reach.size)), np.zeros(workers))
 
 
@@ -369,7 +327,7 @@ def _(m, j, amount):
 
 
 @retain.register(Memories)
-def _(memory, p, compressor, symbols):
+def _(memory, w, p, compressor, symbols, stream):
     accumulate(compressor, symbols, -1.0, p)
 
 

@@ -58,7 +58,7 @@ def _(layout, x0, workers, averaging):
 
 
 @new_memory.register(Together)
-def _(layout, x, workers):
+def _(layout, x, workers, compressor, wire):
     return Rows(np.zeros((workers, x.x.size), x.x.dtype), layout.keeps)
 
 
@@ -72,7 +72,7 @@ def _(memory, w, x, l2):
 
 
 @retain.register(Rows)
-def _(memory, p, compressor, symbols):
+def _(memory, w, p, compressor, symbols, stream):
     if memory.keeps:
         accumulate(compressor, symbols, -1.0, p)
 

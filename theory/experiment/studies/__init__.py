@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .report import Study, as_markdown, as_text, put_between_marks, write_whole
 
-__all__ = ["STUDIES", "run_study", "run_studies"]
+__all__ = ["STUDIES", "run_studies", "run_study"]
 
 STUDIES = {
     "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",

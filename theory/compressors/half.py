@@ -1,0 +1,166 @@
+"""Half precision: 16 bits a coordinate, rounded at random and without bias, with one common power of two.
+
+A float16 has few exponents: without a common factor small gradients would vanish, and large ones overflow.  The factor
+brings the largest entry to [2^14, 2^15), a power of two below the largest float16.  Only entries 2^28 times smaller
+than it are then rounded to multiples of a fixed spacing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..random import uniform
+from ..settings import setting
+from ..vectors import add_entry
+from ..wire.bits import float_to_bits, read_array, read_float, write_array, write_float
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    unpack,
+)
+from .checks import check_dimension
+from .norms import norm_of
+from .registry import register
+
+__all__ = ["HalfPrecision"]
+
+f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
+
+TOP = 14  # exponent that the largest entry gets
+LARGEST = i32(31 * 1024 - 1)  # code of the largest finite float16
+
+
+@setting
+class HalfPrecision(NamedTuple):
+    """Every coordinate becomes one of the two float16 around it, without bias.
+
+    The message holds one power of two as a float, and a sign and 15 bits for each coordinate.
+
+    Notes
+    -----
+    The variance factor is 2^-22/(1 + 2^-10), plus a share of d that is lost in rounding: see
+    :func:`theory.bounds.half_variance`.  Rounding to the nearest, as processors do it, would have a quarter of the
+    worst error at most, but a bias.
+
+    Examples
+    --------
+    >>> HalfPrecision()
+    HalfPrecision()
+    """
+
+
+@kernel
+def _factor(v, value):
+    """The power of two that v is divided by: a float of the wire; 0 for the vector of zeros."""
+    top = norm_of(v, np.inf)
+    if not 0.0 < top < np.inf:
+        return top  # 0, or not finite
+    exponent = i64((float_to_bits(f64(top)) >> u64(52)) & u64(2047)) - 1023
+    least = -149 if value.itemsize == 4 else -1074 + 52
+    return math.ldexp(1.0, max(exponent - TOP, least))
+
+
+@kernel
+def _magnitude(code):
+    """The number that 15 bits of a float16 stand for."""
+    exponent, fraction = code >> 10, code & 1023
+    return math.ldexp(f64(fraction), -24) if exponent == 0 else math.ldexp(f64(1024 + fraction), exponent - 25)
+
+
+@capacity.register(HalfPrecision)
+def _(c, d):
+    return 0, 1, d, 0
+
+
+@quantize.register(HalfPrecision)
+def _(c, state, v, stream, symbols):
+    factor = _factor(v, symbols.value)
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    symbols.value[0] = factor
+    if not 0.0 < symbols.value[0] < np.inf:
+        symbols.level[: v.size] = i32(0)
+        return
+    for j in range(v.size):
+        size = abs(f64(v[j])) / factor
+        exponent = max(i64(float_to_bits(size) >> u64(52)) - 1023, i64(-14))  # below: equally spaced
+        steps = math.ldexp(size, 10 - exponent)
+        code = i64(math.floor(steps))
+        code += (exponent + 14) * 1024 + (uniform(stream, j) < steps - code)
+        symbols.level[j] = i32(-code if v[j] < 0.0 else code)
+
+
+@accumulate.register(HalfPrecision)
+def _(c, symbols, weight, out):
+    factor = f64(symbols.value[0])
+    for j in range(symbols.count[2]):
+        level = symbols.level[j]
+        size = factor * _magnitude(abs(level))
+        add_entry(out, j, weight * (-size if level < 0 else size))
+
+
+@payload_bits.register(HalfPrecision)
+def _(c, symbols, d):
+    return 8 * symbols.value.itemsize + 16 * d
+
+
+@max_payload_bits.register(HalfPrecision)
+def _(c, d, float_bits):
+    return float_bits + 16 * d
+
+
+@pack.register(HalfPrecision)
+def _(c, symbols, d, buffer, cursor):
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    return write_array(buffer, cursor, symbols.level[:d], LARGEST, 16)
+
+
+@unpack.register(HalfPrecision)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + 8 * symbols.value.itemsize + 16 * d > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    level = symbols.level[:d]
+    cursor, most = read_array(buffer, cursor, level, LARGEST, 16), i32(0)
+    for j in range(d):
+        most = max(most, level[j])
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    return cursor if most <= LARGEST else -1
+
+
+@check.register
+def _(c: HalfPrecision, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: HalfPrecision, d: int) -> float:
+    from ..bounds import half_variance
+
+    return half_variance(d)
+
+
+@expected_nonzeros.register
+def _(c: HalfPrecision, v) -> float:
+    v = np.abs(np.asarray(v, float))
+    factor = _factor(v, np.empty(0, np.float32))
+    return float(np.minimum(1.0, v / (factor * 2.0**-24)).sum()) if factor > 0.0 else 0.0
+
+
+@expected_payload_bits.register
+def _(c: HalfPrecision, v) -> float:
+    return 32.0 + 16.0 * len(v)
+
+
+register(HalfPrecision, 18, lambda d: [HalfPrecision()])
