@@ -251,6 +251,8 @@ def test_frontiers_of_a_fixed_hash():
         least = min(bounds.linear_sketch_memory(n, beta, q, 1.0, square) for beta in grid if beta > edge + 1e-9)
         at = bounds.linear_sketch_memory(n, bounds.linear_sketch_beta(n, q, square), q, 1.0, square)
         assert at <= least * (1 + 1e-9)
+        left = 1 - bounds.linear_sketch_factor(n, edge + 0.05, q, square)  # what a step takes, and what it adds
+        assert left * bounds.linear_sketch_memory(n, edge + 0.05, q, 2.0, square) == pytest.approx(2 * n * (1 - q))
     assert bounds.linear_sketch_frontier(7, 1.0) == pytest.approx(1 - 2 / 7)  # whole rows: (1 - beta) n < 2
     for q in (0.1, 0.7):  # kept together, at any rate: the same
         assert bounds.linear_sketch_frontier(7, q, bounds.kept_square(7, q, "together")) == pytest.approx(1 - 2 / 7)
