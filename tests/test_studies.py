@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import types
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,12 +13,16 @@ import pytest
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
 from theory.claims.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
-from theory.experiment.studies import STUDIES, nuqsgd, run_study, spectrum, ternary_dimension
+from theory.experiment.progress import track
+from theory.experiment.studies import STUDIES, StudyConfiguration, nuqsgd, run_study, spectrum, ternary_dimension
 from theory.experiment.studies import bits_to_accuracy as bits
+from theory.experiment.studies.configuration import chosen, shipped_studies
 from theory.experiment.studies.problems import digits, iterates
 from theory.experiment.studies.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
 from theory.measure import moments
+from theory.settings import require, setting
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +280,125 @@ def test_the_command_writes_text_figure_and_page(tmp_path, capsys):
     assert "../figures/study-ternary-dimension.png" in page.read_text()
 
 
+# --- configurations ---------------------------------------------------------------------------------------------------
+
+
+@setting
+class Options(NamedTuple):
+    k: int = 3
+    label: str = "none"
+
+    def domain(self):
+        require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+
+
+def echo(quick, seed, data, topics, options):
+    """A study that shows what it was given."""
+    row = (str(quick), str(seed), str(data), str(topics), repr(options))
+    return STUDY._replace(tables=[Table("Given", ("quick", "seed", "data", "topics", "options"), [row])])
+
+
+@pytest.fixture
+def echoing(monkeypatch):
+    """A study with options, ``echo``, beside the real ones."""
+    module = types.ModuleType("theory.experiment.studies.echo")
+    module.study, module.Options = echo, Options
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(STUDIES, "echo", "shows what it was given")
+
+
+def run_echo(tmp_path, capsys, text, *flags) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    assert main(["run", "--config", str(path), *flags]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_file_says_what_a_study_is_given_and_flags_override_it(echoing, tmp_path, capsys):
+    out = run_echo(tmp_path, capsys, 'study = "echo"\nabout = "a line"\nseed = 4\nk = 7\n')
+    assert out.startswith("mine: a line\n") and "Options(k=7, label='none')" in out
+    assert "mine: 0 s, seed 4\n" in out and "False 4 None None" in " ".join(out.split())
+    out = run_echo(tmp_path, capsys, 'study = "echo"\nseed = 4\nlabel = "so"\n', "--seed", "5", "--quick")
+    assert (
+        "mine: shows what it was given" in out
+        and "Options(k=3, label='so')" in out
+        and "True 5 None" in " ".join(out.split())
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('study = "echo"\nlable = "a"', "unknown key 'lable': did you mean label?"),
+        ('study = "echo"\nsed = 1', "did you mean seed"),
+        ('study = "echo"\nk = 0', "k: got 0, allowed: a whole number, at least 1"),
+        ('study = "echo"\nk = "many"', "k: got 'many'"),
+        ('study = "echo"\nseed = -1', "seed: got -1"),
+        ('study = "echo"\ndata = 3', "data: got 3, allowed: a text"),
+        ('study = "ehco"', "unknown study 'ehco': did you mean echo?"),
+        ("study = [", "is not a TOML file"),
+        ('study = "ternary-dimension"\nk = 3', "unknown key 'k'"),
+        ('studi = "echo"', "did you mean study?"),
+        ('study = "echo"\ndata = "rcv1like"', "rcv1-like"),
+    ],
+)
+def test_files_that_say_something_wrong_are_answered(echoing, tmp_path, capsys, text, answer):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--config", str(path)])
+    assert answer in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nowhere.toml", "folder/nuqsgd", "nuqsg", "."])
+def test_files_that_cannot_be_read_are_answered(capsys, name):
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--config", name])
+    assert ("did you mean nuqsgd?" if name == "nuqsg" else f"cannot read {name}") in capsys.readouterr().err
+
+
+def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
+    """`study NAME` is `run --config NAME`; the page and the figures are named after the experiment."""
+    import theory.experiment.configuration as configuration
+    import theory.plots
+
+    for name, k in (("echo-one", 1), ("echo-two", 2)):
+        (tmp_path / f"{name}.toml").write_text(f'study = "echo"\nk = {k}\n', encoding="utf-8")
+    monkeypatch.setattr(configuration, "SHIPPED", tmp_path)
+    monkeypatch.setattr(theory.plots, "save_figure", lambda figure, path: [path])
+    monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: None))
+    pages = {}
+    for first in (["study", "echo-two"], ["run", "--config", "echo-two"]):
+        page = tmp_path / f"{first[0]}.md"
+        assert main([*first, "--seed", "2", "--figures", str(tmp_path), "--markdown", str(page)]) == 0
+        pages[first[0]] = (page.read_text(encoding="utf-8"), capsys.readouterr().out.replace(str(page), "page"))
+    assert pages["study"] == pages["run"]
+    assert (
+        "study-echo-two.png" in pages["run"][0]
+        and "begin: python -m theory.experiment study echo-two" in pages["run"][0]
+    )
+    assert "Options(k=2" in pages["run"][1] and "study-echo-two" in pages["run"][1]
+    assert chosen(["echo"]) == chosen([]) == ["echo-one", "echo-two"]  # a study stands for all of its experiments
+    assert chosen(["echo-two", "echo"]) == ["echo-two", "echo-one"]
+
+
+def test_every_study_ships_and_every_file_can_be_read():
+    found = {name: StudyConfiguration.from_toml(name) for name in shipped_studies()}
+    assert {experiment.study for experiment in found.values()} == set(STUDIES)
+    for name, experiment in found.items():
+        assert experiment.name == name and experiment.about
+    with pytest.raises(ConfigurationError, match="unknown key 'epochs'"):
+        run_study("spectrum", options={"epochs": 3})
+
+
+def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
+    items = {"a": 1, "b": 2}.items()
+    assert list(track(items, "label", quiet=True)) == list(track(items, "label")) == list(items)
+    assert capsys.readouterr().err == ""
+    assert list(track(items, "label", quiet=False)) == list(items)
+    assert "label" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
@@ -288,10 +414,10 @@ def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
     assert as_text(study)
 
 
-def test_the_page_of_the_documentation_shows_every_study():
+def test_the_page_of_the_documentation_shows_every_experiment():
     from conftest import ROOT
 
     page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    for name in STUDIES:
+    for name in shipped_studies():
         _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")
         assert f"figures/study-{name}.png" in body.partition("<!-- end:")[0]

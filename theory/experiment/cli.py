@@ -9,7 +9,7 @@ import sys
 from dataclasses import fields
 
 from .catalog import FAMILIES, FLAGSHIP, nearest
-from .configuration import Configuration, ConfigurationError
+from .configuration import Configuration, ConfigurationError, find_toml, read_toml
 from .records import RecordError, read_record
 
 LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
@@ -41,10 +41,15 @@ def world():
     return MPI.COMM_WORLD
 
 
+def _config_flag(parser) -> None:
+    text = "configuration, a TOML file or a name that `list` shows; the flags below override it"
+    parser.add_argument("--config", metavar="FILE", help=text)
+
+
 def _shared_flags(parser) -> None:
     default = Configuration()
     add = parser.add_argument
-    add("--config", metavar="FILE.toml", help="configuration; the flags below override it")
+    _config_flag(parser)
     add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
@@ -85,9 +90,15 @@ def _run(argv, comm, flagship=False) -> int:
         parser = _parser("", text, f"mpirun -n 8 {PROGRAM} --data rcv1.svm.bz2 --methods sgd,qsgd-4,top-100-memory")
         parser.usage = f"{PROGRAM} [command] [options]"
     else:
-        text = "Run a configuration: a TOML file, flags, or both.  A record's own configuration.toml repeats it."
+        text = (
+            "Run a configuration: a TOML file, flags, or both.  A record's own configuration.toml repeats it.\n"
+            "One with the key `study` is run as `study` does, and takes the flags of `study`."
+        )
         parser = _parser("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
     _shared_flags(parser)
+    study = _study_in(argv, parser)
+    if study is not None:
+        return _run_study(argv, study, comm)
     configuration = _configuration(parser, parser.parse_args(argv))
 
     from ..cluster import abort_on_error
@@ -114,11 +125,11 @@ def _list(argv, comm) -> int:
     _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
         _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
-    from .studies import STUDIES
+    from .studies.configuration import about, shipped_studies
 
-    _say("\nstudies (for study)")
-    for name, what in STUDIES.items():
-        _say(f"  {name:<20}{what}")
+    _say("\nstudies (for study, or run --config)")
+    for name in shipped_studies():
+        _say(f"  {name:<20}{about(name)}")
     from ..claims import list_claims
 
     _say("\nclaims (for verify)")
@@ -197,31 +208,64 @@ def _audit(argv, comm) -> int:
 def _study(argv, comm) -> int:
     text = (
         "Run studies: what lectures and papers say of compressors in training, measured, with tables, a figure and\n"
-        "what holds of each statement."
+        "what holds of each statement.  `run --config NAME` does the same for one."
     )
     parser = _parser("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="studies (default: all); see `list`")
+    _study_flags(parser)
+    options = parser.parse_args(argv)
+    from .studies.configuration import StudyConfiguration, chosen
+
+    try:
+        experiments = [StudyConfiguration.from_toml(name) for name in chosen(options.names)]
+    except ConfigurationError as error:
+        parser.error(str(error))
+    return _run_studies(parser, options, experiments, comm)
+
+
+def _study_in(argv, parser):
+    """The study that ``--config`` names; None if it names none."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    early.add_argument("--config")
+    try:
+        path = early.parse_known_args(argv)[0].config
+        if path is None or "study" not in read_toml(find_toml(path)):
+            return None
+        from .studies.configuration import StudyConfiguration
+
+        return StudyConfiguration.from_toml(path)
+    except argparse.ArgumentError:
+        return None  # the full parser says what is wrong
+    except ConfigurationError as error:
+        parser.error(str(error))
+
+
+def _run_study(argv, experiment, comm) -> int:
+    parser = _parser("run", f"Run the study {experiment.study}.", f"{PROGRAM} run --config {experiment.name} --quick")
+    _config_flag(parser)
+    _study_flags(parser)
+    return _run_studies(parser, parser.parse_args(argv), [experiment], comm)
+
+
+def _study_flags(parser) -> None:
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="studies (default: all); see `list`")
     add("--quick", action="store_true", help="smaller problems, fewer methods")
-    add("--seed", type=int, default=0, metavar="S")
-    add(
-        "--data",
-        metavar="NAME",
-        help="what stands for RCV1 in two classes: a name or a LIBSVM file (default: rcv1-like)",
-    )
+    add("--seed", type=int, metavar="S", help="seed (default: 0)")
+    add("--data", metavar="NAME", help="what stands for RCV1 in two classes: a name or a LIBSVM file")
     add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
     add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
-    options = parser.parse_args(argv)
-    from .studies import STUDIES
 
-    for name in options.names:
-        if name not in STUDIES:
-            parser.error(f"unknown study {name!r}: {nearest(name, STUDIES)}")
-    if not 0 <= options.seed < 2**62:
+
+def _run_studies(parser, options, experiments, comm) -> int:
+    """Check the flags, which override what the files of the experiments say, and run."""
+    given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
+    if not 0 <= given.get("seed", 0) < 2**62:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**62 - 1")
-    if options.topics and not os.path.isfile(options.topics):
-        parser.error(f"--topics: there is no file {options.topics}")
+    experiments = [experiment._replace(**given) for experiment in experiments]
+    for experiment in experiments:
+        if experiment.topics and not os.path.isfile(experiment.topics):
+            parser.error(f"--topics: there is no file {experiment.topics}")
     if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
         parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
     from ..cluster import abort_on_error
@@ -230,16 +274,19 @@ def _study(argv, comm) -> int:
     from .studies import run_studies
 
     try:
-        if Parser.speaks and options.data and options.data not in NAMES:
-            load_data(options.data)
+        for data in {experiment.data for experiment in experiments} - {None, *NAMES}:
+            if Parser.speaks:
+                load_data(data)
         if options.figures:
             os.makedirs(options.figures, exist_ok=True)
     except (DataError, OSError) as error:
         parser.error(str(error))
-    given = (options.names or list(STUDIES), options.quick, options.seed, options.data, options.topics, options.figures,
-             options.markdown, _say)  # fmt: skip
     with abort_on_error(comm):
-        return from_root(comm, lambda: run_studies(*given))
+        try:
+            work = lambda: run_studies(experiments, options.quick, options.figures, options.markdown, _say)  # noqa: E731
+            return from_root(comm, work)
+        except ConfigurationError as error:
+            parser.error(str(error))
 
 
 def _plot(argv, comm) -> int:

@@ -3,6 +3,8 @@
 Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid, one *cell* for each combination.
 All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so
 that adding a method, or a value to an axis, never changes what another cell draws.
+
+A TOML file with the key ``study`` is another kind of experiment: see ``studies/configuration.py``.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from ..settings import digest
@@ -17,10 +20,48 @@ from .catalog import FLAGSHIP, find, nearest
 
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
+SHIPPED = Path(__file__).parent / "configurations"
 
 
 class ConfigurationError(ValueError):
     """A configuration that cannot be run; the message says what was found and what is allowed."""
+
+
+class UnreadableError(ConfigurationError):
+    """A file that is not there, or is no TOML."""
+
+
+def shipped() -> dict[str, Path]:
+    """The configurations of this package, one for each published experiment: name and file."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def find_toml(name_or_path) -> Path:
+    """A file, or else the configuration of this package with that name."""
+    path = Path(name_or_path)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    known = shipped()
+    if path.name not in known:
+        raise UnreadableError(f"no file and no configuration {str(name_or_path)!r}: {nearest(path.name, known)}")
+    return known[path.name]
+
+
+def read_toml(path) -> dict:
+    """What a TOML file says.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, or is no TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} is not a TOML file: {error}") from None
 
 
 class Cell(NamedTuple):
@@ -116,19 +157,17 @@ class Configuration:
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
-                raise ConfigurationError(f"unknown key {name!r}: {nearest(name, known)}")
+                raise ConfigurationError(f"unknown key {name!r}: {nearest(name, [*known, 'study'])}")
         return cls(**values)
 
     @classmethod
     def from_toml(cls, path) -> Configuration:
-        """Read a TOML file."""
+        """Read a TOML file, or a configuration of this package by its name."""
+        path = find_toml(path)
         try:
-            with open(path, "rb") as file:
-                return cls.from_dict(tomllib.load(file))
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {path}: {error.strerror or error}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{path} is not a TOML file: {error}") from None
+            return cls.from_dict(read_toml(path))
+        except UnreadableError:
+            raise
         except ValueError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 

@@ -31,6 +31,30 @@ def on_terminal(stream=None) -> bool:
     return False
 
 
+def track(items, label: str, quiet: bool | None = None):
+    """The items one after the other, with a bar while somebody watches; for loops whose rounds take seconds.
+
+    Parameters
+    ----------
+    items : iterable
+        With a length.  The bar shows the item if it is a text, or its first part if that is one.
+    label : str
+    quiet : bool, optional
+        By default whether nobody watches.
+    """
+    if not on_terminal() if quiet is None else quiet:
+        yield from items
+        return
+    from tqdm import tqdm
+
+    with tqdm(items, desc=label, file=sys.stderr, ncols=100, leave=False) as bar:
+        for item in bar:
+            name = item[0] if isinstance(item, tuple) and item else item
+            if isinstance(name, str):
+                bar.set_postfix_str(name)
+            yield item
+
+
 class Progress:
     """A bar over all samples of all runs.
 

@@ -30,6 +30,7 @@ from ...plots.text import number
 from ...problems import lipschitz, logistic, softmax, solve, value
 from ...schedules import Constant
 from ...settings import require
+from ..progress import track
 from .problems import digits, rcv1
 from .report import Statement, Study, Table
 
@@ -192,7 +193,7 @@ def bits_to_accuracy(
     goal = best + accuracy * (value(problem, np.zeros(problem.d)) - best)
     steps_of: dict[str, int | None] = {}
     found = []
-    for method, way in ways.items():
+    for method, way in track(ways.items(), f"{name or problem.name}"):
 
         def taken(e, cap, r, patience=math.inf, way=way):
             return until(problem, way, 2.0**e * unit, goal, workers=workers, batch=batch, limit=cap, every=every,

@@ -30,6 +30,7 @@ from ...problems import accuracy, batch_gradient, gradient, lipschitz, logistic,
 from ...random import key
 from ...schedules import Constant
 from ...settings import require
+from ..progress import track
 from .problems import digits, iterates, rcv1
 from .report import Statement, Study, Table
 
@@ -204,7 +205,7 @@ def train(
     rng = np.random.default_rng(int(key(seed, "nuqsgd", "rows")))
     drawn = [rng.choice(problem.n, min(batch, problem.n), replace=False) for _ in range(records + 1)]
     rows, curves = [], {}
-    for method, compressor in compressors(bits, bucket).items():
+    for method, compressor in track(compressors(bits, bucket).items(), name):
         end, seen = [], []
         exact = method == "float32"
         levels = None if exact else levels_of(method, bits)

@@ -15,6 +15,7 @@ from ...data import rcv1_topics
 from ...plots.text import number
 from ...problems import batch_gradient, gradient, softmax
 from ...random import key
+from ..progress import track
 from .problems import digits, iterates, topics_file
 from .report import Statement, Study, Table
 
@@ -191,7 +192,7 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
         text = rcv1_topics(file)
         text = text.split(2000 / text.n, seed=0)[0] if quick and text.n > 4000 else text
         sets["RCV1, four topics"] = text
-    rows = [row for name, data in sets.items() for row in spectra(data, name, seed)]
+    rows = [row for name, data in track(sets.items(), "spectra") for row in spectra(data, name, seed)]
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
         (f"{row.problem}, {row.place}", str(row.batch), f"{100 * row.rank_one:.0f} %", f"{100 * row.rank_two:.0f} %",

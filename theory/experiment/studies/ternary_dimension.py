@@ -17,6 +17,7 @@ from ...claims.ternary import ACCURACY, NOISE, START, STEP, ternary_run, typical
 from ...compressors import QSGD, Identity, TernGrad
 from ...measure import Interval, loglog_slope
 from ...plots.text import number
+from ..progress import track
 from .report import Statement, Study, Table
 
 __all__ = ["Iterations", "iterations_by_dimension", "study"]
@@ -84,7 +85,7 @@ def iterations_by_dimension(dimensions=DIMENSIONS, replicas: int = 48, seed: int
         With the theorem's step, and with the best one of a grid.
     """
     rows, slopes = [], {}
-    for name, subject in subjects().items():
+    for name, subject in track(subjects().items(), "iterations"):
         taken, fewest = [], []
         for d in dimensions:
             compressor, factor = subject(d)
