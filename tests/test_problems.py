@@ -494,6 +494,44 @@ def test_draws_of_the_quadratic_are_named():
     assert th.quadratic([1.0, 2.0], 1.0) == th.quadratic([1.0, 2.0], [1.0, 1.0], [0.0, 0.0])
 
 
+# --- the saturating quadratic -----------------------------------------------------------------------------------------
+
+
+def test_closed_forms_of_the_saturating_quadratic():
+    h, center, x = np.array([1.0, 2.0, 5.0]), np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.5, 2.0])
+    problem = th.saturating_quadratic(h, COVARIANCE, center)
+    assert (problem.n, problem.d, problem.l2, base.rows(problem), base.dimension(problem)) == (0, 3, 0.0, 0, 3)
+    u2 = (x - center) ** 2
+    assert th.value(problem, x) == pytest.approx(0.5 * (h * u2 / (1.0 + u2)).sum(), rel=1e-14)
+    g = np.array([(th.value(problem, x + e) - th.value(problem, x - e)) / 2e-6 for e in 1e-6 * np.eye(3)])
+    np.testing.assert_allclose(th.gradient(problem, x), g, atol=1e-8)
+    assert th.second_moment(problem, x) == pytest.approx(g @ g + 4.0)
+    assert th.gradient_variance(problem, x) == problem.noise == pytest.approx(4.0)
+    with pytest.raises(TypeError, match="a SaturatingQuadratic are no finite sum"):
+        th.gradient_diversity(problem, x)
+    result = th.solve(problem)
+    assert result.success and result.fun == 0.0
+    np.testing.assert_array_equal(result.x, center)
+
+
+def test_extremes_of_the_saturating_quadratic():
+    problem = th.saturating_quadratic([5.0], 0.0)
+    grid = np.linspace(-4.0, 4.0, 8001)
+    slopes = np.array([th.gradient(problem, [x])[0] for x in grid])
+    curvatures = np.diff(slopes) / np.diff(grid)
+    assert th.lipschitz(problem) == th.max_lipschitz(problem) == pytest.approx(curvatures.max(), rel=1e-5)
+    assert th.strong_convexity(problem) == pytest.approx(curvatures.min(), rel=1e-5)
+    assert problem.steepest == pytest.approx((slopes**2).max(), rel=1e-6)
+
+
+def test_noise_of_the_saturating_quadratic():
+    x = np.array([0.5, 1.5, 2.0])
+    both = [make([1.0, 2.0, 5.0], COVARIANCE) for make in (th.quadratic, th.saturating_quadratic)]
+    noise = [th.batch_gradient(p, [3, 4], x, seed=7) - th.gradient(p, x) for p in both]
+    np.testing.assert_allclose(noise[0], noise[1], atol=1e-14)  # one draw, whatever the problem around it
+    assert both[0] != both[1]
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
@@ -522,6 +560,7 @@ EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
         (lambda: th.quadratic([1.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), "the eigenvalue -1"),
         (lambda: th.quadratic([1.0, 1.0], [[1.0, 0.5], [0.0, 1.0]]), "not symmetric"),
         (lambda: th.quadratic([1.0, 1.0], 1.0, [0.0, 0.0, 0.0]), "optimum: got 'shape"),
+        (lambda: th.saturating_quadratic([1.0, -1.0], 1.0), "diagonal: got -1.0"),
         (lambda: th.value(th.ridge((EYE, SIGNS), 0.1), [1.0, 2.0]), "x: got 'shape"),
         (lambda: th.gradient(th.ridge((EYE, SIGNS), 0.1), [1.0, np.inf, 0.0]), "x: got 'NaN or Inf'"),
         (lambda: th.value(th.ridge((EYE, SIGNS), 0.1), ["a", "b", "c"]), "x: got 'type"),

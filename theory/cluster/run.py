@@ -101,7 +101,8 @@ def run(
     ----------
     method : ParallelSGD
     problem : problem
-        From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax` or :func:`theory.quadratic`.
+        From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic` or
+        :func:`theory.saturating_quadratic`.
     workers : int
         Number N of workers.  With ``comm``, the number of ranks divides it.
     steps : int, optional

@@ -19,6 +19,8 @@ from theory.problems.linear import linear_problem as linear_problem
 from theory.problems.linear import logistic as logistic
 from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
+from theory.problems.nonconvex import SaturatingQuadratic as SaturatingQuadratic
+from theory.problems.nonconvex import saturating_quadratic as saturating_quadratic
 from theory.problems.quadratic import Quadratic as Quadratic
 from theory.problems.quadratic import quadratic as quadratic
 from theory.problems.softmax import Softmax as Softmax

@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from ..dispatch import kernel
-from .base import moments, rows
+from .base import gradient, moments, rows
 from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
+from .nonconvex import SaturatingQuadratic
 from .quadratic import Quadratic
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
+DRAWN = (Quadratic, SaturatingQuadratic)  # problems whose gradients are drawn: f and its constants are closed forms
 TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
 
 
@@ -99,11 +101,11 @@ def lipschitz(problem) -> float:
     * Softmax: ``lambda_max(A'A) / (2n) + l2``, since ``lambda_max(diag(p) - p p') <= 1/2`` for all probabilities p,
       with equality where two classes share them: reached at x = 0 for two classes, otherwise in the limit, if some
       direction has a positive product with every row; else an upper bound.
-    * Quadratic: ``max_j h_j``.
+    * Quadratic, SaturatingQuadratic: ``max_j h_j``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -118,7 +120,7 @@ def lipschitz(problem) -> float:
     >>> lipschitz(quadratic([1.0, 4.0], covariance=1.0))
     4.0
     """
-    if isinstance(problem, Quadratic):
+    if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
     return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
@@ -129,11 +131,11 @@ def max_lipschitz(problem) -> float:
     * Ridge: ``max_i ||a_i||^2 + l2``.
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
     * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
-    * Quadratic: ``max_j h_j``, since the noise does not depend on x.
+    * Quadratic, SaturatingQuadratic: ``max_j h_j``, since the noise does not depend on x.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -145,7 +147,7 @@ def max_lipschitz(problem) -> float:
     >>> max_lipschitz(logistic(([[3.0, 4.0], [1.0, 0.0]], [1, -1]), l2=0.5))
     6.75
     """
-    if isinstance(problem, Quadratic):
+    if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
     return _curvature_bounds(problem)[1] * _max_row_norm2(problem.A) + problem.l2
 
@@ -159,10 +161,11 @@ def strong_convexity(problem) -> float:
     * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (less the rounding error of the eigenvalue, and at least l2);
       ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
     * Quadratic: ``min_j h_j``.
+    * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -176,6 +179,8 @@ def strong_convexity(problem) -> float:
     """
     if isinstance(problem, Quadratic):
         return float(problem.diagonal.min())
+    if isinstance(problem, SaturatingQuadratic):
+        return -0.25 * float(problem.diagonal.max())
     flattest = _curvature_bounds(problem)[0]
     n, d = rows(problem), problem.d
     if flattest == 0.0 or n < d or d > SMALL:
@@ -191,23 +196,23 @@ def strong_convexity(problem) -> float:
 def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
-    if isinstance(problem, Quadratic):
-        away = problem.diagonal * (x.astype(np.float64) - problem.optimum)
-        squared = float(away @ away)
+    slope = np.empty(x.size)
+    if isinstance(problem, DRAWN):
+        gradient(problem, x.astype(np.float64), slope)
+        squared = float(slope @ slope)
         return squared + problem.noise, squared
-    gradient = np.empty(x.size)
-    moment = float(moments(problem, x, gradient))
-    return moment, float(norm2(gradient))
+    moment = float(moments(problem, x, slope))
+    return moment, float(norm2(slope))
 
 
 def second_moment(problem, x) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
-    Quadratic: ``||grad f(x)||^2 + tr C``.
+    Quadratic, SaturatingQuadratic: ``||grad f(x)||^2 + tr C``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -226,11 +231,11 @@ def second_moment(problem, x) -> float:
 def gradient_variance(problem, x) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
-    Quadratic: ``tr C``.
+    Quadratic, SaturatingQuadratic: ``tr C``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -245,7 +250,7 @@ def gradient_variance(problem, x) -> float:
     6.25
     """
     moment, squared = _second_moment_and_norm2(problem, x)
-    return problem.noise if isinstance(problem, Quadratic) else max(0.0, moment - squared)
+    return problem.noise if isinstance(problem, DRAWN) else max(0.0, moment - squared)
 
 
 def gradient_diversity(problem, x) -> float:
@@ -268,8 +273,9 @@ def gradient_diversity(problem, x) -> float:
     >>> gradient_diversity(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     1.0
     """
-    if isinstance(problem, Quadratic):
-        raise TypeError("gradient_diversity: the gradients of a Quadratic are no finite sum; use batch_bound")
+    if isinstance(problem, DRAWN):
+        kind = type(problem).__name__
+        raise TypeError(f"gradient_diversity: the gradients of a {kind} are no finite sum; use batch_bound")
     return batch_bound(problem, x) / rows(problem)
 
 
@@ -281,7 +287,7 @@ def batch_bound(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns

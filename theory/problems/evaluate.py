@@ -29,7 +29,7 @@ def value(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -55,7 +55,7 @@ def gradient(problem, x) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -85,9 +85,9 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     i : int
-        0 to n - 1.  A Quadratic draws its gradients: there it is the number of the draw.
+        0 to n - 1.  A Quadratic (saturating or not) draws its gradients: there it is the number of the draw.
     x : array_like, shape (d,)
     seed : int
         Of the draws of a Quadratic; the others have no use for it.
@@ -115,7 +115,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..dispatch import inlined, kernel
 from ..random import normal
 from ..settings import require, setting
 from ..vectors import add_entry, entry
@@ -103,11 +104,11 @@ def _(problem, x, out):
         out[j] = problem.diagonal[j] * (entry(x, j) - problem.optimum[j])
 
 
-@add_loss_gradient.register(Quadratic)
-def _(problem, i, stream, weight, x, out):
-    d = problem.diagonal.size
-    for j in range(d):
-        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
+@inlined
+@kernel
+def add_noise(problem, stream, weight, out):
+    """``out += weight * xi`` with xi ~ N(0, C), of a problem that has ``deviation`` and ``root``."""
+    d = problem.deviation.size
     if problem.root.size == 0:
         for j in range(d):
             add_entry(out, j, weight * (problem.deviation[j] * normal(stream, j)))
@@ -120,6 +121,13 @@ def _(problem, i, stream, weight, x, out):
             for k in range(d):
                 noise += problem.root[j, k] * draws[k]
             add_entry(out, j, weight * noise)
+
+
+@add_loss_gradient.register(Quadratic)
+def _(problem, i, stream, weight, x, out):
+    for j in range(problem.diagonal.size):
+        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
+    add_noise(problem, stream, weight, out)
 
 
 def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
@@ -144,6 +152,17 @@ def _noise(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
     require(spectrum[0] >= floor, "covariance", f"the eigenvalue {spectrum[0]:.3g}", "a positive semi-definite matrix")
     root = (vectors * np.sqrt(np.maximum(spectrum, 0.0))) @ vectors.T
     return _vector("covariance", np.sqrt(np.maximum(np.diag(C), 0.0)), d, dtype), frozen(root, dtype)
+
+
+def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The checked fields of a problem with curvatures, a minimum and drawn noise."""
+    dtype = np.dtype(dtype)
+    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
+    h = np.atleast_1d(np.asarray(diagonal, dtype=np.float64))
+    require(h.ndim == 1 and h.size > 0, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
+    require(bool((h >= 0.0).all()), "diagonal", float(h.min()), "numbers, at least 0")
+    d = h.size
+    return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *_noise(covariance, d, dtype)
 
 
 def quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> Quadratic:
@@ -173,11 +192,4 @@ def quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> Quadrat
     >>> quadratic([1.0, 4.0], covariance=0.5)
     Quadratic(d=2, mu=1, L=4, noise=1, float64)
     """
-    dtype = np.dtype(dtype)
-    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
-    h = np.atleast_1d(np.asarray(diagonal, dtype=np.float64))
-    require(h.ndim == 1 and h.size > 0, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
-    require(bool((h >= 0.0).all()), "diagonal", float(h.min()), "numbers, at least 0")
-    d = h.size
-    deviation, root = _noise(covariance, d, dtype)
-    return Quadratic(_vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), deviation, root)
+    return Quadratic(*drawn(diagonal, covariance, optimum, dtype))

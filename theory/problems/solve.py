@@ -9,10 +9,9 @@ from scipy.optimize import OptimizeResult
 from ..dispatch import kernel
 from ..settings import require
 from .base import rows
-from .constants import SMALL, one_thread, strong_convexity
+from .constants import DRAWN, SMALL, one_thread, strong_convexity
 from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
-from .quadratic import Quadratic
 from .softmax import Softmax
 
 __all__ = ["solve"]
@@ -156,8 +155,9 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or Quadratic
-        mu > 0 is needed: l2 > 0, or ridge regression whose columns are independent (d <= 500).
+    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+        mu > 0 is needed (l2 > 0, or ridge regression whose columns are independent, d <= 500), but where the minimum
+        is known: the two quadratics.
     tolerance : float
         In (0, 1).
 
@@ -180,7 +180,7 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     """
     require(0.0 < tolerance < 1.0, "tolerance", tolerance, "a number between 0 and 1")
     mu = strong_convexity(problem)
-    if isinstance(problem, Quadratic):
+    if isinstance(problem, DRAWN):
         x = problem.optimum.astype(np.float64)
         return _result(x, 0.0, 0.0, np.zeros_like(x), mu, 0, tolerance, "the closed form")
     if mu <= 0.0:
