@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, epochs, ranks, report
+from . import coding, epochs, feedback, ranks, report
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
     "plain": epochs.plain,
     "memsgd": epochs.memsgd,
     "coding": coding.coding,
+    "feedback": feedback.feedback,
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }
