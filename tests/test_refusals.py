@@ -1,0 +1,47 @@
+"""What a newcomer gets wrong: the message names the argument, what came and what is allowed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import theory as th
+
+V = np.array([1.0, -3.0, 2.0])
+
+
+@pytest.mark.parametrize("key", [-1, 1.5, True, None, "rounding", 2**64])
+@pytest.mark.parametrize("door", [th.compress, th.encode])
+def test_a_key_is_a_whole_number(door, key):
+    with pytest.raises(ValueError, match=r"key: got .*, allowed: a whole number from 0 to 2\*\*64 - 1"):
+        door(th.TopK(1), V, key)
+
+
+def test_the_largest_key_will_do():
+    assert np.array_equal(th.compress(th.TopK(1), V, 2**64 - 1), th.compress(th.TopK(1), V, np.uint64(2**64 - 1)))
+
+
+@pytest.mark.parametrize("message", ["hello", None, 3, [1, 2]])
+def test_a_message_is_bytes(message):
+    with pytest.raises(TypeError, match=f"message: got {type(message).__name__}, allowed: bytes"):
+        th.decode(message)
+
+
+def test_whatever_holds_the_bytes_of_a_message_will_do():
+    message = th.encode(th.TopK(1), V, 0)
+    for same in (bytearray(message), memoryview(message), np.frombuffer(message, np.uint8)):
+        assert np.array_equal(th.decode(same), [0.0, -3.0, 0.0])
+    for none in (b"", b"hello", np.empty(0)):
+        with pytest.raises(th.WireError, match="too short"):
+            th.decode(none)
+
+
+def test_vectors_are_named_v():
+    assert np.array_equal(th.compress(th.TopK(1), [1.0, -3.0], 0), [0.0, -3.0])
+    for empty in ([], np.empty(0, np.float32)):
+        with pytest.raises(ValueError, match="v: got 'no number', allowed: at least one"):
+            th.compress(th.TopK(1), empty, 0)
+    with pytest.raises(TypeError, match=r"v: got 'int64'.*np.asarray\(v, float\)"):
+        th.compress(th.TopK(1), [1, 2], 0)
+    with pytest.raises(ValueError, match="v: got rows of different lengths"):
+        th.compress(th.TopK(1), [[1.0], [2.0, 3.0]], 0)
