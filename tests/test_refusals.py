@@ -45,3 +45,10 @@ def test_vectors_are_named_v():
         th.compress(th.TopK(1), [1, 2], 0)
     with pytest.raises(ValueError, match="v: got rows of different lengths"):
         th.compress(th.TopK(1), [[1.0], [2.0, 3.0]], 0)
+
+
+@pytest.mark.parametrize("seed", [None, -1, 1.5, True, 2**64])
+def test_a_run_names_its_seed(seed):
+    method = th.ParallelSGD(th.TopK(1), step=th.Constant(0.1))
+    with pytest.raises(ValueError, match="seed: got .*, allowed: a whole number from 0"):
+        th.run(method, th.quadratic(np.ones(4), covariance=0.0), workers=1, steps=1, seed=seed)
