@@ -52,3 +52,13 @@ def test_a_run_names_its_seed(seed):
     method = th.ParallelSGD(th.TopK(1), step=th.Constant(0.1))
     with pytest.raises(ValueError, match="seed: got .*, allowed: a whole number from 0"):
         th.run(method, th.quadratic(np.ones(4), covariance=0.0), workers=1, steps=1, seed=seed)
+
+
+def test_one_method_is_compared_as_one():
+    method = th.ParallelSGD(th.Identity(), step=th.Constant(0.5))
+    problem = th.quadratic(np.ones(4), covariance=0.0)
+    options = {"workers": 2, "steps": 3, "x": "rounds", "x0": np.ones(4)}
+    one, many = (th.compare(given, problem, **options) for given in (method, [method]))
+    assert [row["label"] for row in one.rows] == [row["label"] for row in many.rows] == ["Identity"]
+    with pytest.raises(TypeError, match="methods: got 'sgd', allowed: methods, such as ParallelSGD"):
+        th.compare(["sgd"], problem, **options)
