@@ -62,3 +62,14 @@ def test_one_method_is_compared_as_one():
     assert [row["label"] for row in one.rows] == [row["label"] for row in many.rows] == ["Identity"]
     with pytest.raises(TypeError, match="methods: got 'sgd', allowed: methods, such as ParallelSGD"):
         th.compare(["sgd"], problem, **options)
+
+
+def test_factors_send_to_what_exists():
+    with pytest.raises(TypeError, match="omega is not defined, see delta"):
+        th.omega(th.TopK(1), 3)
+    for factor in (th.delta, th.omega):
+        with pytest.raises(TypeError, match=r"neither unbiased nor a contraction.*delta\(ScaledSign\(\), d\)"):
+            factor(th.Sign(), 3)
+        with pytest.raises(TypeError, match="c: got 3, allowed: a compressor"):
+            factor(3, 3)
+    assert th.delta(th.ScaledSign(), 4) == 0.25
