@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import theory as th
+from theory.compressors import register
 
 V = np.array([1.0, -3.0, 2.0])
 
@@ -73,3 +74,10 @@ def test_factors_send_to_what_exists():
         with pytest.raises(TypeError, match="c: got 3, allowed: a compressor"):
             factor(3, 3)
     assert th.delta(th.ScaledSign(), 4) == 0.25
+
+
+def test_a_taken_code_says_which_are_free():
+    with pytest.raises(ValueError, match="belongs to TopK; .*from 128 on are free for your own"):
+        register(th.QSGD, 2, lambda d: [])
+    with pytest.raises(ValueError, match="from 128 on are free"):
+        register(th.QSGD, 256, lambda d: [])
