@@ -7,6 +7,7 @@ import pytest
 
 import theory as th
 from theory.compressors import register
+from theory.experiment.cli import main
 
 V = np.array([1.0, -3.0, 2.0])
 
@@ -81,3 +82,51 @@ def test_a_taken_code_says_which_are_free():
         register(th.QSGD, 2, lambda d: [])
     with pytest.raises(ValueError, match="from 128 on are free"):
         register(th.QSGD, 256, lambda d: [])
+
+
+def test_an_audit_of_a_file_that_is_not_there(capsys):
+    for name, text in (("nowhere.py", "there is no file nowhere.py"), ("qsdg", "unknown compressor 'qsdg'")):
+        with pytest.raises(SystemExit):
+            main(["audit", name])
+        assert text in capsys.readouterr().err
+
+
+BROKEN = """
+from typing import NamedTuple
+from theory.compressors import accumulate, capacity, payload_bits, quantize, register
+from theory.settings import setting
+
+
+@setting
+class Broken(NamedTuple):
+    k: int = 3
+
+
+@capacity.register(Broken)
+def _(c, d):
+    return 0, d, 0, 0
+
+
+@quantize.register(Broken)
+def _(c, state, v, stream, symbols):
+    symbols.value[0] = v[0] + "text"
+
+
+register(Broken, 233, lambda d: [Broken()])
+"""
+
+
+def test_an_audit_shows_the_line_that_does_not_compile(tmp_path, capsys):
+    from theory.compressors import registry
+    from theory.wire import frame
+
+    file = tmp_path / "broken.py"
+    file.write_text(BROKEN)
+    try:
+        assert main(["audit", str(file), "--quick"]) == 1
+    finally:
+        for cls in [cls for cls in registry.registered() if cls.__name__ == "Broken"]:
+            del registry._examples[cls], frame._code_of[cls], frame._class_of[233]
+    said = capsys.readouterr().out
+    assert "Broken(k=3) does not compile" in said and f"quantize, {file}" in said
+    assert 'symbols.value[0] = v[0] + "text"' in said and "broken.py" in said
