@@ -8,6 +8,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
 from .coding import (
+    bucketed_bits,
     elias_length,
     geometric_entropy,
     qsgd_arithmetic_length,
@@ -146,6 +147,7 @@ __all__ = [
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
+    "bucketed_bits",
     "chord_nonzeros",
     "chord_positions",
     "chord_variance",

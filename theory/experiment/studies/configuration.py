@@ -17,6 +17,7 @@ __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "
 STUDIES = {
     "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",
     "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",
+    "sign-and-nuqsgd": "EF-SignSGD against NUQSGD with 4 and 8 bits: bits of a bucket, seconds of a round, loss",
     "spectrum": "singular values of real gradients, and whether spectral beats entry-wise sparsification",
     "ternary-dimension": "ternary quantization with the 2-norm: iterations against the dimension",
 }

@@ -10,9 +10,9 @@ import numpy as np
 from ...data import Dataset, load_data, make_dataset
 from ...problems import gradient, lipschitz, solve, value
 
-__all__ = ["digits", "iterates", "rcv1", "topics_file"]
+__all__ = ["digits", "iterates", "rcv1", "rcv1_file", "topics_file"]
 
-TOPICS = "rcv1_subsets_topics.svm.bz2"
+BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
 
 def rcv1(data: str | None = None, rows: int | None = None) -> Dataset:
@@ -29,11 +29,18 @@ def digits() -> Dataset:
 
 def topics_file(path: str | None = None) -> Path | None:
     """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
-    if path is not None:
-        return Path(path)
+    return _in_folder(TOPICS) if path is None else Path(path)
+
+
+def rcv1_file() -> Path | None:
+    """The file of RCV1 in two classes in the folder that ``THEORY_DATA`` names; None if there is none."""
+    return _in_folder(BINARY)
+
+
+def _in_folder(name: str) -> Path | None:
     if "THEORY_DATA" not in os.environ:
         return None
-    file = Path(os.environ["THEORY_DATA"]) / TOPICS
+    file = Path(os.environ["THEORY_DATA"]) / name
     return file if file.is_file() else None
 
 
