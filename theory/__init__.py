@@ -57,7 +57,7 @@ from .compressors import (
 )
 from .data import DataError, Dataset, load_data
 from .measure import Audit, audit
-from .methods import ErrorFeedback, NoFeedback, ParallelSGD
+from .methods import ErrorFeedback, NoFeedback, ParallelSGD, mem_sgd, run_lock_free
 from .plots import compare
 from .problems import (
     accuracy,
@@ -153,12 +153,14 @@ __all__ = [
     "logistic",
     "majority_vote",
     "max_lipschitz",
+    "mem_sgd",
     "omega",
     "optimal_ratio",
     "qsgd_bits",
     "quadratic",
     "ridge",
     "run",
+    "run_lock_free",
     "sample_gradient",
     "scaled",
     "second_moment",
