@@ -16,21 +16,28 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from ..compressors.sparsifiers import RandK, TopK
 from ..compressors.subsets import draw_subset
 from ..compressors.vectors import largest
 from ..dispatch import generic, inlined, kernel
 from ..problems.linear import slope
-from ..problems.matrix import add_row, row_dot
+from ..problems.matrix import CSR, add_row, row_dot
 from ..random import derive
 from ..vectors import add_entry, entry, length
 from .parallel_sgd import ETA, INSIDE, OUTSIDE
+from .plain import _fetch
 from .sampling import draw_rows
 from .sparse import BLOCK, GROUP, PATIENCE, RISE, ROUNDED_64, SLACK, START, _kth_largest, _reaches
 
 APART = 16  # float64 between two numbers that different threads write: cache lines are fetched in pairs
 DRAWN = 512  # rows that are drawn together
+AHEAD = 4  # rows between the one that is used and the one that is fetched
+LINE = 8  # float64 in a cache line
 
 u64 = np.uint64
 
@@ -189,23 +196,83 @@ def _(m, k, index, scratch):
     m.last[0] = min(kth, RISE * m.last[0]) if m.last[0] > 0.0 else kth
 
 
-# --- which coordinates are sent ---------------------------------------------------------------------------------------
+# --- what will be needed soon -----------------------------------------------------------------------------------------
 
-choose = generic(
-    "choose",
-    "choose(compressor, m, stream, index, scratch) -> float: list the positions to send; what multiplies the entries.",
+
+@intrinsic
+def _claim(typing_context, array, i):
+    """Ask for the cache line that holds ``array[i]``, to write to it: then no other core has it; never faults."""
+
+    def code(context, builder, signature, arguments):
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        address = builder.gep(data, [context.cast(builder, arguments[1], i, types.intp)])
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        prefetch = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, prefetch, "llvm.prefetch.p0")
+        builder.call(function, [builder.bitcast(address, pointer), number(1), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, i), code
+
+
+def _fetch_row(A, i):
+    pass
+
+
+def _fetch_entries(A, i, v, write):
+    pass
+
+
+fetch_row = generic("fetch_row", "fetch_row(A, i): fetch row i (dense rows come by themselves).", _fetch_row)
+fetch_entries = generic(
+    "fetch_entries", "fetch_entries(A, i, v, write): fetch the entries of v where row i has any.", _fetch_entries
 )
 
 
+@fetch_row.register(CSR)
+def _(A, i):
+    for p in range(A.indptr[i], A.indptr[i + 1], LINE):
+        _fetch(A.data, p)
+        _fetch(A.indices, p)
+
+
+@fetch_entries.register(CSR)
+def _(A, i, v, write):
+    for p in range(A.indptr[i], A.indptr[i + 1]):
+        if write:
+            _claim(v, A.indices[p])
+        else:
+            _fetch(v, A.indices[p])
+
+
+# --- which coordinates are sent ---------------------------------------------------------------------------------------
+
+draw = generic(
+    "draw", "draw(compressor, v, stream, index, scratch): list the positions to send that are known before the step."
+)
+choose = generic("choose", "choose(compressor, m, index, scratch) -> float: list the others; a factor for all entries.")
+
+
+@draw.register(TopK)
+def _(c, v, stream, index, scratch):
+    pass
+
+
 @choose.register(TopK)
-def _(c, m, stream, index, scratch):
+def _(c, m, index, scratch):
     largest(m, c.k, index, scratch)
     return 1.0
 
 
+@draw.register(RandK)
+def _(c, v, stream, index, scratch):
+    draw_subset(stream, v.size, index, scratch)
+    for p in range(index.size):
+        _claim(v, index[p])
+
+
 @choose.register(RandK)
-def _(c, m, stream, index, scratch):
-    draw_subset(stream, length(m), index, scratch)
+def _(c, m, index, scratch):
     return length(m) / c.k if c.unbiased else 1.0
 
 
@@ -226,20 +293,23 @@ def scale_now(scale):
 def with_memory(problem, compressor, shards, rules, order, streams, shared, mine, rates, w, start):
     """Thread w's steps from ``start`` on, one for each row of ``rates``, with a compressor and a private memory."""
     A, v, batch = problem.A, shared.v, rules.batch
-    row = np.empty(DRAWN * batch, np.int64)
+    row, last = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1
     index, scratch = np.empty(compressor.k, np.uint32), np.empty(max(v.size, 2 * compressor.k), np.uint32)
     for s in range(rates.shape[0]):
-        if s % DRAWN == 0:  # never beyond the last step: the next call may be in the same pass over the rows
+        first = s % DRAWN * batch
+        if first == 0:  # never beyond the last step: the next call may be in the same pass over the rows
             coming = row[: min(DRAWN, rates.shape[0] - s) * batch]
             draw_rows(shards, order, 0, w, streams[0], (start + s) * batch, coming)
+        draw(compressor, v, derive(streams[1], start + s), index, scratch)
         inside, outside, l2 = rates[s, INSIDE], rates[s, OUTSIDE], rates[s, INSIDE] * rules.sent_l2
         mine.total[0] += l2
         raise_bounds(mine, l2)
         m = Memory(mine.held, v, mine.total[0], scale_now(shared.scale), mine.top, mine.reach, mine.last)
-        for b in range(batch):
-            i = row[s % DRAWN * batch + b]
-            add_row(A, i, inside / batch * slope(problem, i, m.scale * row_dot(A, i, v)), m)
-        factor = choose(compressor, m, derive(streams[1], start + s), index, scratch)
+        for b in range(first, first + batch):
+            fetch_row(A, row[min(b + AHEAD, last)])
+            fetch_entries(A, row[min(b + 1, last)], v, False)
+            add_row(A, row[b], inside / batch * slope(problem, row[b], m.scale * row_dot(A, row[b], v)), m)
+        factor = choose(compressor, m, index, scratch)
         if rules.local_l2 != 0.0:
             shared.scale[w * APART] *= 1.0 - rates[s, ETA] * rules.local_l2
         outside *= -factor / scale_now(shared.scale)
@@ -255,20 +325,23 @@ def with_memory(problem, compressor, shards, rules, order, streams, shared, mine
 def without_memory(problem, shards, rules, order, streams, shared, rates, w, start):
     """Thread w's steps of plain SGD: x moves by each gradient, where its row has entries."""
     A, v, batch = problem.A, shared.v, rules.batch
-    row, factor = np.empty(DRAWN * batch, np.int64), np.empty(batch)
+    row, last, factor = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1, np.empty(batch)
     for s in range(rates.shape[0]):
-        if s % DRAWN == 0:  # never beyond the last step: the next call may be in the same pass over the rows
+        first = s % DRAWN * batch
+        if first == 0:
             coming = row[: min(DRAWN, rates.shape[0] - s) * batch]
             draw_rows(shards, order, 0, w, streams[0], (start + s) * batch, coming)
         rate, scale = rates[s, INSIDE] * rates[s, OUTSIDE] / batch, scale_now(shared.scale)
         for b in range(batch):
-            i = row[s % DRAWN * batch + b]
+            i = row[first + b]
+            fetch_row(A, row[min(first + b + AHEAD, last)])
+            fetch_entries(A, row[min(first + b + 1, last)], v, True)
             factor[b] = slope(problem, i, scale * row_dot(A, i, v))
         if rules.local_l2 != 0.0:
             shared.scale[w * APART] *= 1.0 - rates[s, ETA] * rules.local_l2
             scale = scale_now(shared.scale)
         for b in range(batch):
-            add_row(A, row[s % DRAWN * batch + b], -rate * factor[b] / scale, v)
+            add_row(A, row[first + b], -rate * factor[b] / scale, v)
 
 
 @kernel
