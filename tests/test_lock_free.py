@@ -61,9 +61,11 @@ def test_one_thread_is_one_worker(problems, name, held):
 
 @pytest.mark.parametrize("compressor", [th.TopK(3), th.TopK(40), th.RandK(40)], ids=str)
 def test_one_thread_on_many_blocks(problems, compressor):
+    # from a start far away, where the l2 term alone makes entries large that no row has touched
     method = th.ParallelSGD(compressor, step=STEP, feedback=MEMORY)
-    expected = th.run(method, problems["wide"], workers=1, steps=400, seed=2, wire_dtype=np.float64)
-    found = th.run_lock_free(method, problems["wide"], threads=1, steps=400, seed=2)
+    x0 = 5.0 * np.random.default_rng(2).standard_normal(5000) ** 3
+    expected = th.run(method, problems["wide"], workers=1, steps=400, seed=2, x0=x0, wire_dtype=np.float64)
+    found = th.run_lock_free(method, problems["wide"], threads=1, steps=400, seed=2, x0=x0)
     np.testing.assert_allclose(found.x, expected.last, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found.memory, expected.memory, rtol=1e-8, atol=1e-12)
 

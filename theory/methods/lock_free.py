@@ -30,7 +30,8 @@ from ..random import derive, key
 from ..schedules import Last
 from ..settings import require
 from .feedback import keeps_memory
-from .lock_free_steps import choose, new_private, new_shared, read_out, with_memory, without_memory
+from .lock_free_memory import new_private
+from .lock_free_steps import choose, new_shared, read_out, with_memory, without_memory
 from .parallel_sgd import ETA, ParallelSGD, averaging, make_rates
 from .sampling import make_shards, new_order
 
@@ -126,7 +127,7 @@ def run_lock_free(method, problem, *, threads, steps, seed=0, x0=None, clock="th
     shards = make_shards("shared", method.sampling, int(rows(problem)), threads)
     streams = [_streams(seed, w) for w in range(threads)]
     order = [new_order(shards, 1) for _ in range(threads)]
-    private = [new_private(0 if plain else d, isinstance(method.compressor, TopK)) for _ in range(threads)]
+    private = [new_private(x0, not plain, isinstance(method.compressor, TopK)) for _ in range(threads)]
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
     def advance(w, start, stop):

@@ -1,12 +1,7 @@
 """The compiled loop of one thread of :mod:`theory.methods.lock_free`: plain loads and stores, no lock, no atomics.
 
-* x = scale * v is shared.  The scale is a product of one factor a thread, each in a cache line of its own that nobody
-  else writes; it carries the l2 term that is applied directly, so that no update of it is lost.
-* A memory is private and settled late, coordinate by coordinate: m_j = c_j + (H - h_j) x_j, where H is the sum of
-  eta * l2 so far and h_j what it was when this thread last touched j.  With one thread x_j has not moved since then, so
-  this is exact; with several it is a later reading of x_j than the l2 term of each step would have taken.
-* The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse`.  A bound holds for x as
-  this thread last read it: with one thread the k largest are exact, with several they are those of late readings.
+x = scale * v is shared.  The scale is a product of one factor a thread, in a cache line of its own that nobody else
+writes; it carries the l2 term that is applied directly, so that no update of it is lost.  An update of v may be lost.
 
 Whatever races there are, an index comes from the matrix, the draw or the search and is always within x.
 """
@@ -28,18 +23,15 @@ from ..dispatch import generic, inlined, kernel
 from ..problems.linear import slope
 from ..problems.matrix import CSR, add_row, row_dot
 from ..random import derive
-from ..vectors import add_entry, entry, length
+from ..vectors import length
+from .lock_free_memory import APART, H, Memory, bound, raise_bounds, settled
 from .parallel_sgd import ETA, INSIDE, OUTSIDE
 from .plain import _fetch
 from .sampling import draw_rows
-from .sparse import BLOCK, GROUP, PATIENCE, RISE, ROUNDED_64, SLACK, START, _kth_largest, _reaches
 
-APART = 16  # float64 between two numbers that different threads write: cache lines are fetched in pairs
 DRAWN = 512  # rows that are drawn together
 AHEAD = 4  # rows between the one that is used and the one that is fetched
 LINE = 8  # float64 in a cache line
-
-u64 = np.uint64
 
 
 class Shared(NamedTuple):
@@ -49,151 +41,9 @@ class Shared(NamedTuple):
     scale: np.ndarray
 
 
-class Private(NamedTuple):
-    """What one thread keeps: c and h, in pairs; H; and for the search of its largest entries their bounds.
-
-    ``top[b]`` >= |m_j| and ``reach[b]`` >= |x_j| over block b; ``last[0]``: where the search begins.
-    """
-
-    held: np.ndarray
-    total: np.ndarray
-    top: np.ndarray
-    reach: np.ndarray
-    last: np.ndarray
-
-
-class Memory(NamedTuple):
-    """A thread's memory during a step, as a vector: H and the scale are numbers."""
-
-    held: np.ndarray
-    v: np.ndarray
-    total: float
-    scale: float
-    top: np.ndarray
-    reach: np.ndarray
-    last: np.ndarray
-
-
 def new_shared(x0, threads: int) -> Shared:
     """The common iterate, at x0."""
     return Shared(x0.copy(), np.ones(threads * APART))
-
-
-def new_private(d: int, ranked: bool) -> Private:
-    """An empty memory; ``ranked``: with the bounds by which the largest entries are found."""
-    blocks = -(-d // (BLOCK * GROUP)) * GROUP if ranked else 0
-    return Private(np.zeros((d, 2)), np.zeros(1), np.zeros(blocks), np.zeros(blocks), np.zeros(1))
-
-
-# --- a memory as a vector ---------------------------------------------------------------------------------------------
-
-
-@inlined
-@kernel
-def settled(m, j):
-    """m_j with the present x_j."""
-    return m.held[j, 0] + (m.total - m.held[j, 1]) * (m.scale * m.v[j])
-
-
-@inlined
-@kernel
-def bound(m, j, size, x):
-    """Have the bounds of j's block admit this |m_j| and this x_j."""
-    if m.top.size:
-        b = j // BLOCK
-        m.top[b] = max(m.top[b], size * (1.0 + SLACK))
-        m.reach[b] = max(m.reach[b], abs(x))
-
-
-@length.register(Memory)
-def _(m):
-    return m.held.shape[0]
-
-
-@entry.register(Memory)
-def _(m, j):
-    return settled(m, j)
-
-
-@add_entry.register(Memory)
-def _(m, j, amount):
-    x = m.scale * m.v[j]
-    c = m.held[j, 0] + (m.total - m.held[j, 1]) * x + amount
-    m.held[j, 0], m.held[j, 1] = c, m.total
-    bound(m, j, abs(c), x)
-
-
-@kernel
-def raise_bounds(mine, l2):
-    """What a step with this eta * l2 may add to the entries of each block."""
-    rise = (1.0 + SLACK) * abs(l2) + ROUNDED_64 * abs(mine.total[0])
-    for b in range(mine.top.size):
-        mine.top[b] += rise * mine.reach[b] + ROUNDED_64 * mine.top[b]
-
-
-@kernel
-def _mend(m, threshold, sizes):
-    """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
-    found = 0
-    for first in range(0, m.top.size, GROUP):
-        if _reaches(m.top, u64(first), threshold):
-            for b in range(first, first + GROUP):
-                begin, end = u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))
-                if begin < end and not m.top[b] < threshold:
-                    size = reach = 0.0
-                    for j in range(begin, end):
-                        x = m.scale * m.v[j]
-                        here = abs(m.held[j, 0] + (m.total - m.held[j, 1]) * x)
-                        size, reach = here if not here <= size else size, abs(x) if not abs(x) <= reach else reach
-                    m.reach[b] = reach
-                    m.top[b] = size + SLACK * (size + abs(m.total) * reach)
-                    sizes[found] = size
-                    found += not size < threshold
-    return found
-
-
-@kernel
-def _list(m, threshold, index):
-    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
-    count = 0
-    for first in range(0, m.top.size, GROUP):
-        if _reaches(m.top, u64(first), threshold):
-            for b in range(first, first + GROUP):
-                if not m.top[b] < threshold:
-                    for j in range(u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))):
-                        index[count] = j
-                        count += not abs(settled(m, j)) < threshold
-    return count
-
-
-@largest.register(Memory)
-def _(m, k, index, scratch):
-    threshold, factor, count = START * m.last[0], 1.0, 0
-    sizes = np.empty(m.top.size)
-    while True:
-        found = _mend(m, threshold, sizes)
-        least = _kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
-        count = _list(m, least, scratch)
-        if count >= k:
-            break
-        factor *= PATIENCE
-        threshold = factor * threshold if factor > 0.1 else 0.0
-    size = np.empty(count)
-    for p in range(count):
-        size[p] = abs(settled(m, scratch[p]))
-    kth = _kth_largest(size, k)
-    ties = k
-    for p in range(count):
-        ties -= size[p] > kth
-    taken = 0
-    for p in range(count):
-        if taken < k and (not size[p] <= kth or (size[p] == kth and ties > 0)):
-            ties -= size[p] == kth
-            index[taken] = scratch[p]
-            taken += 1
-    for p in range(taken, k):  # only where there are NaN: any valid index will do
-        index[p] = p
-    m.last[0] = min(kth, RISE * m.last[0]) if m.last[0] > 0.0 else kth
 
 
 # --- what will be needed soon -----------------------------------------------------------------------------------------
@@ -302,9 +152,9 @@ def with_memory(problem, compressor, shards, rules, order, streams, shared, mine
             draw_rows(shards, order, 0, w, streams[0], (start + s) * batch, coming)
         draw(compressor, v, derive(streams[1], start + s), index, scratch)
         inside, outside, l2 = rates[s, INSIDE], rates[s, OUTSIDE], rates[s, INSIDE] * rules.sent_l2
-        mine.total[0] += l2
+        mine.number[H] += l2
         raise_bounds(mine, l2)
-        m = Memory(mine.held, v, mine.total[0], scale_now(shared.scale), mine.top, mine.reach, mine.last)
+        m = Memory(mine.held, v, mine.number[H], scale_now(shared.scale), mine.number, mine.top, mine.reach)
         for b in range(first, first + batch):
             fetch_row(A, row[min(b + AHEAD, last)])
             fetch_entries(A, row[min(b + 1, last)], v, False)
@@ -351,4 +201,4 @@ def read_out(shared, mine, x, memory):
     for j in range(x.size):
         x[j] = scale * shared.v[j]
         if mine.held.shape[0]:
-            memory[j] = mine.held[j, 0] + (mine.total[0] - mine.held[j, 1]) * x[j]
+            memory[j] = mine.held[j, 0] + (mine.number[H] - mine.held[j, 1]) * x[j]
