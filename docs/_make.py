@@ -66,6 +66,7 @@ CLAIM_TOPICS = {
     "entropy-coder": "The entropy coder",
     "ef": "Error feedback",
     "memsgd": "SGD with memory",
+    "frontier": "The longest stable step",
 }
 
 

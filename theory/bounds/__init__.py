@@ -17,7 +17,25 @@ from .coding import (
     rice_redundancy,
 )
 from .composition import composed_contraction, composed_variance, scaled_contraction
+from .contractive import (
+    conef_factor,
+    conef_frontier,
+    conef_memory,
+    conef_memory_exact,
+    conef_memory_schedule,
+    iconef_variance,
+)
 from .elias import expected_elias_bits
+from .feedback_rates import (
+    conef,
+    conef_noise,
+    conef_noise_frontier,
+    ef_sgd,
+    ef_sgd_convex,
+    ef_sgd_convex_step,
+    ef_sgd_variance,
+)
+from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
 from .level_set import level_set_gradient, level_set_second_moment
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
@@ -35,6 +53,7 @@ from .nuqsgd import (
     nuqsgd_variance_attained,
     optimal_ratio,
 )
+from .partial_feedback import partial_factor, partial_memory
 from .quantization import (
     qsgd_inf_variance,
     qsgd_nonzeros,
@@ -66,6 +85,16 @@ from .sketch import (
     gaussian_sketch_variance,
     linear_variance_bound,
     median_sketch_spike,
+)
+from .sketched_memory import (
+    block_kept_square,
+    kept_square,
+    linear_sketch_beta,
+    linear_sketch_factor,
+    linear_sketch_frontier,
+    linear_sketch_memory,
+    linear_sketch_null_share,
+    sketch_frontier,
 )
 from .sparsification import rand_k_contraction, rand_k_variance, top_k_contraction
 from .sparsifiers import (
@@ -116,27 +145,52 @@ __all__ = [
     "bernoulli_variance",
     "best_rank_contraction",
     "best_rank_error",
+    "block_kept_square",
     "chord_nonzeros",
     "chord_positions",
     "chord_variance",
     "clipped_gaussian",
     "composed_contraction",
     "composed_variance",
+    "conef",
+    "conef_factor",
+    "conef_frontier",
+    "conef_memory",
+    "conef_memory_exact",
+    "conef_memory_schedule",
+    "conef_noise",
+    "conef_noise_frontier",
     "count_sketch_tail",
     "count_sketch_variance",
+    "dcgd_frontier",
+    "diana_frontier",
+    "ef_cycle_factor",
+    "ef_frontier",
+    "ef_sgd",
+    "ef_sgd_convex",
+    "ef_sgd_convex_step",
+    "ef_sgd_variance",
     "elias_length",
     "expected_elias_bits",
     "gaussian_sketch_variance",
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
+    "iconef_variance",
+    "kept_square",
     "l2_sign_error",
     "least_variance",
-    "linear_variance_bound",
-    "majority_vote_bits",
-    "median_sketch_spike",
     "level_set_gradient",
     "level_set_second_moment",
+    "linear_sketch_beta",
+    "linear_sketch_factor",
+    "linear_sketch_frontier",
+    "linear_sketch_memory",
+    "linear_sketch_null_share",
+    "linear_variance_bound",
+    "majority_vote_bits",
+    "marina_frontier",
+    "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
     "mem_sgd_memory",
@@ -159,6 +213,8 @@ __all__ = [
     "optimal_probabilities",
     "optimal_ratio",
     "optimal_variance",
+    "partial_factor",
+    "partial_memory",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",
@@ -190,6 +246,7 @@ __all__ = [
     "sign_density",
     "sign_density_gaussian",
     "sign_line_floor",
+    "sketch_frontier",
     "sparsified_distance",
     "sparsified_iterations",
     "sparsifier_variance",

@@ -150,6 +150,29 @@ _ENTRIES = r"""
   number    = {3},
   year      = {1936}
 }
+
+@inproceedings{richtarik2021ef21,
+  author    = {Richt{\'a}rik, Peter and Sokolov, Igor and Fatkhullin, Ilyas},
+  title     = {{EF21}: A New, Simpler, Theoretically Better, and Practically Faster Error Feedback},
+  booktitle = {Advances in Neural Information Processing Systems 34},
+  year      = {2021},
+  note      = {arXiv:2106.05203}
+}
+
+@inproceedings{gorbunov2021marina,
+  author    = {Gorbunov, Eduard and Burlachenko, Konstantin and Li, Zhize and Richt{\'a}rik, Peter},
+  title     = {{MARINA}: Faster Non-Convex Distributed Learning with Compression},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2021},
+  note      = {arXiv:2102.07845}
+}
+
+@misc{mishchenko2019distributed,
+  author    = {Mishchenko, Konstantin and Gorbunov, Eduard and Tak{\'a}{\v c}, Martin and Richt{\'a}rik, Peter},
+  title     = {Distributed Learning with Compressed Gradient Differences},
+  year      = {2019},
+  note      = {arXiv:1901.09269}
+}
 """
 
 BIBTEX = {re.search(r"\{(\w+),", entry).group(1): entry for entry in _ENTRIES.strip().split("\n\n")}

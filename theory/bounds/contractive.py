@@ -1,0 +1,336 @@
+"""Contractive error feedback (ConEF): how large a memory gets that is itself compressed.
+
+Throughout, p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is kept, e_0 = 0, where
+E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with coins of its own.  So
+``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error compressor.
+``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "conef_factor", "conef_frontier", "conef_memory", "conef_memory_exact", "conef_memory_schedule", "iconef_variance",
+]  # fmt: skip
+
+VERSIONS = ("conef", "v1", "v2")
+
+
+def in_residual(residual: float) -> None:
+    """Refuse what is not the residual of a contraction."""
+    require(0 <= residual < 1, "residual", residual, "a number in [0, 1)")
+
+
+def below_frontier(factor: float, frontier: str) -> None:
+    """Refuse a memory whose mean square grows without bound, and name the frontier that it crossed."""
+    require(factor < 1, "kappa", factor, f"a number below 1, that is {frontier}")
+
+
+def conef_factor(theta: float, residual: float) -> float:
+    """By how much a compressed memory is multiplied in a step.
+
+    Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
+
+    Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with kappa = (1 + theta) residual.
+
+    Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
+
+    Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2.  Algorithm: ConEF, arXiv 2312.08538.
+
+    Parameters
+    ----------
+    theta : float
+        omega of the error compressor, at least 0.
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1).
+
+    Returns
+    -------
+    float
+        kappa; the memory is bounded in mean square if it is below 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> conef_factor(theta=0.5, residual=0.5), conef_factor(theta=9.0, residual=0.9)
+    (0.75, 9.0)
+    """
+    non_negative(theta=theta)
+    in_residual(residual)
+    return (1.0 + theta) * residual
+
+
+def conef_frontier(residual: float, version: str = "conef") -> float:
+    """Variance of the error compressor at which a compressed memory stops being bounded.
+
+    Setting: ConEF, or iConEF in its version v1 or v2 (see :func:`iconef_variance`).
+
+    Statement: kappa < 1 if and only if theta is below: conef: 1/residual - 1; v1: its square root;
+    v2: (1/residual - 1)/residual.
+
+    Kind: identity.
+
+    Source: derived: solve (1 + theta) residual = 1, with theta^2 (v1) or theta residual (v2) in place of theta.
+
+    Parameters
+    ----------
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1).
+    version : {"conef", "v1", "v2"}
+
+    Returns
+    -------
+    float
+        theta; infinite if the residual is 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> conef_frontier(0.8), conef_frontier(0.8, version="v1"), conef_frontier(0.8, version="v2")
+    (0.25, 0.5, 0.3125)
+    """
+    in_residual(residual)
+    require(version in VERSIONS, "version", version, "'conef', 'v1' or 'v2'")
+    if residual == 0:
+        return math.inf
+    theta = 1.0 / residual - 1.0
+    return {"conef": theta, "v1": math.sqrt(theta), "v2": theta / residual}[version]
+
+
+def iconef_variance(theta: float, residual: float, version: str) -> float:
+    """Relative variance of iConEF's memory, which is stored in two parts.
+
+    Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh coins;
+    e = a + C(u - a).
+
+    Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2).  So all
+    that holds for ConEF holds with theta_e in place of theta.  v1 helps only if theta < 1; v2 always does.
+
+    Kind: tight (an equality if both compressors' errors are equalities).
+
+    Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
+
+    Parameters
+    ----------
+    theta : float
+        omega of the error compressor, at least 0.
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
+    version : {"v1", "v2"}
+
+    Returns
+    -------
+    float
+        theta_e.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> iconef_variance(2.0, 0.75, version="v1"), iconef_variance(2.0, 0.75, version="v2")
+    (4.0, 1.5)
+    """
+    non_negative(theta=theta)
+    in_residual(residual)
+    require(version in ("v1", "v2"), "version", version, "'v1' or 'v2'")
+    return theta**2 if version == "v1" else theta * residual
+
+
+def conef_memory(
+    theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
+) -> float:
+    """Mean squared norm of a compressed memory with a constant step size.
+
+    Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's coins in step t (it may
+    depend on x_{t+1}, which those coins have not touched yet).
+
+    Statement: with kappa = (1 + theta) residual,
+    sharp: E||e_t||^2 <= kappa P_{t-1}, where P_0 = eta^2 G^2 and
+    P_{t+1} = (eta G + sqrt(residual P_t))^2 + theta residual P_t;
+    for t -> infinity P = eta^2 G^2/(sqrt(1 - theta residual) - sqrt(residual))^2, which is
+    eta^2 G^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2;
+    minkowski: E||e_t||^2 <= eta^2 G^2 kappa ((1 - kappa^(t/2))/(1 - sqrt(kappa)))^2.
+
+    Kind: tight (sharp: attained at every t by Q(v) = (1 - sqrt(residual)) v, an equal C, and gradients along the last
+    error p_t - Delta_t, scaled to E||g||^2 = G^2), upper (minkowski).
+
+    Source: derived: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
+    inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
+
+    Parameters
+    ----------
+    theta : float
+        omega of the error compressor, at least 0.
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1).
+    step : float
+        eta, above 0.
+    second_moment : float
+        G^2, at least 0.
+    form : {"sharp", "minkowski"}
+    steps : int, optional
+        t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> conef_memory(0.5, 0.5, 1.0, 1.0), conef_memory(0.5, 0.5, 1.0, 1.0, form="minkowski")
+    (29.6969, 41.7846)
+    """
+    kappa = conef_factor(theta, residual)
+    positive(step=step)
+    non_negative(second_moment=second_moment)
+    require(form in ("sharp", "minkowski"), "form", form, "'sharp' or 'minkowski'")
+    if steps is not None:
+        whole(0, steps=steps)
+        if form == "sharp":
+            return float(conef_memory_schedule(theta, residual, np.full(int(steps), step), second_moment)[-1])
+        q = math.sqrt(kappa)
+        return second_moment * (step * sum(q**j for j in range(1, int(steps) + 1))) ** 2
+    below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+    if form == "minkowski":
+        return step**2 * second_moment * kappa / (1.0 - math.sqrt(kappa)) ** 2
+    return step**2 * second_moment * kappa * limit_moment(theta, residual)
+
+
+def limit_moment(theta: float, residual: float) -> float:
+    """The limit of P_t/(eta^2 G^2) in :func:`conef_memory`."""
+    kappa = (1.0 + theta) * residual
+    return ((math.sqrt(residual) + math.sqrt(1.0 - theta * residual)) / (1.0 - kappa)) ** 2
+
+
+def conef_memory_schedule(theta: float, residual: float, steps, second_moment: float) -> np.ndarray:
+    """Mean squared norm of a compressed memory with any step sizes.
+
+    Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...
+
+    Statement: E||e_{t+1}||^2 <= (1 + theta) residual P_t, where P_0 = eta_0^2 G^2 and
+    P_{t+1} = (eta_{t+1} G + sqrt(residual P_t))^2 + theta residual P_t.
+
+    Kind: tight, as the sharp form of conef_memory.
+
+    Source: derived, as there.
+
+    Parameters
+    ----------
+    theta : float
+        omega of the error compressor, at least 0.
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1).
+    steps : array_like
+        eta_0, ..., eta_{T-1}, at least 0.
+    second_moment : float
+        G^2, at least 0.
+
+    Returns
+    -------
+    numpy.ndarray
+        The bound for t = 0, ..., T.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> conef_memory_schedule(1.0, 0.25, [1.0, 1.0], 1.0)  # P_1 = (1 + 1/2)^2 + 1/4
+    array([0.  , 0.5 , 1.25])
+    """
+    kappa = conef_factor(theta, residual)
+    sizes = np.asarray(steps, float).ravel()
+    require(bool(np.all(sizes >= 0)), "steps", steps, "numbers, at least 0")
+    non_negative(second_moment=second_moment)
+    moment, found = 0.0, [0.0]
+    for eta in sizes.tolist():
+        moment = (eta + math.sqrt(residual * moment)) ** 2 + theta * residual * moment
+        found.append(kappa * moment)
+    return second_moment * np.asarray(found)
+
+
+def conef_memory_exact(
+    theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
+) -> float:
+    """Mean squared norm of a compressed memory, exactly, where the gradient does not change or has mean zero.
+
+    Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
+    step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,
+    E||g_t||^2 = G^2; then shrink = 0, whatever Q's mean is.
+
+    Statement: E||e_t||^2 = kappa P_{t-1} with kappa = (1 + theta) residual, P_0 = eta^2 G^2, and
+    P_t = eta^2 G^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
+    E||e_t||^2 = eta^2 G^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
+
+    Kind: identity.
+
+    Source: derived: E p_t is a geometric series, and <g, E(C(u))> = shrink <g, E p>.
+
+    Parameters
+    ----------
+    theta : float
+        omega of the error compressor, at least 0.
+    residual : float
+        1 - delta of the gradient compressor, in [0, 1).
+    shrink : float
+        In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
+        Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.
+    step : float
+        eta, above 0.
+    second_moment : float
+        G^2, at least 0.
+    steps : int, optional
+        t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> conef_memory_exact(0.5, 0.5, 0.5, 1.0, 1.0), conef_memory_exact(0.5, 0.5, 0.0, 1.0, 1.0)
+    (9.0, 3.0)
+    """
+    kappa = conef_factor(theta, residual)
+    highest = math.sqrt(residual)
+    require(0 <= shrink <= highest * (1 + 1e-12), "shrink", shrink, f"in [0, sqrt(residual)] = [0, {highest:.6g}]")
+    positive(step=step)
+    non_negative(second_moment=second_moment)
+    if steps is None:
+        below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+        return step**2 * second_moment * kappa / (1.0 - kappa) * (1.0 + shrink) / (1.0 - shrink)
+    whole(0, steps=steps)
+    moment = mean = 0.0  # of p before the first step: there is none
+    for _ in range(int(steps)):
+        moment = 1.0 + 2.0 * shrink * mean + kappa * moment
+        mean = 1.0 + shrink * mean
+    return step**2 * second_moment * kappa * moment

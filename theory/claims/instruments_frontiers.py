@@ -1,0 +1,87 @@
+"""Methods on f_i(x) = x^2/2 as random matrices, so that their second moments are exact.
+
+The state is z = (x, one memory a worker); a step is z <- A z with a random A, which the workers' coins decide.  Every
+method here lists its A with their probabilities, ``s`` is the step size, and rows are written as in the pseudo-code:
+``x`` is the row that returns x, so ``x - s * g`` is the row that returns x - s g.  E z z' then moves by the mean of the
+Kronecker squares, and its largest eigenvalue in absolute value tells whether the method is stable in mean square.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+__all__ = [
+    "descent", "diana", "ef21", "error_feedback", "growth", "marina", "moment_matrix", "tosses",
+]  # fmt: skip
+
+
+def moment_matrix(steps) -> np.ndarray:
+    """The matrix that moves E z z', flattened: the mean of the Kronecker squares of (probability, A)."""
+    return sum(chance * np.kron(step, step) for chance, step in steps)
+
+
+def growth(steps) -> float:
+    """By how much the second moments are multiplied in a step in the long run."""
+    return float(np.abs(np.linalg.eigvals(moment_matrix(steps))).max())
+
+
+def tosses(p: float, workers: int, shared: bool = False):
+    """All outcomes of the workers' coins, 1 with probability p, and their probabilities."""
+    if shared:
+        yield 1.0 - p, np.zeros((workers, 1))
+        yield p, np.ones((workers, 1))
+        return
+    for coins in itertools.product((0.0, 1.0), repeat=workers):
+        sent = np.array(coins)[:, None]
+        yield math.prod(np.where(sent, p, 1.0 - p).ravel()), sent
+
+
+def state(workers: int):
+    """The row that returns x, and the rows that return the memories."""
+    rows = np.eye(workers + 1)
+    return rows[0], rows[1:]
+
+
+def descent(s, omega, workers, *, shared=False):
+    """Descent x <- x - s mean Q(x); Q(v) is (1 + omega) v with probability 1/(1 + omega), else 0, here and below."""
+    for chance, sent in tosses(1 / (1 + omega), workers, shared):
+        yield chance, np.array([[1 - s * (1 + omega) * sent.mean()]])
+
+
+def error_feedback(s, p, workers, *, shared=False, kept=1.0):
+    """Let u_i = s x + e_i; x <- x - mean C(u_i); e_i <- kept (u_i - C(u_i)); C is Bernoulli(p)."""
+    x, e = state(workers)
+    u = s * x + e
+    for chance, sent in tosses(p, workers, shared):
+        yield chance, np.vstack([x - (sent * u).mean(axis=0), kept * (1 - sent) * u])
+
+
+def ef21(s, p, workers, *, shared=False, learnt=1.0):
+    """Move x <- x - s mean g_i; g_i <- g_i + learnt C(x - g_i); C is Bernoulli(p)."""
+    x, g = state(workers)
+    x = x - s * g.mean(axis=0)
+    for chance, sent in tosses(p, workers, shared):
+        yield chance, np.vstack([x, g + learnt * sent * (x - g)])
+
+
+def marina(s, p, omega, workers, *, shared=False, full=True):
+    """Move x+ = x - s g; g+ = x+ with probability p, else g + mean Q(x+ - x); never x+ unless ``full``."""
+    x, (g,) = state(1)
+    moved = x - s * g
+    if full:
+        yield p, np.vstack([moved, moved])
+    for chance, sent in tosses(1 / (1 + omega), workers, shared):
+        difference = (1 + omega) * sent.mean() * (moved - x)
+        yield (1 - p if full else 1.0) * chance, np.vstack([moved, g + difference])
+
+
+def diana(s, omega, workers, *, shared=False, alpha=None):
+    """Let q_i = Q(x - h_i); x <- x - s mean (h_i + q_i); h_i <- h_i + alpha q_i, alpha = 1/(1 + omega)."""
+    x, h = state(workers)
+    alpha = 1 / (1 + omega) if alpha is None else alpha
+    for chance, sent in tosses(1 / (1 + omega), workers, shared):
+        q = (1 + omega) * sent * (x - h)
+        yield chance, np.vstack([x - s * (h + q).mean(axis=0), h + alpha * q])
