@@ -55,7 +55,7 @@ from .compressors import (
     qsgd_bits,
     scaled,
 )
-from .data import DataError, Dataset, load_data
+from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import ErrorFeedback, NoFeedback, ParallelSGD
 from .plots import compare
@@ -170,4 +170,5 @@ __all__ = [
     "uniform",
     "value",
     "verify",
+    "wilson_data",
 ]
