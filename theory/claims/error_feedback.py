@@ -308,7 +308,7 @@ def _(context):
     see=("ef.nonconvex.variance", "sgd.workers"),
 )
 def _(context):
-    d, k, curvature, gamma, steps, replicas, counts = 20, 5, 1.0, 0.1, 60, context.samples(400, 150), (1, 4, 16)
+    d, k, curvature, gamma, steps, replicas, counts = 20, 5, 1.0, 0.1, 40, context.samples(400, 100), (1, 4, 16)
     problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
     for N in counts:
         feedback, workers = context.subject(N)
