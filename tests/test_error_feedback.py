@@ -7,7 +7,7 @@ import pytest
 
 import theory as th
 from theory.claims.counterexamples import follow, receive
-from theory.claims.error_feedback import coin, law, over, squared_gradients, stationary, under
+from theory.claims.exact_moments import coin, law, over, squared_gradients, stationary, under
 from theory.claims.instruments import Scaling
 from theory.measure import moments
 

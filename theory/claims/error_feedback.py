@@ -19,9 +19,9 @@ from ..problems.quadratic import quadratic
 from ..random import key
 from ..schedules import Constant, InverseTime
 from .base import Measurement, claim, equality, rate, upper
+from .exact_moments import coin, over, squared_gradients, stationary, under
 from .feedback import unchanging
 from .instruments import Scaling, WrongFeedback
-from .instruments_frontiers import moment_matrix
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
 PRINTED = "the theorem on non-convex smooth functions (Theorem II)"
@@ -82,48 +82,6 @@ def _(context):
     )  # fmt: skip
 
 
-def law(sent, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """How the second moments of (x, e) move in a step of error feedback on x^2/2 with noise of variance 1.
-
-    They become K m + n.  The compressor sends c v with probability p, for the pairs (c, p) in ``sent``; the step size
-    is ``size``.
-    """
-    K = moment_matrix((p, np.array([[1.0 - c * size, -c], [(1.0 - c) * size, 1.0 - c]])) for c, p in sent)
-    n = moment_matrix((p, np.array([[-c * size], [(1.0 - c) * size]])) for c, p in sent)
-    return K, n[:, 0]
-
-
-def squared_gradients(sent, size: float, start: float, steps: int) -> np.ndarray:
-    """E||grad f(x_t)||^2 for t = 0, ..., T - 1, exactly, on that problem from E x_0^2 = start."""
-    K, n = law(sent, size)
-    moments, found = np.array([start, 0.0, 0.0, 0.0]), np.empty(steps)
-    for t in range(steps):
-        found[t] = moments[0]
-        moments = K @ moments + n
-    return found
-
-
-def stationary(sent, size: float) -> float:
-    """Where that settles."""
-    K, n = law(sent, size)
-    return float(np.linalg.solve(np.eye(4) - K, n)[0])
-
-
-def under(delta):
-    """C(v) = (1 - sqrt(1 - delta)) v."""
-    return ((1.0 - math.sqrt(1.0 - delta), 1.0),)
-
-
-def over(delta):
-    """C(v) = (1 + sqrt(1 - delta)) v."""
-    return ((1.0 + math.sqrt(1.0 - delta), 1.0),)
-
-
-def coin(delta):
-    """C(v) = v with probability delta, otherwise 0."""
-    return (1.0, delta), (0.0, 1.0 - delta)
-
-
 @claim(
     "ef.nonconvex.sharp",
     title="Error feedback on a smooth function, sharply",
@@ -177,7 +135,7 @@ def _(context):
     " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and false.",
     latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"
     r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
-    source=f"{EF}, {PRINTED}",
+    source=f"{EF}, {PRINTED}, as it is quoted; the text itself was not at hand",
     bibtex="karimireddy2019error",
     kind="upper",
     proof="C(v) = (1 + q) v has delta = 1 - q^2. On x^2/2 with noise the memory raises E||grad f||^2 by"
