@@ -35,7 +35,7 @@ def gradients(problem, optimum, rng):
 
 
 @claim(
-    "sign.density",
+    "sign.density.rcv1",
     title="Density of real gradients",
     statement="EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: some tenths on the"
     " digits, below the share of non-zeros, hence some hundredths or less, on RCV1, where the sign with the l2 scale is"
