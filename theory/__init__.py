@@ -56,7 +56,7 @@ from .compressors import (
     qsgd_bits,
     scaled,
 )
-from .data import DataError, Dataset, load_data
+from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
     ContractiveErrorFeedback,
@@ -188,4 +188,5 @@ __all__ = [
     "uniform",
     "value",
     "verify",
+    "wilson_data",
 ]
