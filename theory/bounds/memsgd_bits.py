@@ -20,9 +20,9 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
     Statement: SGD: 64 times the non-zeros, or 64 d for dense data.  k entries: 64 k.  QSGD: the least of (b + 1) d,
     of 3 s (s + sqrt(d)) + 32, and for sparse data of (b + 1 + 32) times the non-zeros, rounded up.
 
-    Kind: identity, of an accounting.  It is generous to QSGD: no code for the non-zeros' positions is shorter than what
-    ``th.run`` sends for it, and its second term is not the theorem's length (:func:`qsgd_code_length`).  It is hard on
-    SGD: dense messages need no indices, 32 d bits.
+    Kind: identity, of an accounting.  None of it is the length of a message: the second term of QSGD leaves out the
+    logarithm of :func:`qsgd_code_length`, and on sparse data every non-zero is charged, sent or not; SGD's dense
+    messages need no indices, 32 d bits.
 
     Source: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of Stich, Cordonnier, Jaggi, "Sparsified SGD
     with memory", NeurIPS 2018.

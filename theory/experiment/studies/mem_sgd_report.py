@@ -187,8 +187,8 @@ def _setting(problem, name: str, options, least: float) -> str:
         f"{sparse} Bits are counted as in the authors' notebook (`th.bounds.mem_sgd_counted_bits`), or sent: the "
         "payload; they are compared up to the lowest f - f* that top-k and QSGD with 4 and 8 bits all reach, and "
         "between two records log(f - f*) is taken as linear. The published losses are on "
-        f"{n:,} rows of {source}. Orderings can be compared with them, numbers cannot: an epoch there has {n / problem.n:.0f} times "
-        "as many steps, and so has compression to forget."
+        f"{n:,} rows of {source}: orderings can be compared with them, numbers cannot, since an epoch there has "
+        f"{n / problem.n:.0f} times as many steps in which a memory can be sent."
     )  # fmt: skip
 
 
