@@ -64,7 +64,7 @@ class Options(NamedTuple):
     long_epochs: int = 10
     points: int = 4
     seeds: int = 2
-    rates: tuple = (0.1, 1.0, 10.0, 100.0)
+    rates: tuple = (0.01, 0.1, 1.0, 10.0, 100.0)
 
     def domain(self):
         """Refuse values outside the domain."""
@@ -283,7 +283,7 @@ def study(
 
     options = options or Options()
     if quick:
-        options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=options.rates[1:3])
+        options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
     problem, name = _problem(options, data, quick)
     least = solve(problem).fun
     more = {"points": options.points, "seeds": options.seeds, "seed": seed}
