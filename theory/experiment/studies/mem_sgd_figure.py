@@ -63,8 +63,10 @@ def _panel(axes, curves, against: str, looks: dict) -> None:
 
 
 def _looks(curves) -> dict[str, dict]:
-    """Colour, dashes and marker for each label, the same in all panels."""
+    """Colour, dashes and marker for each label, the same in all panels; SGD's for its lossless message."""
     from matplotlib import rcParams
 
-    labels = dict.fromkeys(curve.label for curve in curves)
-    return dict(zip(labels, rcParams["axes.prop_cycle"](), strict=False))
+    same = {label: "SGD" for label in (curve.label for curve in curves) if label.startswith("SGD, lossless")}
+    labels = dict.fromkeys(curve.label for curve in curves if curve.label not in same)
+    looks = dict(zip(labels, rcParams["axes.prop_cycle"](), strict=False))
+    return looks | {label: looks[other] for label, other in same.items()}
