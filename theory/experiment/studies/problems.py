@@ -10,7 +10,7 @@ import numpy as np
 from ...data import Dataset, load_data, make_dataset
 from ...problems import gradient, lipschitz, solve, value
 
-__all__ = ["digits", "iterates", "rcv1", "rcv1_file", "topics_file"]
+__all__ = ["digits", "iterates", "rcv1", "real_or_twin", "topics_file"]
 
 BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
@@ -21,6 +21,12 @@ def rcv1(data: str | None = None, rows: int | None = None) -> Dataset:
     return found if rows is None or rows >= found.n else found.split(rows / found.n, seed=0)[0]
 
 
+def real_or_twin(data: str | None = None) -> str:
+    """What ``data`` names; else RCV1 in two classes from the folder that ``THEORY_DATA`` names, else the twin."""
+    file = _file(BINARY)
+    return data or ("rcv1-like" if file is None else str(file))
+
+
 def digits() -> Dataset:
     """Digits of ten classes, grey values from 0 to 1."""
     raw = load_data("digits-10")
@@ -29,15 +35,10 @@ def digits() -> Dataset:
 
 def topics_file(path: str | None = None) -> Path | None:
     """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
-    return _in_folder(TOPICS) if path is None else Path(path)
+    return _file(TOPICS) if path is None else Path(path)
 
 
-def rcv1_file() -> Path | None:
-    """The file of RCV1 in two classes in the folder that ``THEORY_DATA`` names; None if there is none."""
-    return _in_folder(BINARY)
-
-
-def _in_folder(name: str) -> Path | None:
+def _file(name: str) -> Path | None:
     if "THEORY_DATA" not in os.environ:
         return None
     file = Path(os.environ["THEORY_DATA"]) / name

@@ -27,7 +27,7 @@ from ..progress import track
 from .bits_to_accuracy import Way
 from .messages import TURNS, Message, messages, round_seconds
 from .nuqsgd import L2, MOMENTUM
-from .problems import digits, rcv1, rcv1_file, topics_file
+from .problems import digits, rcv1, real_or_twin, topics_file
 from .report import Statement, Study, Table
 
 __all__ = ["Training", "methods", "study", "train"]
@@ -397,11 +397,11 @@ def _tables(sent, trained) -> list[Table]:
 def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
     """Messages on a Gaussian vector and on real gradients, then training, for EF-SignSGD and NUQSGD."""
     file, rows = topics_file(topics), 2000 if quick else None
-    here = rcv1_file() if data is None else None
-    text = rcv1(data if here is None else str(here), rows)
+    source = real_or_twin(data)
+    text = rcv1(source, rows)
     many = digits() if file is None else rcv1_topics(file)
     many = many.split(rows / many.n, seed=0)[0] if rows is not None and rows < many.n else many
-    label = "RCV1" if here is not None else text.name.split(" (")[0]
+    label = "RCV1" if data is None and source != "rcv1-like" else text.name.split(" (")[0]
     sets = {f"logistic, {label}": (logistic, text),
             "softmax, digits" if file is None else "softmax, RCV1's topics": (softmax, many)}  # fmt: skip
     share = QUICK_SHARE if quick else SHARE
