@@ -20,6 +20,7 @@ from theory.experiment.progress import track
 from theory.experiment.studies import (
     STUDIES,
     StudyConfiguration,
+    lock_free,
     mem_sgd,
     mem_sgd_report,
     nuqsgd,
@@ -376,6 +377,42 @@ def test_more_entries_than_columns_are_refused(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["run", "--config", "mem-sgd-rcv1", "--data", str(file)])
     assert "ks: got (10, 20, 30), allowed: at most d = 2" in capsys.readouterr().err
+
+
+# --- lock-free --------------------------------------------------------------------------------------------------------
+
+
+def speed(method, threads, until, seconds, processor):
+    return lock_free.Speed("p", method, threads, until, 100.0, seconds, processor, 0.1)
+
+
+def test_speed_ups_are_over_one_thread():
+    rows = [speed("SGD", 1, 4.0, 10.0, 10.0), speed("SGD", 2, 2.5, 6.0, 12.5), speed("rand-5", 1, math.inf, 9.0, 9.0),
+            speed("rand-5", 2, 3.0, 5.0, 9.0)]  # fmt: skip
+    gain = lock_free.speed_ups(rows)
+    assert gain["p", "SGD", 2] == pytest.approx((1.6, 10 / 6, 1.6)) and gain["p", "SGD", 1] == (1.0, 1.0, 1.0)
+    assert math.isnan(gain["p", "rand-5", 2][0]) and gain["p", "rand-5", 2][1:] == (1.8, 2.0)
+    assert [said.verdict for said in lock_free.statements(rows)] == ["holds", "holds"]
+    slow = [row if row.threads == 1 else row._replace(processor=1.2 * row.processor) for row in rows]
+    assert [said.verdict for said in lock_free.statements(slow)] == ["holds", "in part"]  # 1.33 and 1.67
+
+
+def test_threads_are_measured_on_the_same_number_of_rows(tiny):
+    options = lock_free.Options(epochs=2, points=2, repeats=1, goal=0.5)
+    rows = lock_free.measure(tiny, "tiny", 2, options)
+    assert [(row.method, row.threads) for row in rows] == [(m, n) for m in ("SGD", "rand-2", "top-2") for n in (1, 2)]
+    for row in rows:
+        assert row.seconds > 0 and row.samples <= 800 and (row.samples % 200 == 0 or math.isinf(row.until))
+        assert row.gap < 0.5 * math.log(2) and math.isfinite(row.until)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"threads": (2, 1)}, {"threads": (2,)}, {"threads": 2}, {"goal": 0.0}, {"repeats": 0}, {"gamma": -1.0}],
+)
+def test_options_of_lock_free_outside_their_domain(values):
+    with pytest.raises(ConfigurationError, match=next(iter(values))):
+        StudyConfiguration.from_dict({"study": "lock-free", **values})
 
 
 # --- texts, pages and the command -------------------------------------------------------------------------------------
