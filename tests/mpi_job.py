@@ -1,6 +1,6 @@
 """A job for mpirun: run several methods and print one digest of all that must not depend on the ranks.
 
-Usage: ``mpirun -n R python tests/mpi_job.py WORKERS [WHAT]``; WHAT is "digest", or a way to go wrong.
+Usage: ``mpirun -n R python tests/mpi_job.py WORKERS [WHAT]``; WHAT is a group of methods, or a way to go wrong.
 """
 
 from __future__ import annotations
@@ -41,10 +41,20 @@ def methods():
         th.ParallelSGD(th.RandK(5, shared=True), step=step, feedback=memory, momentum=0.5),
         th.ParallelSGD(th.PowerSGD(9, 10, rank=2), step=step, feedback=memory),
         th.ParallelSGD(th.Bucketed(th.TernGrad(shared=True), 40), step=step),
-        th.ParallelSGD(th.RandK(60, shared=True), step=step, feedback=th.ContractiveErrorFeedback(th.CountSketch(80))),
-        th.ParallelSGD(th.TernGrad(shared=True), step=step, feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)),
+    ]
+
+
+def memories():
+    """Memories that are held compressed: with messages that are gathered or added, in one half of a step or in two."""
+    step, natural = th.InverseTime(2.0, 0.05, 100.0), th.Natural()
+    return [
+        th.ParallelSGD(th.RandK(60, shared=True), step=step, feedback=th.ContractiveErrorFeedback(natural, 0.5)),
+        th.ParallelSGD(th.TernGrad(shared=True), step=step, feedback=th.ContractiveErrorFeedback(natural)),
         th.ParallelSGD(th.TopK(9), step=step, feedback=th.LinearSketchFeedback(th.CountSketch(30), 0.8), momentum=0.5),
     ]
+
+
+GROUPS = {"digest": methods, "memories": memories}
 
 
 def digest(results) -> str:
@@ -67,8 +77,9 @@ def main(workers: int, what: str) -> None:
     with th.abort_on_error(comm):
         problem = make_problem(0.5 if what == "other data" and rank == 1 else 0.0)
         first = methods()[2]
-        if what == "digest":
-            results = [th.run(m, problem, workers=workers, steps=STEPS, seed=3, comm=comm) for m in methods()]
+        if what in GROUPS:
+            group = GROUPS[what]()
+            results = [th.run(m, problem, workers=workers, steps=STEPS, seed=3, comm=comm) for m in group]
             assert comm.allgather(digest(results)) == [digest(results)] * comm.Get_size()
             if rank == 0:
                 print("digest", digest(results), flush=True)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import ROOT, run_mpi
-from mpi_job import STEPS, digest, make_problem, methods
+from mpi_job import STEPS, digest, make_problem, memories, methods
 
 import theory as th
 
@@ -17,11 +17,16 @@ LIMIT = 300  # seconds, for a machine that compiles everything anew
 ENDS_WITHIN = 10.0  # seconds from the error to the end of the whole job
 
 
+def simulate(group, workers):
+    """Digest of the simulator's runs."""
+    problem = make_problem()
+    return digest([th.run(m, problem, workers=workers, steps=STEPS, seed=3) for m in group()])
+
+
 @pytest.fixture(scope="module")
 def simulated():
-    """Digest of the simulator's runs, by number of workers."""
-    problem = make_problem()
-    return {w: digest([th.run(m, problem, workers=w, steps=STEPS, seed=3) for m in methods()]) for w in (8, 10)}
+    """The digests, by number of workers."""
+    return {w: simulate(methods, w) for w in (8, 10)}
 
 
 @pytest.mark.mpi
@@ -30,6 +35,14 @@ def test_bits_do_not_depend_on_the_ranks(simulated, workers, ranks):
     done = run_mpi(ranks, JOB, workers, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"digest (\w+)", done.stdout) == [simulated[workers]]
+
+
+@pytest.mark.mpi
+def test_nor_do_memories_that_are_held_compressed():
+    for workers, ranks in ((8, 2), (8, 8), (10, 5)):
+        done = run_mpi(ranks, JOB, workers, "memories", timeout=LIMIT)
+        assert done.returncode == 0, done.stderr
+        assert re.findall(r"digest (\w+)", done.stdout) == [simulate(memories, workers)]
 
 
 def test_the_digest_would_notice(simulated):
