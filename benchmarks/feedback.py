@@ -38,7 +38,7 @@ class Worker:
         d, wire = gradient.size, np.empty(0, np.float32)
         layout = DenseMemory()
         if feedback != th.ErrorFeedback():
-            layout = Remembering(feedback, *store_bytes(feedback, compressor, d, 32), False)
+            layout = Remembering(feedback, *store_bytes(feedback, compressor, d, 32, 32), False)
         self.x = new_dense(np.zeros(d, np.float32), False, False)
         self.memory = _start(layout, self.x, compressor, wire)
         self.compressor, self.gradient, self.t = compressor, gradient, 0

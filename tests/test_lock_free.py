@@ -164,6 +164,8 @@ def test_a_run_that_diverges_says_so(problems):
         (dict(compressor=th.RandK(3, shared=True)), "compressor: got RandK.*not shared"),
         (dict(compressor=th.TopK(D + 1)), "k: got 151"),
         (dict(feedback=th.NoFeedback()), "feedback: got NoFeedback"),
+        (dict(feedback=th.PartialErrorFeedback(0.9)), "feedback: got PartialErrorFeedback"),
+        (dict(feedback=th.ContractiveErrorFeedback(th.Natural())), "feedback: got ContractiveErrorFeedback"),
         (dict(average="quadratic"), "average: got 'quadratic', allowed: 'last'"),
         (dict(momentum=0.5), "momentum and aggregation: got .0.5"),
         (dict(compressor=th.Identity(), feedback=th.NoFeedback(), aggregation="majority"), "aggregation: got"),

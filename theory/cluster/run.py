@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult
 
 from ..compressors.base import check, shares_stream
 from ..methods.choose import choose_layout
-from ..methods.feedback import check_feedback, new_store, store_bytes
+from ..methods.feedback import check_feedback, store_bytes
 from ..methods.layout import averaged, current, error_of
 from ..methods.parallel_sgd import (
     BITS,
@@ -28,6 +28,7 @@ from ..methods.parallel_sgd import (
     reduced,
 )
 from ..methods.plain import advance_plain
+from ..methods.remembering import RememberingTogether
 from ..methods.sampling import make_shards
 from ..methods.sparse import SparseGradient
 from ..problems.base import dimension, gradient, regularization, rows, value
@@ -214,11 +215,12 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
     rule = (method.feedback, method.step, average)
     purposes = np.array([key(seed, purpose) for purpose in simulator.PURPOSES], np.uint64)
-    layout = choose_layout(method, problem, plan.opening > 0, 8 * wire_dtype.itemsize)
+    bits = 8 * wire_dtype.itemsize, 8 * dtype.itemsize
+    layout = choose_layout(method, problem, plan.opening > 0, *bits)
     plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
     wire = np.empty(0, wire_dtype)
-    float_bits = 8 * (wire_dtype if new_store.implements(type(method.feedback)) else dtype).itemsize
-    memory_bytes = sum(store_bytes(method.feedback, method.compressor, d, float_bits))
+    memory_bytes = sum(store_bytes(method.feedback, method.compressor, d, *bits))
+    memory_bytes += d * dtype.itemsize if isinstance(layout, RememberingTogether) else 0
     return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain,
                   memory_bytes)  # fmt: skip
 

@@ -50,8 +50,8 @@ class HalfPrecision(NamedTuple):
     Notes
     -----
     The variance factor is 2^-22/(1 + 2^-10), plus a share of d that is lost in rounding: see
-    :func:`theory.bounds.half_variance`.  Rounding to the nearest, as processors do it, would have a quarter of the
-    worst error at most, but a bias.
+    :func:`theory.bounds.half_variance`.  Rounding to the nearest, as processors do it, has the same worst error,
+    half of it on the average, and a bias.
 
     Examples
     --------

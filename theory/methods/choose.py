@@ -36,7 +36,7 @@ def _(compressor: Identity) -> bool:
     return compressor.sparse
 
 
-def choose_layout(method, problem, together: bool = False, float_bits: int = 32):
+def choose_layout(method, problem, together: bool = False, wire_bits: int = 32, own_bits: int = 64):
     """The layout in which a step of ``method`` on ``problem`` costs least.
 
     With a memory as a plain array, sparse messages suffice.  Without one, the vector to send must be sparse, too: no l2
@@ -44,7 +44,7 @@ def choose_layout(method, problem, together: bool = False, float_bits: int = 32)
     """
     moving = method.moving
     if new_store.implements(type(method.feedback)):
-        bytes_held = store_bytes(method.feedback, method.compressor, int(dimension(problem)), float_bits)
+        bytes_held = store_bytes(method.feedback, method.compressor, int(dimension(problem)), wire_bits, own_bits)
         return (RememberingTogether if together else Remembering)(method.feedback, *bytes_held, moving)
     if together:
         return Together(keeps_memory(method.feedback), moving)

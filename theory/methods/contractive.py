@@ -37,7 +37,8 @@ class ContractiveErrorFeedback(NamedTuple):
     -----
     "Contractive error feedback for gradient compression", arXiv 2312.08538.  With residual = 1 - delta(Q), the memory
     is bounded if kappa = (1 + theta) residual < 1 (:func:`theory.bounds.conef_factor`); with fresh random numbers,
-    rand-k and a count sketch it grows by kappa in every step, exactly.
+    rand-k and a count sketch it grows by kappa in every step, exactly.  A sketch with ``hash=FIXED`` multiplies what is
+    in a bucket by the number of coordinates there, in every step: :class:`LinearSketchFeedback` is how to use one.
 
     Examples
     --------
@@ -84,8 +85,8 @@ def _(feedback, store, w, out):
 
 
 @store_bytes.register
-def _(feedback: ContractiveErrorFeedback, compressor, d: int, float_bits: int) -> tuple[int, int]:
-    return payload_bytes(feedback.error_compressor, d, float_bits), 0
+def _(feedback: ContractiveErrorFeedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+    return payload_bytes(feedback.error_compressor, d, wire_bits), 0
 
 
 @check_feedback.register

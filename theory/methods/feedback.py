@@ -51,9 +51,12 @@ class ErrorFeedback(NamedTuple):
 
 
 @singledispatch
-def store_bytes(feedback, compressor, d: int, float_bits: int) -> tuple[int, int]:
-    """Bytes that a worker holds between two steps: in its first store, and in its second (iConEF has two)."""
-    return (d * float_bits // 8, 0) if keeps_memory(feedback) else (0, 0)
+def store_bytes(feedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+    """Bytes that a worker holds between two steps: in its first store, and in its second (iConEF has two).
+
+    Floats have ``wire_bits`` in messages and ``own_bits`` in arrays.
+    """
+    return (d * own_bits // 8, 0) if keeps_memory(feedback) else (0, 0)
 
 
 @singledispatch

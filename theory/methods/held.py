@@ -21,7 +21,6 @@ from ..compressors.base import (
     new_symbols,
     opening,
     pack,
-    payload_bits,
     quantize,
     state_size,
     unpack,
@@ -33,7 +32,7 @@ __all__ = ["Held", "add_held", "check_error_compressor", "hold", "new_held", "pa
 
 
 class Held(NamedTuple):
-    """A payload for each worker, its length in bits (0: nothing is held, which stands for zero), and common symbols."""
+    """A payload for each worker, its length in bits (-1: nothing is held, which stands for 0), and common symbols."""
 
     payload: np.ndarray
     bits: np.ndarray
@@ -43,7 +42,7 @@ class Held(NamedTuple):
 @kernel
 def new_held(compressor, d, workers, room, wire):
     """Nothing, in ``room`` bytes for each worker."""
-    payload, bits = np.zeros((workers, room), np.uint8), np.zeros(workers, np.int64)
+    payload, bits = np.zeros((workers, room), np.uint8), np.full(workers, -1, np.int64)
     return Held(payload, bits, new_symbols(compressor, d, wire))
 
 
@@ -52,16 +51,18 @@ def hold(compressor, held, w, v, stream):
     """Hold C(v) for local worker w, in place of what it held."""
     quantize(compressor, np.empty(0), v, stream, held.symbols)
     held.payload[w] = 0
-    held.bits[w] = payload_bits(compressor, held.symbols, v.size)
-    pack(compressor, held.symbols, v.size, held.payload[w], 0)
+    held.bits[w] = pack(compressor, held.symbols, v.size, held.payload[w], 0)
 
 
 @kernel
 def add_held(compressor, held, w, weight, out):
-    """Add weight * (what local worker w holds) to out."""
-    if held.bits[w] > 0:
-        unpack(compressor, held.payload[w], 0, held.bits[w], out.size, held.symbols)
-        accumulate(compressor, held.symbols, weight, out)
+    """Add weight * (what local worker w holds) to out; NaN where that cannot be read, so that the run ends."""
+    end = held.bits[w]
+    if end >= 0:
+        if unpack(compressor, held.payload[w], 0, end, out.size, held.symbols) == end:
+            accumulate(compressor, held.symbols, weight, out)
+        else:  # the symbols, which all share, hold another worker's vector
+            out[:] = np.nan
 
 
 def payload_bytes(compressor, d: int, float_bits: int) -> int:

@@ -105,9 +105,11 @@ def _(feedback, store, w, out):
 
 
 @store_bytes.register
-def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int, float_bits: int) -> tuple[int, int]:
+def _(
+    feedback: ImprovedContractiveErrorFeedback, compressor, d: int, wire_bits: int, own_bits: int
+) -> tuple[int, int]:
     first = feedback.error_compressor if feedback.version == 1 else compressor
-    return payload_bytes(first, d, float_bits), payload_bytes(feedback.error_compressor, d, float_bits)
+    return payload_bytes(first, d, wire_bits), payload_bytes(feedback.error_compressor, d, wire_bits)
 
 
 @check_feedback.register

@@ -44,7 +44,7 @@ class LinearSketchFeedback(NamedTuple):
     -----
     As in RandomBlock_hook.py of the authors' code for "Contractive error feedback", arXiv 2312.08538.  A bucket into
     which n coordinates fall is stable, if all of them are sent in every step, if and only if (1 - beta) n < 2
-    (:mod:`theory.bounds.linear_sketch`).
+    (:func:`theory.bounds.linear_sketch_factor`).
 
     Examples
     --------
@@ -111,8 +111,8 @@ def _(feedback, store, w, out):
 
 
 @store_bytes.register
-def _(feedback: LinearSketchFeedback, compressor, d: int, float_bits: int) -> tuple[int, int]:
-    return feedback.sketch.rows * feedback.sketch.width * float_bits // 8, 0
+def _(feedback: LinearSketchFeedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+    return feedback.sketch.rows * feedback.sketch.width * wire_bits // 8, 0
 
 
 @check_feedback.register

@@ -29,7 +29,7 @@ from ..problems.linear import astype, slope
 from ..random import derive, key
 from ..schedules import Last
 from ..settings import require
-from .feedback import keeps_memory
+from .feedback import keeps_memory, new_store
 from .lock_free_memory import new_private
 from .lock_free_steps import choose, new_shared, read_out, with_memory, without_memory
 from .parallel_sgd import ETA, ParallelSGD, averaging, make_rates
@@ -177,8 +177,10 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
     require(isinstance(compressor, Identity) or choose.implements(type(compressor)), "compressor", compressor,
             "TopK(k) or RandK(k) with a memory, or Identity(sparse=True) for plain SGD")  # fmt: skip
     require(not getattr(compressor, "shared", False), "compressor", compressor, "a RandK that is not shared")
-    require(isinstance(compressor, Identity) or keeps_memory(method.feedback), "feedback", method.feedback,
-            "ErrorFeedback(): what a thread does not send it keeps")  # fmt: skip
+    kept = keeps_memory(method.feedback) and not new_store.implements(type(method.feedback))
+    plain = isinstance(compressor, Identity) and not keeps_memory(method.feedback)
+    require(kept or plain, "feedback", method.feedback, "ErrorFeedback(): what a thread does not send it keeps, as it "
+            "is; with Identity also NoFeedback()")  # fmt: skip
     require(isinstance(averaging(method), Last), "average", method.average,
             "'last': the threads have no iterate in common that could be averaged")  # fmt: skip
     require(method.shards == "shared", "shards", method.shards, "'shared'")

@@ -29,7 +29,10 @@ class Remembering(NamedTuple):
 
 @setting
 class RememberingTogether(NamedTuple):
-    """The same where all workers' vectors are needed at once (see :mod:`theory.methods.together`)."""
+    """The same where all workers' vectors are needed at once (see :mod:`theory.methods.together`).
+
+    Then there is a vector for each worker, too, and the memory takes more room than plain error feedback's.
+    """
 
     feedback: NamedTuple
     first: int
