@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,3 +40,14 @@ def test_the_rule_of_the_page_is_its_pseudo_code():
         x, e = x - sent, share * (p - sent)
     assert np.allclose(result.x, x, atol=1e-13) and np.allclose(result.memory, [e, e], atol=1e-13)
     assert result.memory_bytes == 8 * 5
+
+
+def test_the_page_names_bounds_and_claims_that_exist():
+    page = (FILE.parents[1] / "feedback.md").read_text(encoding="utf-8")
+    table = page[page.index("| rule | what is known") :].split("\n\n")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
+    assert len(rows) == 6 and all(hasattr(th, row[0].strip(" `")) for row in rows)
+    bounds = {name for row in rows for name in re.findall(r"`([a-z_0-9]+)`", row[2])}
+    claims = {name for row in rows for name in re.findall(r"`([a-z.]+)`", row[3])}
+    assert len(bounds) > 10 and not bounds - set(th.bounds.__all__)
+    assert len(claims) > 8 and not claims - set(th.list_claims())
