@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, epochs, ranks, report
+from . import coding, epochs, feedback, lock_free, ranks, report
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
     "plain": epochs.plain,
     "memsgd": epochs.memsgd,
+    "lockfree": lock_free.lock_free,
     "coding": coding.coding,
+    "feedback": feedback.feedback,
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }
@@ -43,7 +45,7 @@ def find_data(given: Path | None) -> tuple[Dataset, Path | None]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure ratios in turn (A B A B ...) on one thread; print the table; write docs/benchmarks.md.",
+        description="Measure ratios in turn (A B A B ...); print the table; write docs/benchmarks.md.",
         epilog="example: python -m benchmarks memsgd --quick",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"a part of it: {', '.join(BENCHMARKS)}")

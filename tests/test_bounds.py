@@ -129,6 +129,27 @@ def test_memory_lemma_in_its_worst_case_under_the_correct_reading(ratio, shift):
     assert np.all(worst[:: max(1, steps.size // 50)] <= allowed)
 
 
+def test_bits_of_the_mem_sgd_figures():
+    """The numbers behind the authors' plots: epsilon is dense, RCV1 has 70 non-zeros a row."""
+    counted = bounds.mem_sgd_counted_bits
+    assert [counted("qsgd", 2000, b) for b in (2, 4, 8)] == [617, 2947, 18_000]
+    assert [counted("qsgd", 47_236, b, nonzeros=70) for b in (2, 4, 8)] == [2450, 2590, 2870]
+    assert counted("sgd", 2000) == 128_000 and counted("sgd", 47_236, nonzeros=70) == 4480
+    assert counted("entries", 47_236, 1) == 64 and counted("entries", 47_236, 10) == 640
+    for bad in (
+        {"method": "sdg"},
+        {"number": 0},
+        {"number": 25},
+        {"number": None},
+        {"nonzeros": 0.0},
+        {"nonzeros": 11.0},
+    ):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            counted(**({"method": "qsgd", "d": 10, "number": 2} | bad))
+    with pytest.raises(ValueError, match="number"):
+        counted("entries", 10, 11)
+
+
 def test_mem_sgd_terms():
     T, a, mu, L, G2, R2, d, k = 300, 40.0, 0.5, 3.0, 2.0, 7.0, 20, 5
     weights = (a + np.arange(T)) ** 2

@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from theory.data import DataError, Dataset, bundled, load, load_data, make_dataset, require_binary, twin, twin_report
+import theory as th
+from theory.data import (
+    DataError,
+    Dataset,
+    bundled,
+    epsilon,
+    load,
+    load_data,
+    make_dataset,
+    require_binary,
+    twin,
+    twin_report,
+)
 from theory.data.cache import data_folder, entry_name, store_entry
 from theory.data.describe import REAL, describe
 from theory.data.svmlight import read_svmlight
@@ -694,3 +706,35 @@ def test_two_classes_wants_the_topics():
         sp.csr_matrix(np.eye(2)), sp.csr_matrix(np.eye(4)[[0, 3]]), ["CCAT", "ECAT", "GCAT", "MCAT"]
     )
     assert y.tolist() == [1, -1] and X.shape == (2, 2) and "0 documents" in notes[0]
+
+
+# --- epsilon-like -----------------------------------------------------------------------------------------------------
+
+
+def test_the_dense_set_is_what_it_says():
+    model = epsilon.Correlated(n=4500, d=60)
+    X, y, notes = epsilon.generate(model)
+    assert X.shape == (4500, 60) and set(y) == {-1.0, 1.0} and "synthetic" in notes[0]
+    assert np.allclose(np.linalg.norm(X, axis=1), 1.0, rtol=1e-12)
+    assert np.abs(X.mean(axis=0)).max() < 5.0 / np.sqrt(60 * 4500) and abs(y.mean()) < 5.0 / np.sqrt(4500)
+    again, labels, _ = epsilon.generate(model)
+    assert np.array_equal(again, X) and np.array_equal(labels, y)
+    assert not np.isclose(epsilon.generate(model, 1)[0], X).any(axis=1).all()
+    for small in ({"n": 1}, {"d": 1}):
+        with pytest.raises(DataError, match="at least 2"):
+            epsilon.generate(model._replace(**small))
+
+
+def test_the_principal_directions_of_the_dense_set_fall_as_they_should():
+    """Before rows are scaled the i-th variance is 1/i; scaling changes ratios of neighbours little."""
+    X, _, _ = epsilon.generate(epsilon.Correlated(n=6000, d=100))
+    found = np.linalg.eigvalsh(X.T @ X / 6000)[::-1]
+    assert found[9] / found[39] == pytest.approx(4.0, rel=0.2) and found[19] / found[79] == pytest.approx(4.0, rel=0.2)
+    variances = X.var(axis=0)
+    assert variances.max() / variances.min() < 5.0 < found[0] / found[20]
+
+
+def test_the_labels_of_the_dense_set_are_worth_learning():
+    """The minimum of the loss is far from log 2 and from 0."""
+    X, y, _ = epsilon.generate(epsilon.Correlated(n=2000, d=100))
+    assert 0.2 < th.solve(th.logistic((X, y), 1.0 / 2000)).fun < 0.4

@@ -13,15 +13,27 @@ import pytest
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
 from theory.claims.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.data.epsilon import Correlated, generate
 from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
 from theory.experiment.progress import track
-from theory.experiment.studies import STUDIES, StudyConfiguration, nuqsgd, run_study, spectrum, ternary_dimension
+from theory.experiment.studies import (
+    STUDIES,
+    StudyConfiguration,
+    lock_free,
+    mem_sgd,
+    mem_sgd_report,
+    nuqsgd,
+    run_study,
+    spectrum,
+    ternary_dimension,
+)
 from theory.experiment.studies import bits_to_accuracy as bits
 from theory.experiment.studies.configuration import chosen, shipped_studies
 from theory.experiment.studies.problems import digits, iterates
 from theory.experiment.studies.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
 from theory.measure import moments
+from theory.schedules import step_size
 from theory.settings import require, setting
 
 
@@ -245,6 +257,162 @@ def test_the_bound_is_the_first_t_below_the_accuracy():
     for factor in (1.0, 4.0, 32.0):
         T = math.ceil(math.log((0.2 - 1 / 9) / (4 - 1 / 9)) / math.log(1 - 0.36 / factor))
         assert ternary_dimension.predicted_steps(factor) == T
+
+
+# --- Mem-SGD ----------------------------------------------------------------------------------------------------------
+
+
+def curve(label, *gaps, shift=1.0, counted=64.0, sent=48.0):
+    """One run of as many epochs as there are values of f - f* after the first; ten steps in an epoch."""
+    gap = np.array([gaps])
+    return mem_sgd.Curve(label, shift, np.arange(gap.shape[1], dtype=float), gap, counted, sent, 10)
+
+
+def test_bits_until_a_goal_lie_between_records():
+    one = curve("top-1", 1.0, 0.1, 0.001)
+    assert one.bits_until(0.01) == pytest.approx(48.0 * 15) and one.bits_until(0.01, "counted") == pytest.approx(960.0)
+    assert one.bits_until(0.001) == pytest.approx(48.0 * 20) and one.bits_until(2.0) == 0.0
+    assert math.isinf(one.bits_until(1e-4)) and one.after(1) == 0.1
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    X, y, _ = generate(Correlated(n=400, d=20))
+    return th.logistic((X, y), 1.0 / 400)
+
+
+def test_step_sizes_and_averages_are_those_of_the_paper(tiny):
+    options = mem_sgd.Options(problem="dense", ks=(1, 4), delay=2.0, no_delay=1.0)
+    two = {way.label: way for way in mem_sgd.figure_two(tiny, options)}
+    assert list(two) == ["SGD", "top-1", "top-4", "top-1, no shift", "rand-1", "rand-4", "rand-1, no shift",
+                         "top-1, no memory"]  # fmt: skip
+    assert two["top-4"].method.step.shift == 10.0 and two["SGD"].method.step.shift == 40.0  # 2 d/k
+    assert two["rand-1, no shift"].method.step.shift == 1.0
+    assert step_size(two["rand-4"].method.step, 6) == pytest.approx(2.0 * 400 / 16)
+    for label, way in two.items():
+        assert way.method.average == "quadratic" and way.method.batch == 1 and way.method.compress == "full"
+        assert (way.method.feedback == th.ErrorFeedback()) == (
+            "rand" in label or "top" in label and "memory" not in label
+        )
+        assert way.counted == 64 * (20 if label == "SGD" else 4 if "4" in label else 1)
+    three = {way.label: way for way in mem_sgd.figure_three(tiny, options)}
+    assert list(three) == ["SGD", "top-1", "rand-1", "QSGD 2 bits", "QSGD 4 bits", "QSGD 8 bits"]
+    assert three["QSGD 4 bits"].method.compressor == th.Bucketed(th.QSGD(16, elias=True), 20)
+    assert all(way.method.average == "uniform" for way in three.values())
+    for t in (0, 7):
+        assert step_size(mem_sgd.with_rate(10.0, 0.05), t) == pytest.approx(10.0 / (1.0 + 10.0 * 0.05 * t))
+
+
+def test_runs_are_those_of_run_and_the_lowest_rate_wins(tiny):
+    options = mem_sgd.Options(problem="dense", ks=(2,), delay=1.0, no_delay=1.0)
+    ways = [way for way in mem_sgd.figure_two(tiny, options) if way.label in ("SGD", "top-2")]
+    found = mem_sgd.train(tiny, ways, 0.1, epochs=2, points=2, seeds=2, seed=5, label="")
+    for way, mine in zip(ways, found, strict=True):
+        for r in range(2):
+            history = th.run(way.method, tiny, workers=1, steps=800, seed=5 + r, record_every=200).history
+            assert mine.gap[r] == pytest.approx(history["f"] - 0.1, rel=1e-12)
+        assert mine.epochs.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0] and mine.steps == 400
+        assert mine.sent == history["bits_up"][-1] / 800
+    assert found[0].sent == 32 * 20 and found[1].sent == 2 * (32 + 5)
+    (best,) = mem_sgd.choose_rates(tiny, mem_sgd.figure_three(tiny, options)[:1], (1e-4, 1.0), seed=0)
+    assert best.method.step == mem_sgd.with_rate(1.0, tiny.l2) and best.label == "SGD"
+
+
+def test_a_run_that_leaves_the_finite_numbers_is_kept_as_infinite(tiny):
+    way = mem_sgd.figure_two(tiny, mem_sgd.Options(problem="dense", ks=(2,)))[0]
+    wild = way._replace(method=way.method._replace(step=th.InverseTime(1e300, 1e-8, 1.0)))
+    (found,) = mem_sgd.train(tiny, [wild], 0.0, epochs=1, points=4, seeds=1, seed=0, label="")
+    assert np.isfinite(found.gap[0, 0]) and np.isinf(found.mean[-1]) and math.isinf(found.bits_until(1e-3))
+
+
+def test_verdicts_of_figure_two():
+    good = [curve("SGD", 1, 0.1), curve("top-1", 1, 0.1005), curve("top-1, no shift", 1, 0.3), curve("rand-1", 1, 0.11),
+            curve("rand-1, no shift", 1, 0.23), curve("top-1, no memory", 1, 1.1), curve("top-2", 1, 0.1),
+            curve("rand-2", 1, 0.105)]  # fmt: skip
+    assert [said.verdict for said in mem_sgd_report.statements_two(good, (1, 2), 1.0)] == ["holds"] * 6
+    bad = [curve("SGD", 1, 0.1), curve("top-1", 1, 0.102), curve("top-1, no shift", 1, 0.2), curve("rand-1", 1, 0.2),
+           curve("rand-1, no shift", 1, 0.3), curve("top-1, no memory", 1, 0.5, 0.2), curve("top-2", 1, 0.1),
+           curve("rand-2", 1, 0.2)]  # fmt: skip
+    assert [said.verdict for said in mem_sgd_report.statements_two(bad, (1, 2), 1.0)] == ["fails"] * 6
+
+
+def test_verdicts_of_figure_three():
+    quantized = [
+        curve("QSGD 4 bits", 1, 0.1, counted=640, sent=470),
+        curve("QSGD 8 bits", 1, 0.1, counted=640, sent=480),
+    ]
+    curves = [curve("SGD", 1, 0.1, counted=6400, sent=1000), curve("top-1", 1, 0.1), *quantized]
+    said = mem_sgd_report.statements_three(curves, (1,))
+    assert [s.verdict for s in said] == ["holds", "in part", "holds", "holds"]  # 470/48 is less than ten
+    assert said[1].numbers == "10 times as the authors count, 9.79 times as sent."
+    dense = curve(mem_sgd_report.DENSE, 1, 0.1, counted=64_000, sent=32_000)
+    said = mem_sgd_report.statements_three([*curves, dense, curves[0]._replace(label=mem_sgd_report.SPARSE)], (1,))
+    assert [s.numbers for s in said[3:]] == [
+        "100 times as the authors count.",
+        "667 times as sent.",
+        "20.8 times as sent.",
+    ]
+    behind = [curve("SGD", 1, 0.1), curve("top-1", 1, 0.2), *quantized]
+    said = mem_sgd_report.statements_three(behind, (1,))
+    assert {s.verdict for s in said} == {"fails"}  # to 0.2 QSGD needs log 5 / log 10 = 0.699 of an epoch
+    assert said[1].numbers == "6.99 times as the authors count, 6.84 times as sent."
+    lost = [curve("SGD", 1, 0.1), curve("top-1", 1, math.inf), *quantized]
+    said = mem_sgd_report.statements_three(lost, (1,))
+    assert {s.verdict for s in said} == {"fails"} and "does not come there" in said[1].numbers
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [({"problem": "rvc1"}, "problem"), ({"ks": (0, 1)}, "ks"), ({"ks": (2, 1)}, "ks"), ({"rates": ()}, "rates"),
+     ({"delay": 0.0}, "delay"), ({"seeds": 0}, "seeds"), ({"epochs": 2.5}, "epochs"), ({"ks": 3}, "ks")],
+)  # fmt: skip
+def test_options_outside_their_domain(values, answer):
+    with pytest.raises(ConfigurationError, match=answer):
+        StudyConfiguration.from_dict({"study": "mem-sgd", **values})
+
+
+def test_more_entries_than_columns_are_refused(tmp_path, capsys):
+    file = tmp_path / "small.svm"
+    file.write_text("+1 1:1\n-1 2:1\n+1 1:1 2:1\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--config", "mem-sgd-rcv1", "--data", str(file)])
+    assert "ks: got (10, 20, 30), allowed: at most d = 2" in capsys.readouterr().err
+
+
+# --- lock-free --------------------------------------------------------------------------------------------------------
+
+
+def speed(method, threads, until, seconds, processor):
+    return lock_free.Speed("p", method, threads, until, 100.0, seconds, processor, 0.1)
+
+
+def test_speed_ups_are_over_one_thread():
+    rows = [speed("SGD", 1, 4.0, 10.0, 10.0), speed("SGD", 2, 2.5, 6.0, 12.5), speed("rand-5", 1, math.inf, 9.0, 9.0),
+            speed("rand-5", 2, 3.0, 5.0, 9.0)]  # fmt: skip
+    gain = lock_free.speed_ups(rows)
+    assert gain["p", "SGD", 2] == pytest.approx((1.6, 10 / 6, 1.6)) and gain["p", "SGD", 1] == (1.0, 1.0, 1.0)
+    assert math.isnan(gain["p", "rand-5", 2][0]) and gain["p", "rand-5", 2][1:] == (1.8, 2.0)
+    assert [said.verdict for said in lock_free.statements(rows)] == ["holds", "holds"]
+    slow = [row if row.threads == 1 else row._replace(processor=1.2 * row.processor) for row in rows]
+    assert [said.verdict for said in lock_free.statements(slow)] == ["holds", "in part"]  # 1.33 and 1.67
+
+
+def test_threads_are_measured_on_the_same_number_of_rows(tiny):
+    options = lock_free.Options(epochs=2, points=2, repeats=1, goal=0.5)
+    rows = lock_free.measure(tiny, "tiny", 2, options)
+    assert [(row.method, row.threads) for row in rows] == [(m, n) for m in ("SGD", "rand-2", "top-2") for n in (1, 2)]
+    for row in rows:
+        assert row.seconds > 0 and row.samples <= 800 and (row.samples % 200 == 0 or math.isinf(row.until))
+        assert row.gap < 0.5 * math.log(2) and math.isfinite(row.until)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"threads": (2, 1)}, {"threads": (2,)}, {"threads": 2}, {"goal": 0.0}, {"repeats": 0}, {"gamma": -1.0}],
+)
+def test_options_of_lock_free_outside_their_domain(values):
+    with pytest.raises(ConfigurationError, match=next(iter(values))):
+        StudyConfiguration.from_dict({"study": "lock-free", **values})
 
 
 # --- texts, pages and the command -------------------------------------------------------------------------------------

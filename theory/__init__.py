@@ -56,7 +56,7 @@ from .compressors import (
     qsgd_bits,
     scaled,
 )
-from .data import DataError, Dataset, load_data
+from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
     ContractiveErrorFeedback,
@@ -66,6 +66,8 @@ from .methods import (
     NoFeedback,
     ParallelSGD,
     PartialErrorFeedback,
+    mem_sgd,
+    run_lock_free,
 )
 from .plots import compare
 from .problems import (
@@ -168,12 +170,14 @@ __all__ = [
     "logistic",
     "majority_vote",
     "max_lipschitz",
+    "mem_sgd",
     "omega",
     "optimal_ratio",
     "qsgd_bits",
     "quadratic",
     "ridge",
     "run",
+    "run_lock_free",
     "sample_gradient",
     "saturating_quadratic",
     "scaled",
@@ -184,4 +188,5 @@ __all__ = [
     "uniform",
     "value",
     "verify",
+    "wilson_data",
 ]

@@ -8,6 +8,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
 from .coding import (
+    bucketed_bits,
     elias_length,
     geometric_entropy,
     qsgd_arithmetic_length,
@@ -39,6 +40,7 @@ from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_fronti
 from .level_set import level_set_gradient, level_set_second_moment
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
+from .memsgd_bits import mem_sgd_counted_bits
 from .minibatch import batch_bound, minibatch_second_moment, minibatch_step
 from .natural import half_variance, natural_dithering_variance, natural_variance, natural_variance_exact
 from .nonuniform import chord_nonzeros, chord_positions, chord_variance
@@ -146,6 +148,7 @@ __all__ = [
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
+    "bucketed_bits",
     "chord_nonzeros",
     "chord_positions",
     "chord_variance",
@@ -194,6 +197,7 @@ __all__ = [
     "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
+    "mem_sgd_counted_bits",
     "mem_sgd_memory",
     "mem_sgd_shift",
     "mem_sgd_weight_sum",

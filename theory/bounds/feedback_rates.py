@@ -44,9 +44,11 @@ def ef_sgd(
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
     the sharp form of ``memory_error``.  The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and
     A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2.
-    printed: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives.
+    printed: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives: false, see the claim
+    ``ef.nonconvex.printed``.
 
-    Kind: upper.
+    Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by
+    L x^2/2 with noise in its stationary law).
 
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker;
     the form with any rho by the same proof, which takes -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the

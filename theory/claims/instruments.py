@@ -34,9 +34,11 @@ class Scaling(NamedTuple):
     """C(v) = (1 - sqrt(1 - delta)) v: it contracts exactly by delta, always in the same direction.
 
     For error feedback this is the worst case: every bound on the memory that uses only delta is attained by it.
+    With ``over`` it is (1 + sqrt(1 - delta)) v, which contracts as much: the memory holds what was sent too much.
     """
 
     factor: float
+    over: bool = False
 
     def domain(self):
         """Refuse values outside the domain."""
@@ -122,7 +124,8 @@ def _(c, buffer, cursor, end, d, symbols):
 
 @quantize.register(Scaling)
 def _(c, state, v, stream, symbols):
-    kept = 1.0 - math.sqrt(1.0 - c.factor)
+    missing = math.sqrt(1.0 - c.factor)
+    kept = 1.0 + missing if c.over else 1.0 - missing
     for j in range(symbols.value.size):
         symbols.value[j] = kept * entry(v, j)
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, symbols.value.size, 0

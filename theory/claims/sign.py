@@ -8,8 +8,11 @@ from functools import partial
 import numpy as np
 
 from .. import bounds
+from ..compressors.bucketed import Bucketed
+from ..compressors.doors import encode
 from ..compressors.sign import ScaledSign
 from ..measure import exactly, mean_interval, moments
+from ..wire.frame import open_frame
 from .base import Measurement, claim, equality, identity, lower, upper
 from .instruments_sign import WrongSign
 from .qsgd import flat
@@ -133,6 +136,54 @@ def _(context):
     checks = []
     for d in (10_000, 100):
         checks.append(upper(f"error, one spike, d={d}", exactly(_error(context.subject(), spike(d))), 1.0))
+    return Measurement(*checks)
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+def _sent(v, bucket: int) -> int:
+    """The payload of an encoded message."""
+    return open_frame(encode(Bucketed(ScaledSign(), bucket), v, 0)).payload_bits
+
+
+def _two_scales(v, bucket: int) -> int:
+    return _sent(v, bucket) + 32 * math.ceil(v.size / bucket)
+
+
+def _one_scale(v, bucket: int) -> int:
+    return open_frame(encode(ScaledSign(), v, 0)).payload_bits
+
+
+def _filled_up(v, bucket: int) -> int:
+    return _sent(np.resize(v, bucket * math.ceil(v.size / bucket)), bucket)
+
+
+@claim(
+    "sign.bits",
+    title="Bits of the scaled sign in buckets",
+    statement="d coordinates in buckets of m take d + 32 ceil(d/m) bits, whatever they are: 96 for one bucket of 64.",
+    latex=r"|\mathrm{code}(C(v))| = d+32\lceil d/m\rceil",
+    source="derived; the NUQSGD paper (JMLR 22(114), 2021) counts 128 bits for a bucket of 64, with two scales",
+    bibtex="ramezani2021nuqsgd",
+    kind="identity",
+    tight_where="everywhere",
+    proof="A bit says which sign, and one float32 a bucket gives the size of all of them.",
+    bound=partial(bounds.bucketed_bits, bits=1),
+    subject=_sent,
+    mutants={
+        "64 bits of scales a bucket, as the paper counts": _two_scales,
+        "one scale for all buckets": _one_scale,
+        "the last bucket is filled up": _filled_up,
+    },
+)
+def _(context):
+    checks = []
+    for name, v in (*_inputs(context), ("zeros", np.zeros(64)), ("Gaussian", context.normal(10_000))):
+        for bucket in (64, 8192):
+            bits = context.subject(v, bucket)
+            label = f"bits, {name}, d={v.size}, m={bucket}"
+            checks.append(identity(label, bits, bounds.bucketed_bits(v.size, bucket, 1), tolerance=0.0))
     return Measurement(*checks)
 
 

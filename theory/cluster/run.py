@@ -180,6 +180,8 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     dtype, wire_dtype = np.dtype(dtype), np.dtype(wire_dtype)
     for name, kind in (("dtype", dtype), ("wire_dtype", wire_dtype)):
         require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
+    fitting = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
+    require(fitting, "seed", seed, "a whole number from 0 to 2**64 - 1")
     if steps is None:
         steps = int(samples) // (workers * method.batch)
         require(steps >= 1, "samples", samples, f"at least one round: workers * batch = {workers * method.batch}")

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..dispatch import generic, kernel
+from ..settings import require
 
 
 class Symbols(NamedTuple):
@@ -115,6 +116,17 @@ def _compress_into(c, state, v, stream, symbols, out):
     restore(c, symbols, out)
 
 
+def _quantize_rest(c, state, v, stream, symbols):
+    quantize(c, state, v, stream, symbols)
+    accumulate(c, symbols, -1.0, v)
+
+
+quantize_rest = generic(
+    "quantize_rest",
+    "quantize_rest(c, state, v, stream, symbols): quantize v, and leave in v what the receiver does not restore, in "
+    "one pass where that is faster: the same symbols, and the same numbers as accumulate(c, symbols, -1.0, v).",
+    _quantize_rest,
+)
 restore = generic("restore", "restore(c, symbols, out): out = the vector that the receiver restores.", _restore)
 compress_into = generic(
     "compress_into",
@@ -213,13 +225,22 @@ def check(c, d: int) -> None:
 @singledispatch
 def omega(c, d: int) -> float:
     """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d."""
-    raise TypeError(f"{type(c).__name__} is not unbiased (or has no closed form): omega is not defined, see delta")
+    _missing(c, "omega", "unbiased", delta, "delta")
 
 
 @singledispatch
 def delta(c, d: int) -> float:
     """Contraction factor: the largest delta with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for vectors of length d."""
-    raise TypeError(f"{type(c).__name__} is not a contraction (or has no closed form): delta is not defined, see omega")
+    _missing(c, "delta", "a contraction", omega, "omega")
+
+
+def _missing(c, factor: str, what: str, other, other_name: str):
+    """Raise a ``TypeError`` that sends the reader to the other factor only where there is one."""
+    name = type(c).__name__
+    require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
+    there = other.dispatch(type(c)) is not other.dispatch(object)
+    way = f"see {other_name}" if there else f"{other_name} is not either; audit({name}(...), d) measures bias and error"
+    raise TypeError(f"{name} is not {what} (or has no closed form): {factor} is not defined, {way}")
 
 
 @singledispatch

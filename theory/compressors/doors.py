@@ -46,15 +46,27 @@ def _first_bad(v):
 def _enter(c, v, wire_dtype) -> np.ndarray:
     """The vector as a contiguous array, once everything about it and the compressor is known to be in order."""
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
-    v = np.asarray(v)
-    require(v.dtype in DTYPES, "v", v.dtype, "an array of float32 or float64 (convert with v.astype(float))", TypeError)
+    try:
+        v = np.asarray(v)
+    except ValueError:
+        raise ValueError("v: got rows of different lengths, allowed: an array of one dimension") from None
+    allowed = "an array of float32 or float64 (convert with np.asarray(v, float))"
+    require(v.dtype in DTYPES, "v", v.dtype.name, allowed, TypeError)
     require(v.ndim == 1, "v", f"{v.ndim} dimensions", "an array of one dimension (flatten with v.ravel())")
     require(np.dtype(wire_dtype) in DTYPES, "wire_dtype", wire_dtype, "float32 or float64")
+    require(v.size > 0, "v", "no number", "at least one")
     check(c, v.size)
     v = np.ascontiguousarray(v)
     bad = _first_bad(v)
     require(bad < 0, "v", f"{v[bad]} at position {bad}", "finite numbers only")
     return v
+
+
+def _stream(key) -> np.uint64:
+    """The key of a stream of random numbers, once it is one."""
+    fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
+    require(fitting, "key", key, "a whole number from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
+    return np.uint64(key)
 
 
 def make_symbols(c, d: int, wire_dtype):
@@ -85,7 +97,8 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     Parameters
     ----------
     c : compressor
-    v : numpy.ndarray of float32 or float64, shape (d,)
+    v : array_like of float32 or float64, shape (d,)
+        A list of floats will do.
     key : int
         Stream of the random numbers, see :func:`theory.key`.
     wire_dtype : dtype
@@ -101,7 +114,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     Raises
     ------
     ValueError
-        If v is not finite, does not fit the compressor, or overflows the floats of the wire.
+        If v is not finite, does not fit the compressor, or overflows the floats of the wire, or the key is none.
 
     Examples
     --------
@@ -109,13 +122,13 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     >>> compress(TopK(2), np.array([1.0, -3.0, 2.0]), 0)
     array([ 0., -3.,  2.])
     """
-    v = _enter(c, v, wire_dtype)
+    v, stream = _enter(c, v, wire_dtype), _stream(key)
     if out is None:
         out = np.empty_like(v)
     fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
     require(fitting, "out", out, f"a contiguous array of {v.dtype} of length {v.size}")
     symbols = make_symbols(c, v.size, wire_dtype)
-    compress_into(c, np.zeros(state_size(c, v.size)), v, np.uint64(key), symbols, out)
+    compress_into(c, np.zeros(state_size(c, v.size)), v, stream, symbols, out)
     _fits(symbols, out)
     return out
 
@@ -144,7 +157,8 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     Parameters
     ----------
     c : compressor
-    v : numpy.ndarray of float32 or float64, shape (d,)
+    v : array_like of float32 or float64, shape (d,)
+        A list of floats will do.
     key : int
         Stream of the random numbers, see :func:`theory.key`.
     wire_dtype : dtype
@@ -165,14 +179,14 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     >>> decode(encode(TopK(2), np.array([1.0, -3.0, 2.0]), 0))
     array([ 0., -3.,  2.])
     """
-    v = _enter(c, v, wire_dtype)
+    v, stream = _enter(c, v, wire_dtype), _stream(key)
     header = header_template(c, v.size, wire_dtype)
     symbols = make_symbols(c, v.size, wire_dtype)
     # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again
     longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
     buffer = np.zeros(message_size(header, longest), np.uint8)
     begin = 8 * overhead(header)
-    end = encode_payload(c, np.zeros(state_size(c, v.size)), v, np.uint64(key), symbols, buffer, begin)
+    end = encode_payload(c, np.zeros(state_size(c, v.size)), v, stream, symbols, buffer, begin)
     _fits(symbols, None)
     return buffer[: seal(buffer, header, end - begin)].tobytes()
 
@@ -217,8 +231,14 @@ def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
     ------
     WireError
         If the message is truncated, altered, foreign, or for a vector that is longer than ``max_d``.
+    TypeError
+        If it is nothing that holds bytes.
     """
     require(np.dtype(dtype) in DTYPES, "dtype", dtype, "float32 or float64")
+    try:
+        message = memoryview(message).cast("B")
+    except TypeError:
+        raise TypeError(f"message: got {type(message).__name__}, allowed: bytes, as encode returns them") from None
     c, d, wire_dtype, start, bits = open_frame(message)
     _admit(c, d, max_d)
     buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba

@@ -7,7 +7,6 @@ than it are then rounded to multiples of a fixed spacing.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..dispatch import kernel
 from ..random import uniform
 from ..settings import setting
 from ..vectors import add_entry
-from ..wire.bits import float_to_bits, read_array, read_float, write_array, write_float
+from ..wire.bits import bits_to_float, float_to_bits, read_array, read_float, write_array, write_float
 from .base import (
     accumulate,
     capacity,
@@ -62,21 +61,26 @@ class HalfPrecision(NamedTuple):
 
 
 @kernel
+def _power(exponent):
+    """2**exponent, for the exponents of normal floats."""
+    return bits_to_float(u64(exponent + 1023) << u64(52), 0.0)
+
+
+@kernel
 def _factor(v, value):
     """The power of two that v is divided by: a float of the wire; 0 for the vector of zeros."""
     top = norm_of(v, np.inf)
     if not 0.0 < top < np.inf:
         return top  # 0, or not finite
     exponent = i64((float_to_bits(f64(top)) >> u64(52)) & u64(2047)) - 1023
-    least = -149 if value.itemsize == 4 else -1074 + 52
-    return math.ldexp(1.0, max(exponent - TOP, least))
+    return _power(max(exponent - TOP, -149 if value.itemsize == 4 else -1022))
 
 
 @kernel
 def _magnitude(code):
     """The number that 15 bits of a float16 stand for."""
     exponent, fraction = code >> 10, code & 1023
-    return math.ldexp(f64(fraction), -24) if exponent == 0 else math.ldexp(f64(1024 + fraction), exponent - 25)
+    return f64(fraction) * 2.0**-24 if exponent == 0 else f64(1024 + fraction) * _power(exponent - 25)
 
 
 @capacity.register(HalfPrecision)
@@ -95,8 +99,8 @@ def _(c, state, v, stream, symbols):
     for j in range(v.size):
         size = abs(f64(v[j])) / factor
         exponent = max(i64(float_to_bits(size) >> u64(52)) - 1023, i64(-14))  # below: equally spaced
-        steps = math.ldexp(size, 10 - exponent)
-        code = i64(math.floor(steps))
+        steps = size * _power(10 - exponent)
+        code = i64(steps)
         code += (exponent + 14) * 1024 + (uniform(stream, j) < steps - code)
         symbols.level[j] = i32(-code if v[j] < 0.0 else code)
 

@@ -47,6 +47,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    quantize_rest,
     restore,
     unpack,
 )
@@ -220,6 +221,19 @@ def _(c, state, v, stream, symbols):
     symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
     draw_levels(v, 0, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+
+
+@quantize_rest.register(QSGD)
+def _(c, state, v, stream, symbols):
+    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+    scale = f64(symbols.value[0])
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    for start in range(0, v.size, BLOCK):
+        piece = v[start : min(start + BLOCK, v.size)]
+        level = symbols.level[start : start + piece.size]
+        draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
+        for j in range(piece.size):  # while both are at hand
+            piece[j] = piece.dtype.type(f64(piece[j]) - scale * level[j])
 
 
 @compress_into.register(QSGD)

@@ -23,6 +23,7 @@ from .base import (
     expected_nonzeros,
     expected_payload_bits,
     max_payload_bits,
+    omega,
     pack,
     payload_bits,
     quantize,
@@ -288,6 +289,15 @@ def _(c, buffer, cursor, end, d, symbols):
 @check.register(ScaledSign)
 def _(c, d: int) -> None:
     check_dimension(d)
+
+
+@delta.register
+@omega.register
+def _(c: Sign, d: int) -> float:
+    raise TypeError(
+        "Sign is neither unbiased nor a contraction, since it keeps nothing of the size of v; ScaledSign() is a "
+        "contraction, see delta(ScaledSign(), d)"
+    )
 
 
 @delta.register

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import bundled, twin
+from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, store_entry
 from .dataset import DataError, Dataset, make_dataset
 from .svmlight import MAX_INDEX, read_svmlight
@@ -18,7 +18,7 @@ __all__ = ["NAMES", "load_data"]
 
 log = logging.getLogger("theory.data")
 
-NAMES = ("rcv1-like", "rcv1", "breast_cancer", "digits", "digits-10", "diabetes")
+NAMES = ("rcv1-like", "rcv1", "epsilon-like", "breast_cancer", "digits", "digits-10", "diabetes")
 SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out of a data set's name
 
 
@@ -34,8 +34,9 @@ def load_data(
     Parameters
     ----------
     name_or_path : str or path-like
-        "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "breast_cancer", "digits" (even against odd),
-        "digits-10" (ten classes), "diabetes" (regression), or the path of a LIBSVM file, plain, gzip or bzip2.
+        "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "epsilon-like" (synthetic, dense, 20,000 x 2,000),
+        "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
+        a LIBSVM file, plain, gzip or bzip2.
     n_features : int, optional
         Number of columns of a file; by default the highest index in it.
     zero_based : bool
@@ -163,6 +164,9 @@ def _file(path: Path, n_features, zero_based) -> Dataset:
 def _named(name: str) -> Dataset:
     if name == "rcv1-like":
         return _cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
+    if name == "epsilon-like":  # made anew each time: it takes a few seconds, and 320 MB
+        X, y, notes = epsilon.generate()
+        return make_dataset(X, y, epsilon.NAME, notes)
     if name == "rcv1":
         return _cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
     return make_dataset(*(made := getattr(bundled, name.replace("-", "_"))())[:2], name, made[2])

@@ -199,7 +199,7 @@ def _audit(argv, comm) -> int:
     try:
         pairs = chosen(options.names, options.d)
     except NoSuchCompressor as error:
-        parser.error(f"unknown compressor {error}")
+        parser.error(str(error))
     given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say)
     with abort_on_error(comm):
         return from_root(comm, lambda: audit_all(*given))

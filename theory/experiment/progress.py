@@ -31,14 +31,16 @@ def on_terminal(stream=None) -> bool:
     return False
 
 
-def track(items, label: str, quiet: bool | None = None):
+def track(items, label: str, total: int | None = None, quiet: bool | None = None):
     """The items one after the other, with a bar while somebody watches; for loops whose rounds take seconds.
 
     Parameters
     ----------
     items : iterable
-        With a length.  The bar shows the item if it is a text, or its first part if that is one.
+        The bar shows the item if it is a text, or its first part if that is one.
     label : str
+    total : int, optional
+        How many there are, if the items have no length.
     quiet : bool, optional
         By default whether nobody watches.
     """
@@ -47,7 +49,7 @@ def track(items, label: str, quiet: bool | None = None):
         return
     from tqdm import tqdm
 
-    with tqdm(items, desc=label, file=sys.stderr, ncols=100, leave=False) as bar:
+    with tqdm(items, desc=label, total=total, file=sys.stderr, ncols=100, leave=False) as bar:
         for item in bar:
             name = item[0] if isinstance(item, tuple) and item else item
             if isinstance(name, str):

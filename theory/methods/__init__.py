@@ -4,6 +4,8 @@ from .contractive import ContractiveErrorFeedback
 from .feedback import ErrorFeedback, NoFeedback
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
+from .lock_free import run_lock_free
+from .mem_sgd import mem_sgd
 from .parallel_sgd import ParallelSGD
 from .partial import PartialErrorFeedback
 
@@ -15,4 +17,6 @@ __all__ = [
     "NoFeedback",
     "ParallelSGD",
     "PartialErrorFeedback",
+    "mem_sgd",
+    "run_lock_free",
 ]

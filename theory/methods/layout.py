@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors.base import accumulate
+from ..compressors.base import quantize, quantize_rest
 from ..dispatch import generic, kernel
 from ..settings import setting
 
 __all__ = ["Dense", "averaged", "current", "elect", "error_of", "move", "new_iterate", "new_memory", "point",
-           "recall", "receiver", "remember", "retain", "shrink", "slow_down"]  # fmt: skip
+           "recall", "receiver", "remember", "retain", "shrink", "slow_down", "write_message"]  # fmt: skip
 
 new_iterate = generic(
     "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
@@ -27,6 +27,16 @@ point = generic("point", "point(x): x as a vector of theory.vectors, for gradien
 recall = generic(
     "recall",
     "recall(memory, w, x, l2) -> vector: what local worker w will compress, begun with what it kept and l2 * x.",
+)
+def _write_message(memory, p, compressor, state, stream, symbols):
+    quantize(compressor, state, p, stream, symbols)
+
+
+write_message = generic(
+    "write_message",
+    "write_message(memory, p, compressor, state, stream, symbols): symbols = Q(p). Where the memory is p itself, take "
+    "what the receiver restores off it in the same pass.",
+    _write_message,
 )
 retain = generic(
     "retain",
@@ -133,9 +143,14 @@ def _(memory, w, p, compressor, symbols, stream):
     pass
 
 
+@write_message.register(Kept)
+def _(memory, p, compressor, state, stream, symbols):
+    quantize_rest(compressor, state, p, stream, symbols)
+
+
 @retain.register(Kept)
 def _(memory, w, p, compressor, symbols, stream):
-    accumulate(compressor, symbols, -1.0, p)
+    pass
 
 
 @error_of.register(Forgotten)

@@ -50,6 +50,7 @@ from .layout import (
     retain,
     shrink,
     slow_down,
+    write_message,
 )
 from .sampling import SAMPLING, SHARDS, draw_rows, new_order
 
@@ -307,7 +308,7 @@ def finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths):
     """Compress p, count and pack the message, and keep what it does not hold."""
     reduce = plan.high > plan.low
     symbols = symbols_of(state.symbols, w if reduce else plan.first + w)
-    quantize(compressor, state.states[w], p, derive(streams[1, w], t), symbols)
+    write_message(state.memory, p, compressor, state.states[w], derive(streams[1, w], t), symbols)
     if reduce:
         state.tally[REDUCED] += 8 * symbols.value.itemsize * (plan.high - plan.low)
     else:

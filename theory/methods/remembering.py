@@ -65,8 +65,11 @@ def _(layout, x, workers, compressor, wire):
 @recall.register(Remembered)
 def _(memory, w, x, l2):
     p = memory.p[min(w, memory.p.shape[0] - 1)]
-    for j in range(p.size):
-        p[j] = l2 * x.x[j]
+    if l2 == 0.0:
+        p[:] = 0.0
+    else:
+        for j in range(p.size):
+            p[j] = l2 * x.x[j]
     bring_back(memory.feedback, memory.store, w, p)
     return p
 

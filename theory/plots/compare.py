@@ -8,6 +8,7 @@ import io
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..settings import require
 from .curves import Curve, check_axis, draw_panels
 from .style import style
 from .text import bits, number, seconds, text_table
@@ -108,7 +109,7 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     Parameters
     ----------
     methods : sequence
-        Such as `ParallelSGD`.
+        Of settings such as `ParallelSGD`; or a single one.
     problem : problem
     workers, steps : int
     x : {"bits", "samples", "rounds", "seconds"}
@@ -145,7 +146,9 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     from ..problems import solve
 
     check_axis(x)
-    methods = list(methods)
+    methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is a tuple of its own
+    for method in methods:
+        require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
     labels = tuple(labels) if labels is not None else _labels(methods)

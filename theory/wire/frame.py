@@ -70,10 +70,14 @@ def register_wire(code: int, cls: type) -> type:
         If the code is taken by a class of another name, or out of range.
     """
     if not 1 <= code <= 255:
-        raise ValueError(f"code: got {code}, allowed: a whole number from 1 to 255")
+        raise ValueError(f"code: got {code}, allowed: a whole number from 1 to 255; from 128 on are free for your own")
     known = _class_of.get(code)
     if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook's cell may run twice
-        raise ValueError(f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is free")
+        free = next((n for n in range(128, 256) if n not in _class_of), None)
+        raise ValueError(
+            f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; from 128 on are "
+            f"free for your own{'' if free is None else f', {free} say'}"
+        )
     _class_of[code], _code_of[cls] = cls, code
     return cls
 

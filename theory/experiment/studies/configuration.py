@@ -16,7 +16,10 @@ __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "
 
 STUDIES = {
     "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",
+    "lock-free": "Mem-SGD's figure 4: speed-up over threads that share x without locks, with SGD, rand-k and top-k",
+    "mem-sgd": "Mem-SGD's figures 2 and 3: top-k and rand-k with memory against SGD and QSGD, in epochs and bits",
     "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",
+    "sign-and-nuqsgd": "EF-SignSGD against NUQSGD with 4 and 8 bits: bits of a bucket, seconds of a round, loss",
     "spectrum": "singular values of real gradients, and whether spectral beats entry-wise sparsification",
     "ternary-dimension": "ternary quantization with the 2-norm: iterations against the dimension",
 }

@@ -10,15 +10,21 @@ import numpy as np
 from ...data import Dataset, load_data, make_dataset
 from ...problems import gradient, lipschitz, solve, value
 
-__all__ = ["digits", "iterates", "rcv1", "topics_file"]
+__all__ = ["digits", "iterates", "rcv1", "real_or_twin", "topics_file"]
 
-TOPICS = "rcv1_subsets_topics.svm.bz2"
+BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
 
 def rcv1(data: str | None = None, rows: int | None = None) -> Dataset:
     """The synthetic twin of RCV1, or what ``data`` names; with ``rows``, as many of them at random."""
     found = load_data(data or "rcv1-like")
     return found if rows is None or rows >= found.n else found.split(rows / found.n, seed=0)[0]
+
+
+def real_or_twin(data: str | None = None) -> str:
+    """What ``data`` names; else RCV1 in two classes from the folder that ``THEORY_DATA`` names, else the twin."""
+    file = _file(BINARY)
+    return data or ("rcv1-like" if file is None else str(file))
 
 
 def digits() -> Dataset:
@@ -29,11 +35,13 @@ def digits() -> Dataset:
 
 def topics_file(path: str | None = None) -> Path | None:
     """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
-    if path is not None:
-        return Path(path)
+    return _file(TOPICS) if path is None else Path(path)
+
+
+def _file(name: str) -> Path | None:
     if "THEORY_DATA" not in os.environ:
         return None
-    file = Path(os.environ["THEORY_DATA"]) / TOPICS
+    file = Path(os.environ["THEORY_DATA"]) / name
     return file if file.is_file() else None
 
 

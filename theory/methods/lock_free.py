@@ -1,0 +1,212 @@
+"""Lock-free SGD: threads that share x in memory, with compression and a private memory each, or plain.
+
+One step of a thread, in the words of the paper (Parallel-Mem-SGD, Algorithm 2); what is above the line is private::
+
+    for every thread w, at its own pace:   g = gradient of a random row at the x that stands there now
+                                           p = eta g + m
+                                           m = p - Q(p)
+                                           --------------
+                                           x = x - Q(p)
+
+Nobody waits and nothing is locked.  Two threads that move the same coordinate at the same time may lose one of the two
+moves, so with more than one thread a run cannot be repeated bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..compressors.base import check
+from ..compressors.identity import Identity
+from ..compressors.sparsifiers import TopK
+from ..problems.base import dimension, regularization, rows, value
+from ..problems.linear import astype, slope
+from ..random import derive, key
+from ..schedules import Last
+from ..settings import require
+from .feedback import keeps_memory
+from .lock_free_memory import new_private
+from .lock_free_steps import choose, new_shared, read_out, with_memory, without_memory
+from .parallel_sgd import ETA, ParallelSGD, averaging, make_rates
+from .sampling import make_shards, new_order
+
+__all__ = ["run_lock_free"]
+
+CLOCKS = ("thread", "shared")
+DONE, DIVERGED = 0, 2
+DEEPEST = 200.0  # -log of the scale of x at which it is multiplied out
+HISTORY = np.dtype([("step", np.int64), ("samples", np.int64), ("seconds", np.float64), ("f", np.float64)])
+
+
+class Rules(NamedTuple):
+    """Numbers that stay the same: the l2 weight that is compressed with the gradient, the one applied to x directly."""
+
+    batch: int
+    sent_l2: float
+    local_l2: float
+
+
+def run_lock_free(method, problem, *, threads, steps, seed=0, x0=None, clock="thread", record_every=None):
+    """Run a method on threads that share x, without locks: Parallel-Mem-SGD, or plain lock-free SGD.
+
+    Parameters
+    ----------
+    method : ParallelSGD
+        With ``TopK`` or ``RandK`` and a memory: Parallel-Mem-SGD.  With ``Identity``: plain SGD, where a step touches
+        the entries of its row and nothing else.  The result is the last iterate, so its ``average`` is "last".
+    problem : Logistic or Ridge
+        On sparse or dense rows.
+    threads : int
+        With one, the result is that of ``run`` with one worker (and float64 messages), to rounding.
+    steps : int
+        Steps of each thread.
+    seed : int
+        Thread w draws what worker w of :func:`theory.run` draws.
+    x0 : array_like, shape (d,), optional
+        Start; zero if omitted.
+    clock : {"thread", "shared"}
+        Which t a thread's s-th step has in the step size: its own s = 0, 1, 2, ..., as in Algorithm 2; or
+        ``threads * s + w``, as if all steps were counted together.
+    record_every : int, optional
+        Steps of a thread between two rows of the history, at which all threads wait for each other; by default it has
+        the start and the end.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``x`` (the last iterate), ``fun``, ``memory`` (what the threads did not send, shape (threads, d)), ``history``
+        (step, samples, seconds, f), ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
+        the same call gives the same bits: with one thread), ``success``, ``status`` and ``message``.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its domain, or a method that this loop does not run; the message names it.
+
+    Notes
+    -----
+    * Each thread takes full steps, so x moves ``threads`` times as often as with one thread.
+    * The paper's experiment takes eta_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t by
+      the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
+      method's own, and rows are drawn independently unless its ``sampling`` says otherwise.
+    * The l2 term of a memory is settled when a thread comes to a coordinate, with the x_j that it then finds there: a
+      step costs what its row and what it sends cost.  With one thread that is exact.
+    * Whatever a thread reads may be a mixture of older and newer coordinates.  Numbers of eight bytes that stand at
+      multiples of eight are read and written whole on the machines that Numba knows.
+
+    Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Algorithm 2; Niu, Recht, Re, Wright,
+    "Hogwild!", NeurIPS 2011.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.ridge((np.eye(4), np.ones(4)), l2=0.0)
+    >>> method = th.ParallelSGD(th.RandK(1), step=th.Constant(0.5), feedback=th.ErrorFeedback())
+    >>> result = th.run_lock_free(method, problem, threads=1, steps=400)
+    >>> result.repeatable, bool(result.fun < 1e-6)
+    (True, True)
+    """
+    _check(method, problem, threads, steps, clock, record_every)
+    problem = astype(problem, np.float64)
+    d, l2 = int(dimension(problem)), float(regularization(problem))
+    check(method.compressor, d)
+    x0 = np.zeros(d) if x0 is None else np.ascontiguousarray(x0, np.float64)
+    require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
+    require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
+
+    plain = isinstance(method.compressor, Identity)
+    local = plain or method.compress == "loss"  # without a memory, l2 term and gradient move x alike
+    rules = Rules(method.batch, 0.0 if local else l2, l2 if local else 0.0)
+    rates = _rates(method, threads, steps, clock)
+    marks = _marks(rates, rules.local_l2, steps, record_every)
+    shards = make_shards("shared", method.sampling, int(rows(problem)), threads)
+    streams = [_streams(seed, w) for w in range(threads)]
+    order = [new_order(shards, 1) for _ in range(threads)]
+    private = [new_private(x0, not plain, isinstance(method.compressor, TopK)) for _ in range(threads)]
+    shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
+
+    def advance(w, start, stop):
+        now = rates[w][start:stop]
+        if plain:
+            without_memory(problem, shards, rules, order[w], streams[w], shared, now, w, start)
+        else:
+            with_memory(problem, method.compressor, shards, rules, order[w], streams[w], shared, private[w], now, w,
+                        start)  # fmt: skip
+
+    def row(step):
+        return (step, step * threads * method.batch, seconds, float(value(problem, x)))
+
+    advance(0, 0, 0)  # compiles, off the clock
+    seconds, done = 0.0, 0
+    history = [row(0)]
+    with ThreadPoolExecutor(threads) as pool:
+        for step, recorded in marks:
+            begin = time.perf_counter()
+            list(pool.map(advance, range(threads), [done] * threads, [step] * threads))
+            seconds += time.perf_counter() - begin
+            done = step
+            for w in range(threads):
+                read_out(shared, private[w], x, memory[w])
+            shared.v[:], shared.scale[:] = x, 1.0
+            if recorded:
+                history.append(row(step))
+                if not np.isfinite(history[-1][-1]):
+                    break
+    history = np.array(history, HISTORY)
+    fun, finite = float(history["f"][-1]), bool(np.isfinite(history["f"][-1]))
+    message = "all steps done" if finite else f"f is no longer finite at step {done}; try a smaller step size"
+    return OptimizeResult(x=x, fun=fun, memory=memory, history=history, seconds=seconds, nit=done, threads=threads,
+                          repeatable=threads == 1, success=finite, status=DONE if finite else DIVERGED,
+                          message=message)  # fmt: skip
+
+
+def _check(method, problem, threads, steps, clock, record_every) -> None:
+    require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+    require(slope.implements(type(problem)), "problem", type(problem).__name__,
+            "a problem of rows and margins, from logistic or ridge", TypeError)  # fmt: skip
+    for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
+        good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
+        require(good or (name == "record_every" and number is None), name, number, "a whole number, at least 1")
+    require(clock in CLOCKS, "clock", clock, " or ".join(map(repr, CLOCKS)))
+    compressor = method.compressor
+    require(isinstance(compressor, Identity) or choose.implements(type(compressor)), "compressor", compressor,
+            "TopK(k) or RandK(k) with a memory, or Identity(sparse=True) for plain SGD")  # fmt: skip
+    require(not getattr(compressor, "shared", False), "compressor", compressor, "a RandK that is not shared")
+    require(isinstance(compressor, Identity) or keeps_memory(method.feedback), "feedback", method.feedback,
+            "ErrorFeedback(): what a thread does not send it keeps")  # fmt: skip
+    require(isinstance(averaging(method), Last), "average", method.average,
+            "'last': the threads have no iterate in common that could be averaged")  # fmt: skip
+    require(method.shards == "shared", "shards", method.shards, "'shared'")
+    require(not method.moving, "momentum and aggregation", (method.momentum, method.aggregation), "(0.0, 'mean')")
+    require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
+
+
+def _streams(seed, w):
+    """Thread w's keys for rows and for rounding: those of worker w in the simulator's first replica."""
+    return np.array([derive(np.uint64(derive(key(seed, what), 0)), w) for what in ("sampling", "rounding")], np.uint64)
+
+
+def _rates(method, threads, steps, clock):
+    """What the rules say for each thread's steps, a row each."""
+    if clock == "thread":
+        return [make_rates(method.feedback, method.step, Last(), 0, steps)] * threads
+    together = make_rates(method.feedback, method.step, Last(), 0, threads * steps)
+    return [np.ascontiguousarray(together[w::threads]) for w in range(threads)]
+
+
+def _marks(rates, l2, steps, record_every):
+    """After which steps all threads stop, in pairs: the step, and whether the history gets a row.
+
+    They stop to record, and before the scale of x comes near to the smallest number that there is.
+    """
+    shrunk = l2 * np.array([r[:, ETA] for r in rates])
+    require(bool((shrunk < 1.0).all()), "step", f"eta * l2 up to {shrunk.max():.6g}",
+            "below 1: larger steps would turn x round; try a larger shift")  # fmt: skip
+    deep = np.floor(np.cumsum(-np.log1p(-shrunk).sum(axis=0)) / DEEPEST)
+    recorded = {*range(0, steps, record_every or steps), steps} - {0}
+    return [(int(s), s in recorded) for s in sorted(recorded | set(1 + np.flatnonzero(np.diff(deep))))]

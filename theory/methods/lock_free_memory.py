@@ -1,0 +1,169 @@
+"""What one thread of :mod:`theory.methods.lock_free` keeps: its memory, settled late, and the search in it.
+
+m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j what it was when this thread last touched j.
+With one thread x_j has not moved since then, so this is the memory; with several, x_j is read later than the l2 term of
+each step would have read it.
+
+The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse`.  A bound holds for x as this
+thread last read it: with one thread the k largest are exact, with several they are those of late readings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compressors.vectors import largest
+from ..dispatch import inlined, kernel
+from ..vectors import add_entry, entry, length
+from .sparse import BLOCK, GROUP, PATIENCE, RISE, ROUNDED_64, SLACK, START, _kth_largest, _reaches
+
+APART = 16  # float64 between two numbers that different threads write: cache lines are fetched in pairs
+H, LAST = APART, APART + 1  # places in Private.number, with room on both sides
+
+u64 = np.uint64
+
+
+class Private(NamedTuple):
+    """What one thread keeps: c and h, in pairs; H, and where its search begins; and its bounds.
+
+    ``top[b]`` >= |m_j| and ``reach[b]`` >= |x_j| over block b; none where nothing is searched.
+    """
+
+    held: np.ndarray
+    number: np.ndarray
+    top: np.ndarray
+    reach: np.ndarray
+
+
+class Memory(NamedTuple):
+    """A thread's memory during a step, as a vector: H and the scale are numbers."""
+
+    held: np.ndarray
+    v: np.ndarray
+    total: float
+    scale: float
+    number: np.ndarray
+    top: np.ndarray
+    reach: np.ndarray
+
+
+def new_private(x0, keeps: bool, ranked: bool) -> Private:
+    """An empty memory, or none; ``ranked``: with the bounds by which the largest entries are found."""
+    blocks = -(-x0.size // (BLOCK * GROUP)) * GROUP if ranked else 0
+    reach = np.zeros(blocks)
+    if ranked:
+        np.maximum.at(reach, np.arange(x0.size) // BLOCK, np.abs(x0))
+    return Private(np.zeros((x0.size if keeps else 0, 2)), np.zeros(3 * APART), np.zeros(blocks), reach)
+
+
+# --- a memory as a vector ---------------------------------------------------------------------------------------------
+
+
+@inlined
+@kernel
+def settled(m, j):
+    """m_j with the present x_j."""
+    return m.held[j, 0] + (m.total - m.held[j, 1]) * (m.scale * m.v[j])
+
+
+@inlined
+@kernel
+def bound(m, j, size, x):
+    """Have the bounds of j's block admit this |m_j| and this x_j."""
+    if m.top.size:
+        b = j // BLOCK
+        m.top[b] = max(m.top[b], size * (1.0 + SLACK))
+        m.reach[b] = max(m.reach[b], abs(x))
+
+
+@length.register(Memory)
+def _(m):
+    return m.held.shape[0]
+
+
+@entry.register(Memory)
+def _(m, j):
+    return settled(m, j)
+
+
+@add_entry.register(Memory)
+def _(m, j, amount):
+    x = m.scale * m.v[j]
+    c = m.held[j, 0] + (m.total - m.held[j, 1]) * x + amount
+    m.held[j, 0], m.held[j, 1] = c, m.total
+    bound(m, j, abs(c), x)
+
+
+@kernel
+def raise_bounds(mine, l2):
+    """What a step with this eta * l2 may add to the entries of each block."""
+    rise = (1.0 + SLACK) * abs(l2) + ROUNDED_64 * abs(mine.number[H])
+    for b in range(mine.top.size):
+        mine.top[b] += rise * mine.reach[b] + ROUNDED_64 * mine.top[b]
+
+
+@kernel
+def _mend(m, threshold, sizes):
+    """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
+    found = 0
+    for first in range(0, m.top.size, GROUP):
+        if _reaches(m.top, u64(first), threshold):
+            for b in range(first, first + GROUP):
+                begin, end = u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))
+                if begin < end and not m.top[b] < threshold:
+                    size = reach = 0.0
+                    for j in range(begin, end):
+                        x = m.scale * m.v[j]
+                        here = abs(m.held[j, 0] + (m.total - m.held[j, 1]) * x)
+                        size, reach = here if not here <= size else size, abs(x) if not abs(x) <= reach else reach
+                    m.reach[b] = reach
+                    m.top[b] = size + SLACK * (size + abs(m.total) * reach)
+                    sizes[found] = size
+                    found += not size < threshold
+    return found
+
+
+@kernel
+def _list(m, threshold, index):
+    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
+    count = 0
+    for first in range(0, m.top.size, GROUP):
+        if _reaches(m.top, u64(first), threshold):
+            for b in range(first, first + GROUP):
+                if not m.top[b] < threshold:
+                    for j in range(u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))):
+                        index[count] = j
+                        count += not abs(settled(m, j)) < threshold
+    return count
+
+
+@largest.register(Memory)
+def _(m, k, index, scratch):
+    threshold, factor, count = START * m.number[LAST], 1.0, 0
+    sizes = np.empty(m.top.size)
+    while True:
+        found = _mend(m, threshold, sizes)
+        least = _kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+        count = _list(m, least, scratch)
+        if count >= k:
+            break
+        factor *= PATIENCE
+        threshold = factor * threshold if factor > 0.1 else 0.0
+    size = np.empty(count)
+    for p in range(count):
+        size[p] = abs(settled(m, scratch[p]))
+    kth = _kth_largest(size, k)
+    ties = k
+    for p in range(count):
+        ties -= size[p] > kth
+    taken = 0
+    for p in range(count):
+        if taken < k and (not size[p] <= kth or (size[p] == kth and ties > 0)):
+            ties -= size[p] == kth
+            index[taken] = scratch[p]
+            taken += 1
+    for p in range(taken, k):  # only where there are NaN: any valid index will do
+        index[p] = p
+    m.number[LAST] = min(kth, RISE * m.number[LAST]) if m.number[LAST] > 0.0 else kth
