@@ -126,8 +126,8 @@ def test_lecture_runs(lecture, tmp_path):
 
     notebook = tmp_path / f"{lecture.stem}.ipynb"
     jupytext.write(jupytext.read(lecture), notebook)
-    arguments = ["-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-q", "--nbmake", "--nbmake-timeout=90"]
-    answer = python(*arguments, notebook, timeout=300, env={"PYTHONPATH": ROOT}, cwd=tmp_path)
+    arguments = ["-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-q", "--nbmake", "--nbmake-timeout=300"]
+    answer = python(*arguments, notebook, timeout=550, env={"PYTHONPATH": ROOT}, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout
 
 
