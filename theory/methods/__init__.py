@@ -2,6 +2,7 @@
 
 from .contractive import ContractiveErrorFeedback
 from .feedback import ErrorFeedback, NoFeedback
+from .frontier import FrontierWarning
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .parallel_sgd import ParallelSGD
@@ -10,6 +11,7 @@ from .partial import PartialErrorFeedback
 __all__ = [
     "ContractiveErrorFeedback",
     "ErrorFeedback",
+    "FrontierWarning",
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
     "NoFeedback",
