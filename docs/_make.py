@@ -65,6 +65,8 @@ CLAIM_TOPICS = {
     "rice": "Golomb-Rice codes",
     "entropy-coder": "The entropy coder",
     "ef": "Error feedback",
+    "conef": "Contractive error feedback",
+    "sketch-memory": "A memory in one linear sketch",
     "memsgd": "SGD with memory",
     "frontier": "The longest stable step",
 }

@@ -61,6 +61,7 @@ from .measure import Audit, audit
 from .methods import (
     ContractiveErrorFeedback,
     ErrorFeedback,
+    FrontierWarning,
     ImprovedContractiveErrorFeedback,
     LinearSketchFeedback,
     NoFeedback,
@@ -115,6 +116,7 @@ __all__ = [
     "Dataset",
     "EntropyCoded",
     "ErrorFeedback",
+    "FrontierWarning",
     "HalfPrecision",
     "Identity",
     "ImprovedContractiveErrorFeedback",

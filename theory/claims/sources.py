@@ -173,6 +173,13 @@ _ENTRIES = r"""
   year      = {2019},
   note      = {arXiv:1901.09269}
 }
+
+@misc{li2023contractive,
+  author    = {Li, Bingcong and others},
+  title     = {Contractive Error Feedback for Gradient Compression},
+  year      = {2023},
+  note      = {arXiv:2312.08538}
+}
 """
 
 BIBTEX = {re.search(r"\{(\w+),", entry).group(1): entry for entry in _ENTRIES.strip().split("\n\n")}

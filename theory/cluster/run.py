@@ -12,6 +12,7 @@ from scipy.optimize import OptimizeResult
 from ..compressors.base import check, shares_stream
 from ..methods.choose import choose_layout
 from ..methods.feedback import check_feedback, store_bytes
+from ..methods.frontier import warn_of_frontier
 from ..methods.layout import averaged, current, error_of
 from ..methods.parallel_sgd import (
     BITS,
@@ -193,6 +194,8 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     d = int(dimension(problem))
     check(method.compressor, d)
     check_feedback(method.feedback, method.compressor, d)
+    if rank == 0:
+        warn_of_frontier(method, d)
     x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")

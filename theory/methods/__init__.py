@@ -2,6 +2,7 @@
 
 from .contractive import ContractiveErrorFeedback
 from .feedback import ErrorFeedback, NoFeedback
+from .frontier import FrontierWarning
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .lock_free import run_lock_free
@@ -12,6 +13,7 @@ from .partial import PartialErrorFeedback
 __all__ = [
     "ContractiveErrorFeedback",
     "ErrorFeedback",
+    "FrontierWarning",
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
     "NoFeedback",

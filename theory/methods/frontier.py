@@ -1,0 +1,123 @@
+"""A warning where a compressed memory grows without bound, by the closed forms that the compressors state.
+
+The mean square of a memory is multiplied by at most kappa in every step (:mod:`theory.bounds`); from kappa = 1 on it is
+bounded for no step size, and a run that seems to work only has not lasted long enough.  Without a closed form of both
+compressors nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from functools import singledispatch
+from typing import NamedTuple
+
+from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
+from ..compressors.base import delta, omega
+from .contractive import ContractiveErrorFeedback
+from .improved_contractive import ImprovedContractiveErrorFeedback
+from .linear_sketch import LinearSketchFeedback
+
+__all__ = ["FrontierWarning", "frontier", "warn_of_frontier"]
+
+
+class FrontierWarning(UserWarning):
+    """The memory of this run may grow without bound: kappa is not below 1."""
+
+
+class Frontier(NamedTuple):
+    """Kappa, what it is made of, and what would bring it below 1."""
+
+    kappa: float
+    because: str
+    allowed: str
+
+
+def warn_of_frontier(method, d: int) -> None:
+    """Warn once, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d."""
+    found = frontier(method.feedback, method.compressor, d)
+    if found is not None and found.kappa >= 1.0 - 1e-12:
+        warnings.warn(
+            f"{type(method.feedback).__name__}: kappa = {found.kappa:.4g} is not below 1 ({found.because}), so the "
+            f"memory may grow without bound; allowed: {found.allowed}", FrontierWarning, stacklevel=4,
+        )  # fmt: skip
+
+
+@singledispatch
+def frontier(feedback, compressor, d: int) -> Frontier | None:
+    """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
+    return None
+
+
+@frontier.register
+def _(feedback: ContractiveErrorFeedback, compressor, d: int):
+    from .. import bounds
+
+    stated = _stated(feedback.error_compressor, compressor, d)
+    if stated is None or feedback.beta == 1.0:  # beta = 1: what is held is never fed back
+        return None
+    theta, residual = stated
+    because = f"theta = {theta:.4g}, residual = {residual:.4g}"
+    if feedback.beta == 0.0:
+        allowed = _allowed(feedback.error_compressor, bounds.conef_frontier(residual), residual, d)
+        return Frontier(bounds.conef_factor(theta, residual), f"(1 + theta) residual, {because}", allowed)
+    if not isinstance(compressor, (RandK, RandomBlock, Ultra)):
+        return None  # only these send every coordinate with the same probability
+    kept = bounds.partial_factor(0.0, residual, feedback.beta)
+    because = f"(1 + theta) (residual + (1 - residual) beta^2), {because}, beta = {feedback.beta:g}"
+    allowed = _allowed(feedback.error_compressor, 1.0 / kept - 1.0, kept, d)
+    return Frontier(bounds.partial_factor(theta, residual, feedback.beta), because, allowed)
+
+
+@frontier.register
+def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int):
+    from .. import bounds
+
+    stated = _stated(feedback.error_compressor, compressor, d)
+    if stated is None:
+        return None
+    (theta, residual), version = stated, f"v{feedback.version}"
+    kappa = bounds.conef_factor(bounds.iconef_variance(theta, residual, version), residual)
+    power = "(1 + theta^2) residual" if feedback.version == 1 else "(1 + theta residual) residual"
+    allowed = f"theta < {bounds.conef_frontier(residual, version):.4g}"
+    return Frontier(kappa, f"{power}, theta = {theta:.4g}, residual = {residual:.4g}", allowed)
+
+
+@frontier.register
+def _(feedback: LinearSketchFeedback, compressor, d: int):
+    from .. import bounds
+
+    sketch, beta = feedback.sketch, feedback.beta
+    if isinstance(compressor, Identity):
+        rate = 1.0
+    elif isinstance(compressor, RandK) and not compressor.unbiased:
+        rate = compressor.k / d
+    else:
+        return None
+    if sketch.rows > 1 or beta == 1.0:
+        return None
+    load = math.ceil(d / sketch.width)  # some bucket is at least that full, whatever the hash
+    square = bounds.kept_square(load, rate, "random-k", d)
+    kappa = bounds.linear_sketch_factor(load, beta, rate, square)
+    least = bounds.linear_sketch_frontier(load, rate, square)
+    because = f"a bucket has {load} coordinates or more, each sent with probability {rate:.4g}"
+    return Frontier(kappa, because, f"beta > {least:.4g} with {load} in every bucket, or a wider sketch")
+
+
+def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
+    """Theta and the residual, or None where one of them is not stated."""
+    try:
+        return float(omega(error_compressor, d)), 1.0 - float(delta(compressor, d))
+    except TypeError:
+        return None
+
+
+def _allowed(error_compressor, theta: float, residual: float, d: int) -> str:
+    """The largest theta, and for a count sketch the width that has it."""
+    from .. import bounds
+
+    text = f"theta < {theta:.4g}"
+    if not isinstance(error_compressor, CountSketch) or error_compressor.rows > 1:
+        return text
+    width = bounds.sketch_frontier(d, residual, "balanced" if error_compressor.hash == BALANCED else "fresh")
+    return f"{text}, which is a width of {width} or more" if width <= d else f"{text}, which no sketch of this hash has"
