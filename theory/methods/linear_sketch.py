@@ -63,10 +63,14 @@ class LinearSketchFeedback(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """The counters of each worker's sketch; the key of the hash; and symbols to sketch with."""
+    """The counters of each worker's sketch; the key of the hash; and symbols to sketch with.
+
+    The key is held in an array: as a number it would be of one type below 2**63 and of another above, once it has been
+    in Python, and all that touches it would be compiled twice.
+    """
 
     value: np.ndarray
-    hash: np.uint64
+    hash: np.ndarray
     symbols: Symbols
 
 
@@ -76,7 +80,7 @@ register_memory(LinearSketchFeedback)
 @kernel
 def _add_estimate(sketch, store, w, weight, out):
     """Add weight * U S, what the sketch says about every coordinate, to out."""
-    symbols, key = store.symbols, store.hash
+    symbols, key = store.symbols, store.hash[0]
     symbols.index[0], symbols.index[1] = np.uint32(key), np.uint32(key >> np.uint64(32))
     for b in range(store.value.shape[1]):
         symbols.value[b] = store.value[w, b]
@@ -85,7 +89,8 @@ def _add_estimate(sketch, store, w, weight, out):
 
 @new_store.register(LinearSketchFeedback)
 def _(feedback, compressor, p, workers, room, wire):
-    sketch, key = feedback.sketch, derive(np.uint64(0), np.uint64(feedback.sketch.seed))
+    sketch, key = feedback.sketch, np.empty(1, np.uint64)
+    key[0] = derive(np.uint64(0), np.uint64(sketch.seed))
     value = np.zeros((workers, sketch.rows * sketch.width), wire.dtype)
     return Counters(value, key, new_symbols(sketch, p.size, wire))
 
@@ -99,7 +104,7 @@ def _(feedback, store, w, p):
 def _(feedback, store, w, p, compressor, symbols, stream):
     accumulate(compressor, symbols, -1.0, p)
     _add_estimate(feedback.sketch, store, w, feedback.beta - 1.0, p)  # eta g - Delta is left
-    quantize(feedback.sketch, np.empty(0), p, store.hash, store.symbols)
+    quantize(feedback.sketch, np.empty(0), p, store.hash[0], store.symbols)
     for b in range(store.value.shape[1]):
         store.value[w, b] += store.symbols.value[b]
 
