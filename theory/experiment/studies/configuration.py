@@ -16,6 +16,8 @@ __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "
 
 STUDIES = {
     "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",
+    "conef": "contractive error feedback against SGD, rbSGD and EFSGD: accuracy, bits, bytes of memory",
+    "conef-table-1": "the smallest sketch for each share of partial feedback, beside the talk's table",
     "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",
     "spectrum": "singular values of real gradients, and whether spectral beats entry-wise sparsification",
     "ternary-dimension": "ternary quantization with the 2-norm: iterations against the dimension",
