@@ -1,0 +1,219 @@
+"""The studies of contractive error feedback: methods and their constants, verdicts, bisection, and small runs."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+import theory as th
+from theory.bounds import block_kept_square, kept_square
+from theory.experiment import ConfigurationError
+from theory.experiment.studies import StudyConfiguration, conef, conef_table_1, run_study
+from theory.experiment.studies import conef_training as training
+from theory.experiment.studies.conef_table_1 import Frontier, overlap, smallest
+from theory.experiment.studies.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
+from theory.experiment.studies.problems import digits
+from theory.methods.feedback import new_store, store_bytes
+
+D = 1000
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.1, 0.05])
+def test_constants_of_the_methods(share):
+    """kappa by its definition; theta is (d-1)/w for a fresh sketch, 40/(4 15^2) for 15 levels in buckets of 40."""
+    found = training.ways(D, share)
+    assert found[EF].kappa == pytest.approx(1 - share)
+    assert found[sketched(0.6)].kappa == pytest.approx((1 + 999 / 400) * (1 - share))
+    assert found[sketched(0.9)].kappa == pytest.approx((1 + 999 / 100) * (1 - share))
+    assert found[QUANTIZED].kappa == pytest.approx((1 + 40 / (4 * 15**2)) * (1 - share)) and found[QUANTIZED].kappa < 1
+    assert math.isnan(found[SGD].kappa) and math.isnan(found[SGD].damping)
+    for saving, load in ((0.6, 3), (0.9, 11)):
+        ratio = kept_square(load, share) / (load * share)
+        assert found[fixed(saving)].damping == pytest.approx(0.1 * ratio)
+        assert found[fixed(saving, authors=False)].damping == pytest.approx(1.0)
+
+
+def test_memories_have_the_size_that_their_names_say():
+    found, full = training.ways(D, 0.1), 4 * D
+    size = {name: sum(store_bytes(way.feedback, way.compressor, D, 32)) for name, way in found.items()}
+    assert size[EF] == full and size[SGD] == size[UNBIASED] == 0
+    for saving in (0.6, 0.9):
+        assert size[fixed(saving)] == pytest.approx((1 - saving) * full)
+        assert size[sketched(saving)] == pytest.approx((1 - saving) * full, abs=24)  # and the key of its hash
+    assert size[QUANTIZED] == pytest.approx(D * (5 + 32 / 40) / 8, abs=24)  # a sign, four bits; a float a bucket
+
+
+def test_the_most_frequent_columns_stay_in_their_order():
+    X = np.array([[0.0, 1.0, 5.0, 0.0], [2.0, 0.0, 6.0, 0.0], [0.0, 3.0, 7.0, 4.0]])
+    data = th.data.make_dataset(X, np.array([0.0, 1.0, 0.0]), "small")
+    assert training.most_frequent(data, 2).X.toarray().tolist() == [[1.0, 5.0], [0.0, 6.0], [3.0, 7.0]]
+    assert training.most_frequent(data, 9).X.toarray().tolist() == X.tolist()
+
+
+def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000, apart=0.0, d=1000):
+    return Outcome(method, d, step, accuracy if success else math.nan, apart, loss if success else math.nan, 10, 1.0,
+                   3200.0, memory, success, "all steps done" if success else "diverged: f is 1e+20")  # fmt: skip
+
+
+def test_the_best_step_has_the_least_loss_of_those_that_came_to_their_end():
+    rows = [outcome("a", step=0.25, loss=0.5), outcome("a", step=1.0, loss=0.2), outcome("a", step=4.0, success=False)]
+    rows += [outcome("b", step=4.0, success=False), outcome("b", step=1.0, success=False)]
+    rows += [outcome("c", step=1.0, success=False), outcome("c", step=4.0, loss=9.0)]
+    best = training.best_outcomes(rows)
+    assert [best[name].step for name in "abc"] == [1.0, 1.0, 4.0]
+    assert [best[name].success for name in "abc"] == [True, False, True]
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def paper() -> dict[str, Outcome]:
+    """What the talk's tables and its theory say, as if it had been measured."""
+    rows = {name: outcome(name, 0.93) for name in training.ways(D, 0.1)}
+    for name in (training.BLOCK, UNBIASED):
+        rows[name] = outcome(name, 0.86, memory=0)
+    for saving in (0.6, 0.9):
+        rows[sketched(saving)] = outcome(sketched(saving), success=False, memory=int(4000 * (1 - saving)) + 8)
+        rows[fixed(saving)] = outcome(fixed(saving), 0.926 - saving / 500, memory=round(4000 * (1 - saving)))
+    return rows | {
+        SGD: outcome(SGD, 0.932, memory=0),
+        EF: outcome(EF, 0.9245),
+        "ConEF, 7 levels": outcome("ConEF, 7 levels", success=False),
+        "iConEF-v2, 7 levels": outcome("iConEF-v2, 7 levels", success=False),
+    }
+
+
+def verdicts(rows) -> list[str]:
+    return [said.verdict for said in conef.statements(list(rows.values()), training.ways(D, 0.1), 0.1)]
+
+
+def test_verdicts_follow_the_numbers():
+    rows = paper()
+    # EF matches; rbSGD far worse; fixed loses little; fresh; fixed beats none; kappa < 1; kappa >= 1; order; bytes
+    assert verdicts(rows) == ["holds", "holds", "holds", "fails", "holds", "holds", "holds", "holds", "holds"]
+    assert verdicts(rows | {EF: outcome(EF, 0.91)})[0] == "fails"
+    assert verdicts(rows | {UNBIASED: outcome(UNBIASED, 0.92, memory=0)})[1] == "in part"
+    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.90, memory=400)})[2] == "in part"
+    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[3] == "in part"
+    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.87, memory=400, apart=0.01)})[4] == "in part"
+    assert verdicts(rows | {QUANTIZED: outcome(QUANTIZED, success=False)})[5] == "in part"
+    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[6] == "in part"
+    assert verdicts(rows | {training.BLOCK: outcome(training.BLOCK, 0.97, memory=0)})[7] == "in part"
+    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.92, memory=500)})[8] == "in part"
+
+
+def test_what_is_lost_must_fall_clearly_with_the_dimension():
+    def rows(lost, apart=0.0005):
+        return [row for d, loss in zip((100, 1000, 10_000), lost, strict=True)
+                for row in (outcome(EF, 0.95, d=d), outcome("ConEF", 0.95 - loss, d=d, apart=apart))]  # fmt: skip
+
+    assert conef.sweep_statement(rows((0.03, 0.02, 0.01))).verdict == "holds"
+    assert conef.sweep_statement(rows((0.01, 0.02, 0.03))).verdict == "fails"
+    assert conef.sweep_statement(rows((0.03, 0.02, 0.01), apart=0.02)).verdict == "fails"
+    assert [d for d, _, _ in conef.losses(rows((0.03, 0.02, 0.01)), "ConEF")] == [100, 1000, 10_000]
+
+
+# --- table 1 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frontier", [1, 2, 7, 31, 32])
+def test_bisection_finds_a_known_frontier_with_few_questions(frontier):
+    asked = []
+    assert smallest(lambda n: asked.append(n) or n >= frontier, range(1, 33)) == frontier
+    assert len(asked) <= 6 and len(set(asked)) == len(asked)
+
+
+def test_bisection_says_when_there_is_none():
+    assert smallest(lambda n: False, range(1, 33)) is None
+    assert smallest(lambda n: n >= 0.5, (0.1, 0.4, 0.6)) == 0.6
+
+
+def test_overlap_is_that_of_the_fullest_bucket():
+    """All d places of the block are counted, for the buckets that the sketch of each unit vector shows."""
+    d, k = 30, 5
+    sketch = th.CountSketch(width=6, hash=th.FIXED, seed=4)
+    shared = np.array([th.compress(sketch, unit, 0) != 0 for unit in np.eye(d)])
+    assert np.array_equal(shared, shared.T) and shared.sum(axis=1).max() > shared.sum(axis=1).min()
+    blocks = np.array([np.isin(np.arange(d), (start + np.arange(k)) % d) for start in range(d)])
+    kept = blocks.astype(int) @ shared  # coordinates of each one's bucket, for each start
+    ratios = (kept**2).mean(axis=0) / kept.mean(axis=0)
+    assert overlap(sketch._replace(hash=th.FRESH), d, k) == pytest.approx(ratios.max())
+    assert overlap(th.CountSketch(width=1), 12, 3) == pytest.approx(3.0)  # the bucket of all always keeps k
+    assert ratios.max() >= block_kept_square([0], d, k) / (k / d)
+
+
+def test_verdicts_on_table_1():
+    talk = [Frontier(beta, 1.0, part, part, part) for beta, part in conef_table_1.TALK.items()]
+    assert [said.verdict for said in conef_table_1.statements(talk)] == ["holds"] * 4
+    flat = [row._replace(bounded=math.inf, converged=math.inf) for row in talk]
+    assert [said.verdict for said in conef_table_1.statements(flat)] == ["holds", "fails", "fails", "fails"]
+    rising = [row._replace(bounded=row.beta, converged=row.beta) for row in talk]
+    assert conef_table_1.statements(rising)[0].verdict == "fails"
+
+
+# --- options and runs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("study", "bad", "named"),
+    [
+        ("conef", {"share": 1.0}, "share"),
+        ("conef", {"grid": []}, "grid"),
+        ("conef", {"grid": ["1"]}, "grid"),
+        ("conef", {"sweep": [0]}, "sweep"),
+        ("conef", {"problem": "pictures"}, "problem"),
+        ("conef", {"seeds": 0}, "seeds"),
+        ("conef-table-1", {"grid": [-1.0]}, "grid"),
+        ("conef-table-1", {"decrease": 1.0}, "decrease"),
+        ("conef-table-1", {"parts": 0}, "parts"),
+        ("conef-table-1", {"part": 3}, "part"),
+    ],
+)
+def test_options_outside_their_domain_are_refused(study, bad, named):
+    with pytest.raises(ConfigurationError, match=named):
+        StudyConfiguration.from_dict({"study": study} | bad)
+
+
+def test_a_block_needs_a_coordinate():
+    with pytest.raises(ConfigurationError, match="share"):
+        run_study("conef", quick=True, options={"problem": "digits", "features": 1, "share": 0.01})
+
+
+def test_the_key_of_a_fixed_hash_has_one_type():
+    """Whatever the seed: of two types, everything that takes part in a step would be compiled twice."""
+    stores = [new_store(th.LinearSketchFeedback(th.CountSketch(4, seed=seed)), th.RandomBlock(2), np.zeros(8), 1,
+                        (16, 0), np.empty(0, np.float32)) for seed in range(8)]  # fmt: skip
+    assert len({numba.typeof(store) for store in stores}) == 1
+    assert len({int(store.hash[0]) >> 63 for store in stores}) == 2  # there are some above 2**63, and some below
+
+
+@pytest.mark.slow
+def test_a_small_run_keeps_the_books():
+    """Payload: the start and k floats, or d floats, a round.  The fresh sketch diverges, the fixed one does not."""
+    data, options = training.most_frequent(digits(), 64), Options(steps=40, seeds=2, grid=(1.0,), workers=4)
+    chosen = {
+        name: way for name, way in training.ways(640, 0.1).items() if name in (SGD, EF, sketched(0.9), fixed(0.9))
+    }
+    rows = {row.method: row for row in training.train(data, chosen, options)}
+    assert rows[SGD].bits == 40 * 32 * 640 and rows[SGD].memory == 0
+    assert rows[EF].bits == 40 * 32 * 64 and rows[EF].memory == 4 * 640
+    assert rows[EF].success and rows[fixed(0.9)].success
+    assert rows[SGD].loss < rows[EF].loss < rows[fixed(0.9)].loss < math.log(10)  # f(0), for ten classes
+    assert not rows[sketched(0.9)].success and "diverged" in rows[sketched(0.9)].message
+    assert math.isnan(rows[sketched(0.9)].accuracy) and rows[sketched(0.9)].rounds < 40
+
+
+@pytest.mark.slow
+def test_without_feedback_no_sketch_is_too_small():
+    """beta = 1 feeds nothing back: then any sketch is bounded, and with beta = 0 the smallest is not."""
+    options = conef_table_1.Options(steps=120, seeds=1, parts=64, grid=(1.0,))
+    rows, reached = conef_table_1.frontiers((0.0, 1.0), options)
+    nothing, all_of_it = rows[1], rows[0]
+    assert nothing.bounded == nothing.stable == 1 / 64 and 0.0 < reached[1.0] < 1.0
+    assert all_of_it.bounded > 1 / 64 and all_of_it.stable > 1 / 64
