@@ -48,6 +48,6 @@ def test_the_page_names_bounds_and_claims_that_exist():
     rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
     assert len(rows) == 6 and all(hasattr(th, row[0].strip(" `")) for row in rows)
     bounds = {name for row in rows for name in re.findall(r"`([a-z_0-9]+)`", row[2])}
-    claims = {name for row in rows for name in re.findall(r"`([a-z.]+)`", row[3])}
+    claims = {name for row in rows for name in re.findall(r"`([a-z0-9.-]+)`", row[3])}
     assert len(bounds) > 10 and not bounds - set(th.bounds.__all__)
     assert len(claims) > 8 and not claims - set(th.list_claims())
