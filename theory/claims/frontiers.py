@@ -16,7 +16,7 @@ from ..problems.quadratic import quadratic
 from .base import Measurement, claim, identity, lower, upper
 from .feedback import unchanging
 from .instruments import Scaling
-from .instruments_frontiers import descent, diana, ef21, error_feedback, growth, marina, moment_matrix
+from .instruments_frontiers import descent, diana, ef21, error_feedback, growth, marina, moment_matrix, scaling
 
 STRICTLY = 1e-6  # what a growth must differ from 1 by, a thousandth of s* away from s*
 SHARED = "one coin for all workers"
@@ -85,6 +85,14 @@ def _(context):
     return around(context.subject, bounds.ef_frontier, EF_SETTINGS)
 
 
+with_memory = partial(bounds.ef_frontier, workers=math.inf)
+
+
+def without_memory(a):
+    """Descent whose steps are a times as long."""
+    return bounds.dcgd_frontier(0.0) / a
+
+
 @claim(
     "frontier.ef.scaling",
     title="Error feedback can take longer steps than gradient descent",
@@ -99,25 +107,31 @@ def _(context):
     proof="x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the eigenvalue"
     " -1 at the frontier.",
     bound=bounds.ef_frontier,
-    subject=Scaling,
+    subject=(Scaling, with_memory),
     mutants={
-        "a compressor that contracts half as much": lambda delta: Scaling(delta / 2),
-        "a compressor that contracts more": lambda delta: Scaling(1 - (1 - delta) / 2),
+        "a compressor that contracts half as much": (lambda delta: Scaling(delta / 2), with_memory),
+        "a compressor that contracts more": (lambda delta: Scaling(1 - (1 - delta) / 2), with_memory),
+        "the frontier without memory": (Scaling, without_memory),
+        "the frontier of gradient descent": (Scaling, lambda a: bounds.dcgd_frontier(0.0)),
+        "the frontier of one worker with Bernoulli(a)": (Scaling, bounds.ef_frontier),
     },
 )
 def _(context):
-    checks, d, steps = [], 3, 40
-    for delta in (0.3, 0.75):
-        a = 1.0 - math.sqrt(1.0 - delta)
-        edge = bounds.ef_frontier(a, math.inf)
-        x, e = np.eye(2)
-        u = edge * x + e
-        exact = np.linalg.matrix_power(np.vstack([x - a * u, (1 - a) * u]), steps)[0, 0]
-        method = ParallelSGD(context.subject(delta), step=unchanging(edge), feedback=ErrorFeedback())
+    (compressor, frontier), d, steps = context.subject, 3, 40
+    kept = {delta: 1.0 - math.sqrt(1.0 - delta) for delta in (0.3, 0.75)}
+    stable = around(scaling, frontier, {f"a={a:.4g}": (a,) for a in kept.values()})
+    without = {f"a={a:.4g}, no memory": (a,) for a in (*kept.values(), 1.0)}
+    plain, checks = around(partial(scaling, kept=0.0), without_memory, without), []
+    for delta, a in kept.items():
+        edge = frontier(a)
+        ((_, step),) = scaling(edge, a)
+        exact = np.linalg.matrix_power(step, steps)[0, 0]
+        method = ParallelSGD(compressor(delta), step=unchanging(edge), feedback=ErrorFeedback())
         found = run(method, quadratic(np.ones(d), covariance=0.0), workers=2, steps=steps, seed=0, x0=np.ones(d),
                     record_every=steps, wire_dtype=np.float64).last  # fmt: skip
         checks.append(identity(f"x_t at s* = {edge:.4g}, t={steps}, a={a:.4g}", found[0], exact, tolerance=1e-9))
-    return Measurement(*checks)
+    note = "growth: of x^2, x e and e^2 in a step, by the 2 x 2 matrix; x_t is what a run of the method has there"
+    return Measurement(*stable.checks, *checks, *plain.checks, note=note)
 
 
 @claim(

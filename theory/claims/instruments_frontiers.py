@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 __all__ = [
-    "descent", "diana", "ef21", "error_feedback", "growth", "marina", "moment_matrix", "tosses",
+    "descent", "diana", "ef21", "error_feedback", "growth", "marina", "moment_matrix", "scaling", "tosses",
 ]  # fmt: skip
 
 
@@ -57,6 +57,13 @@ def error_feedback(s, p, workers, *, shared=False, kept=1.0):
     u = s * x + e
     for chance, sent in tosses(p, workers, shared):
         yield chance, np.vstack([x - (sent * u).mean(axis=0), kept * (1 - sent) * u])
+
+
+def scaling(s, a, *, kept=1.0):
+    """Let u = s x + e; x <- x - C(u); e <- kept (u - C(u)); C(u) = a u, so that there is one A only."""
+    x, (e,) = state(1)
+    u = s * x + e
+    yield 1.0, np.vstack([x - a * u, kept * (1 - a) * u])
 
 
 def ef21(s, p, workers, *, shared=False, learnt=1.0):

@@ -1,4 +1,8 @@
-"""Claims about the span of the data: error feedback stays near it, signs leave it, and what that costs."""
+"""Claims about the span of the data: error feedback stays near it, signs leave it, and what that costs.
+
+Problems and compressors are the package's; the loop is that of :mod:`theory.claims.counterexamples`, since the sign of
+the released experiment has three values and is no compressor of the package.
+"""
 
 from __future__ import annotations
 
