@@ -45,11 +45,10 @@ def methods():
 
 
 def memories():
-    """Memories that are held compressed: with messages that are gathered or added, in one half of a step or in two."""
-    step, natural = th.InverseTime(2.0, 0.05, 100.0), th.Natural()
+    """Memories that are held compressed, in a step of one half and of two."""
+    step = th.InverseTime(2.0, 0.05, 100.0)
     return [
-        th.ParallelSGD(th.RandK(60, shared=True), step=step, feedback=th.ContractiveErrorFeedback(natural, 0.5)),
-        th.ParallelSGD(th.TernGrad(shared=True), step=step, feedback=th.ContractiveErrorFeedback(natural)),
+        th.ParallelSGD(th.TernGrad(shared=True), step=step, feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)),
         th.ParallelSGD(th.TopK(9), step=step, feedback=th.LinearSketchFeedback(th.CountSketch(30), 0.8), momentum=0.5),
     ]
 
