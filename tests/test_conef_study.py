@@ -41,7 +41,7 @@ def test_constants_of_the_methods(share):
 
 def test_memories_have_the_size_that_their_names_say():
     found, full = training.ways(D, 0.1), 4 * D
-    size = {name: sum(store_bytes(way.feedback, way.compressor, D, 32)) for name, way in found.items()}
+    size = {name: sum(store_bytes(way.feedback, way.compressor, D, 32, 32)) for name, way in found.items()}
     assert size[EF] == full and size[SGD] == size[UNBIASED] == 0
     for saving in (0.6, 0.9):
         assert size[fixed(saving)] == pytest.approx((1 - saving) * full)

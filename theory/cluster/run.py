@@ -42,7 +42,7 @@ from . import mpi, simulator
 
 RECORDS = 50  # how many points a history has unless record_every says otherwise
 DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's for a callback that stopped the run
-HOPELESS = 1e12  # a run has diverged where f is that many times 1 + |f(x_0)|
+HOPELESS = 1e9  # a run has diverged where f is that many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
     [

@@ -85,7 +85,9 @@ def _(feedback, store, w, out):
 
 
 @store_bytes.register
-def _(feedback: ContractiveErrorFeedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+def _(
+    feedback: ContractiveErrorFeedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64
+) -> tuple[int, int]:
     return payload_bytes(feedback.error_compressor, d, wire_bits), 0
 
 

@@ -51,7 +51,7 @@ class ErrorFeedback(NamedTuple):
 
 
 @singledispatch
-def store_bytes(feedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+def store_bytes(feedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> tuple[int, int]:
     """Bytes that a worker holds between two steps: in its first store, and in its second (iConEF has two).
 
     Floats have ``wire_bits`` in messages and ``own_bits`` in arrays.

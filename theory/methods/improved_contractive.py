@@ -106,7 +106,7 @@ def _(feedback, store, w, out):
 
 @store_bytes.register
 def _(
-    feedback: ImprovedContractiveErrorFeedback, compressor, d: int, wire_bits: int, own_bits: int
+    feedback: ImprovedContractiveErrorFeedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64
 ) -> tuple[int, int]:
     first = feedback.error_compressor if feedback.version == 1 else compressor
     return payload_bytes(first, d, wire_bits), payload_bytes(feedback.error_compressor, d, wire_bits)

@@ -28,6 +28,8 @@ recall = generic(
     "recall",
     "recall(memory, w, x, l2) -> vector: what local worker w will compress, begun with what it kept and l2 * x.",
 )
+
+
 def _write_message(memory, p, compressor, state, stream, symbols):
     quantize(compressor, state, p, stream, symbols)
 

@@ -115,7 +115,7 @@ def _(feedback, store, w, out):
 
 
 @store_bytes.register
-def _(feedback: LinearSketchFeedback, compressor, d: int, wire_bits: int, own_bits: int) -> tuple[int, int]:
+def _(feedback: LinearSketchFeedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> tuple[int, int]:
     return feedback.sketch.rows * feedback.sketch.width * wire_bits // 8, 0
 
 
