@@ -11,7 +11,7 @@ from .report import Statement, Study, Table
 
 __all__ = ["report", "statements_three", "statements_two"]
 
-SAME, CLOSE, WORSE, ORDER = 1.01, 0.01, 2.0, 10.0  # "as SGD", "slightly behind", "much worse", "an order of magnitude"
+CLOSE, WORSE, ORDER = 0.01, 2.0, 10.0  # "slightly behind", "much worse", "an order of magnitude"
 DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
 
 # losses that the authors stored (epfml/sparsifiedSGD, results/), after 3 epochs of Figure 2 and 10 of Figure 3
@@ -37,12 +37,28 @@ def _verdict(good: list[bool]) -> str:
     return "holds" if all(good) else "fails" if not any(good) else "in part"
 
 
+def _spread(curve) -> float:
+    """The largest less the smallest f - f* at the end, over the seeds."""
+    end = curve.gap[:, -1]
+    return float(end.max()) - float(end.min())
+
+
+def _as_low(curve, other) -> bool:
+    """Whether f - f* at the end is no higher, or higher by at most the spread of the seeds, which both share."""
+    mine, theirs = float(curve.mean[-1]), float(other.mean[-1])
+    return math.isfinite(mine) and mine <= theirs + max(_spread(curve), _spread(other))
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:.3g}"
 
 
 def _gaps(curves) -> str:
     return ", ".join(f"{curve.label} {number(curve.mean[-1])}" for curve in curves)
+
+
+def _with_spreads(curves) -> str:
+    return ", ".join(f"{curve.label} {number(curve.mean[-1])} (spread {number(_spread(curve))})" for curve in curves)
 
 
 def statements_two(curves, ks, least: float) -> list[Statement]:
@@ -55,9 +71,9 @@ def statements_two(curves, ks, least: float) -> list[Statement]:
         said.append(Statement(text, _verdict(good), numbers))
 
     ratio = top[0].mean[-1] / sgd
-    say(f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most {SAME:g} times "
-        "SGD's).", [ratio <= SAME],
-        f"{ratio:.3f} times. f - f* at the end: SGD {number(sgd)}, {_gaps(top)}.")  # fmt: skip
+    say(f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
+        "seeds above SGD's).", [_as_low(top[0], by["SGD"])],
+        f"{ratio:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.")  # fmt: skip
     above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
     each = (f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
             for c, a in zip(rand, above, strict=True))  # fmt: skip
@@ -100,9 +116,9 @@ def statements_three(curves, ks) -> list[Statement]:
     tops, rivals = _compared(curves, ks)
     said = [
         Statement(
-            f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (at most {SAME:g} "
-            "times).", _verdict([top.mean[-1] <= SAME * rival.mean[-1] for rival in rivals]),
-            f"After {top.epochs[-1]:g} epochs: {_gaps([top, *rivals])}.",
+            f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
+            "at most the spread of the seeds).", _verdict([_as_low(top, rival) for rival in rivals]),
+            f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
         ) for top in tops
     ]  # fmt: skip
     others = [("QSGD with 4 bits", rivals[0], both), ("QSGD with 8 bits", rivals[1], both)]
@@ -113,6 +129,13 @@ def statements_three(curves, ks) -> list[Statement]:
         others.append(("SGD", by["SGD"], both))
     goal = goal_of(curves, ks)
     return said + [_fewer_bits(top, other, text, goal, ways) for top in tops for text, other, ways in others]
+
+
+def _by_the_rate(top, rivals) -> str:
+    """A word on gamma0 where ``top`` is behind with another one than its rival."""
+    ahead = [rival for rival in rivals if not _as_low(top, rival) and not math.isclose(rival.shift, top.shift)]
+    ratios = ", ".join(f"{rival.shift / top.shift:g} times that of {rival.label}" for rival in ahead)
+    return f" Its gamma0, chosen after one epoch, is {ratios}, which may be why." if ahead else ""
 
 
 def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
@@ -176,10 +199,9 @@ def _setting(problem, name: str, options, least: float) -> str:
     rows = "" if dense else f", {problem.A.data.size / problem.n:.0f} non-zeros a row"
     n, source = PUBLISHED_ROWS[options.problem]
     rates = ", ".join(f"{rate:g}" for rate in options.rates)
-    sparse = "" if dense else (
-        " SGD and QSGD compress the gradient of the loss, and the worker applies the l2 term itself, so that sparse "
-        "rows stay sparse."
-    )  # fmt: skip
+    local = f" {'QSGD compresses' if dense else 'SGD and QSGD compress'} the gradient of the loss, and the worker " + (
+        "applies the l2 term itself." if dense else "applies the l2 term itself, so that sparse rows stay sparse."
+    )
     return (
         "The experiments of Stich, Cordonnier and Jaggi, \"Sparsified SGD with memory\" (2018). Logistic regression on "
         f"{name}: n = {problem.n:,}, d = {problem.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
@@ -187,9 +209,11 @@ def _setting(problem, name: str, options, least: float) -> str:
         f"the largest less the smallest at the end. f* = {least:.7f}. Figure 2: steps 2/(l2 (a + t)) and weights "
         f"(a + t)^2 in the average, with a = {_shift(options)}, or {options.no_delay:g} without the shift; SGD has "
         f"the a of k = {options.ks[0]}. Figure 3: steps gamma0/(1 + gamma0 l2 t) and the plain mean; of {rates} each "
-        "method has the gamma0 with the lowest f after one epoch of another run. QSGD has s = 2^bits levels of the "
+        "method has the gamma0 with the lowest f after one epoch of another run, and keeps it for all "
+        f"{options.long_epochs} epochs: on so coarse a grid another one may be better at the end, and orders that are "
+        "close may come from the choice of gamma0. QSGD has s = 2^bits levels of the "
         "norm of the whole vector, Elias codes and no memory. Sparsifiers compress the whole gradient (Algorithm 1)."
-        f"{sparse} Bits are counted as in the authors' notebook (`th.bounds.mem_sgd_counted_bits`), or sent: the "
+        f"{local} Bits are counted as in the authors' notebook (`th.bounds.mem_sgd_counted_bits`), or sent: the "
         "payload; they are compared up to the lowest f - f* that top-k and QSGD with 4 and 8 bits all reach, and "
         "between two records log(f - f*) is taken as linear. The published losses are on "
         f"{n:,} rows of {source}: orderings can be compared with them, numbers cannot, since an epoch there has "
@@ -202,13 +226,13 @@ def _shift(options) -> str:
 
 
 def _losses(curve, least: float, published: dict) -> tuple[str, ...]:
-    end = curve.gap[:, -1]
+    mean = curve.mean[-1]
     shown = f"{published[curve.label]:.5g}" if curve.label in published else "-"
     return (
         number(curve.after(1)),
-        number(end.mean()),
-        number(end.max() - end.min()),
-        f"{least + end.mean():.5g}",
+        number(mean),
+        number(_spread(curve)),
+        f"{least + mean:.5g}",
         shown,
     )
 
