@@ -559,7 +559,7 @@ def test_files_that_say_something_wrong_are_answered(echoing, tmp_path, capsys, 
 def test_files_that_cannot_be_read_are_answered(capsys, name):
     with pytest.raises(SystemExit, match="2"):
         main(["run", "--config", name])
-    assert ("did you mean nuqsgd?" if name == "nuqsg" else f"cannot read {name}") in capsys.readouterr().err
+    assert ("did you mean nuqsgd" if name == "nuqsg" else f"cannot read {name}") in capsys.readouterr().err
 
 
 def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
