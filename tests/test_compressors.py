@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from theory.compressors import (
     QSGD,
     Bucketed,
+    HalfPrecision,
     Identity,
     RandK,
     TopK,
@@ -129,7 +130,9 @@ def test_double_precision_on_the_wire(which, scale):
     assert (decode(encode(c, v, 9, wire_dtype=np.float64)) == restored).all()
     # at the smallest of all numbers the norm's share of a level cannot be said precisely
     if scale > 5e-324 and type(c).__name__ not in FIXED_SIZE:
-        assert np.allclose(restored / scale, compress(c, v / scale, 9, wire_dtype=np.float64), rtol=1e-9)
+        # a power of ten is no power of two: half precision rounds its 53 bits to 11 at random
+        rtol = 2**-10 if isinstance(c, HalfPrecision) else 1e-9
+        assert np.allclose(restored / scale, compress(c, v / scale, 9, wire_dtype=np.float64), rtol=rtol)
 
 
 @pytest.mark.parametrize("which", range(CLASSES))

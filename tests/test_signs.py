@@ -68,11 +68,11 @@ def test_factors():
     assert delta(ScaledSign(), 50) == 0.02
     with pytest.raises(TypeError, match="not a contraction"):
         delta(ScaledSign(2), 50)
-    for c in (Sign(), ScaledSign()):
-        with pytest.raises(TypeError, match="not unbiased"):
-            omega(c, 50)
-    with pytest.raises(TypeError, match="not a contraction"):
-        delta(Sign(), 50)
+    with pytest.raises(TypeError, match="not unbiased"):
+        omega(ScaledSign(), 50)
+    for factor in (omega, delta):
+        with pytest.raises(TypeError, match="neither unbiased nor a contraction"):
+            factor(Sign(), 50)
 
 
 def test_majority_vote():
