@@ -1,8 +1,8 @@
 """The theorems on SGD of Bottou, Curtis and Nocedal, "Optimization methods for large-scale machine learning".
 
-Their names are kept where they mean something else than ours: c is the strong convexity, which is ``mu`` here; their mu
-and M_G, which measure how much the gradients are biased, are ``first`` and ``second`` here, both 1 for unbiased gradients
-whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
+Formulas in the docstrings are in their letters: c is the strong convexity, the argument ``mu`` here; their mu and M_G,
+which say how biased and how noisy gradients are, are the arguments ``first`` and ``second``, both 1 for unbiased
+gradients whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def bottou_constant_step_floor(
 
     Examples
     --------
-    >>> [bottou_constant_step_floor(mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, form=form) for form in ("sharp", "paper")]
+    >>> [bottou_constant_step_floor(mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, form=form)
+    ...  for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
     _largest_step(step, lipschitz, first, second, form)
