@@ -91,8 +91,8 @@ def _(context):
 @claim(
     "bottou.decreasing-step",
     title="Bottou, Curtis, Nocedal: Theorem 4.7",
-    statement="Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c"
-    " - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.",
+    statement="Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/"
+    "(2 (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.",
     latex=r"\mathbb{E}f(x_T)-f^*\le\frac{\nu}{\gamma+T+1}",
     source=f"{BCN}, Theorem 4.7",
     bibtex=KEY,
@@ -168,8 +168,8 @@ def _(context):
     "bottou.minibatch",
     title="A mini-batch, or a smaller step?",
     statement="A batch of m with the step alpha and single gradients with alpha/m have the same floor in Theorem 4.6"
-    " and need the same number of gradients per factor e; exactly, on (L/2)||x||^2, the floors are as 2 - alpha L/m to 2 -"
-    " alpha L, so that the single gradients are better.",
+    " and need the same number of gradients per factor e; exactly, on (L/2)||x||^2, the floors are as 2 - alpha L/m to"
+    " 2 - alpha L, so that the single gradients are better.",
     latex=r"\frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}",
     source=f"{BCN}, section 4.2, after Theorem 4.7; the exact ratio is derived",
     bibtex=KEY,

@@ -152,14 +152,14 @@ def _(context):
     bound=bounds.polyak_ruppert,
     subject=lambda step: (Constant(step), Uniform()),
     mutants={
-        "the last half alone": lambda step: (Constant(step), Suffix(5_000)),
+        "the last half alone": lambda step: (Constant(step), Suffix(1_000)),
         "weights t + 1": lambda step: (Constant(step), Polynomial(1.0, 1.0)),
     },
 )
 def _(context):
-    steps, replicas, checks = 10_000, context.samples(800, 300), []
+    steps, replicas, checks = 2_000, context.samples(2000, 600), []
     problem = quadratic(DIAGONAL, covariance=VARIANCE)
-    for size in (0.8, 0.2):
+    for size in (0.8, 0.4):
         step, average = context.subject(size)
         result = run(ParallelSGD(Identity(), step=step, average=average), problem, workers=1, steps=steps, x0=START,
                      replicas=replicas, seed=context.stream(int(10 * size)), record_every=steps,
@@ -176,9 +176,9 @@ def _(context):
             label = f"T times the {of}, step {size:g}, T={steps}"
             checks.append(equality(f"{label}: measured and exact", measured, steps * float(factor @ true)))
             checks.append(
-                rate(f"{label}: exact and limit", exactly(steps * float(factor @ found)), limit, 0.01 * limit)
+                rate(f"{label}: exact and limit", exactly(steps * float(factor @ found)), limit, 0.02 * limit)
             )
-    return Measurement(*checks, samples=2 * replicas, note="at T = 10,000 the exact law is within 1 % of its limit")
+    return Measurement(*checks, samples=2 * replicas, note="at T = 2,000 the exact law is within 2 % of its limit")
 
 
 # --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
