@@ -7,6 +7,13 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
+from .bottou_curtis_nocedal import (
+    bottou_constant_step,
+    bottou_constant_step_floor,
+    bottou_decreasing_step,
+    bottou_decreasing_step_plan,
+    bottou_nonconvex,
+)
 from .coding import (
     bucketed_bits,
     elias_length,
@@ -56,6 +63,7 @@ from .nuqsgd import (
     optimal_ratio,
 )
 from .partial_feedback import partial_factor, partial_memory
+from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
 from .quantization import (
     qsgd_inf_variance,
     qsgd_nonzeros,
@@ -71,6 +79,16 @@ from .sgd import (
     sgd_inverse_time,
     sgd_inverse_time_exact,
 )
+from .sgd_averages import (
+    polyak_ruppert,
+    sgd_smooth_average,
+    sgd_smooth_last,
+    sgd_suffix_average,
+    sgd_uniform_average_logarithm,
+    sgd_uniform_average_lower,
+)
+from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step, sgd_smooth_convex_with_step
+from .sgd_steps import sgd_convex, sgd_convex_steps_for, sgd_scaled_inverse_time, sgd_steps_for
 from .sign import (
     l2_sign_error,
     majority_vote_bits,
@@ -148,6 +166,11 @@ __all__ = [
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
+    "bottou_constant_step",
+    "bottou_constant_step_floor",
+    "bottou_decreasing_step",
+    "bottou_decreasing_step_plan",
+    "bottou_nonconvex",
     "bucketed_bits",
     "chord_nonzeros",
     "chord_positions",
@@ -220,6 +243,7 @@ __all__ = [
     "optimal_variance",
     "partial_factor",
     "partial_memory",
+    "polyak_ruppert",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",
@@ -233,6 +257,8 @@ __all__ = [
     "qsgd_variance",
     "qsgd_variance_attained",
     "qsgd_variance_exact",
+    "quadratic_average_exact",
+    "quadratic_moments_exact",
     "rand_k_contraction",
     "rand_k_variance",
     "rice_length",
@@ -244,9 +270,21 @@ __all__ = [
     "sgd_constant_step",
     "sgd_constant_step_exact",
     "sgd_constant_step_floor",
+    "sgd_convex",
+    "sgd_convex_steps_for",
     "sgd_inverse_time",
     "sgd_inverse_time_exact",
+    "sgd_scaled_inverse_time",
+    "sgd_smooth_average",
+    "sgd_smooth_convex",
+    "sgd_smooth_convex_step",
+    "sgd_smooth_convex_with_step",
+    "sgd_smooth_last",
+    "sgd_steps_for",
+    "sgd_suffix_average",
     "sgd_uniform_average",
+    "sgd_uniform_average_logarithm",
+    "sgd_uniform_average_lower",
     "sgd_weighted_average",
     "sign_density",
     "sign_density_gaussian",

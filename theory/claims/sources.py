@@ -63,6 +63,33 @@ _ENTRIES = r"""
   note      = {arXiv:1212.2002}
 }
 
+@article{nemirovski2009robust,
+  author    = {Nemirovski, Arkadi and Juditsky, Anatoli and Lan, Guanghui and Shapiro, Alexander},
+  title     = {Robust Stochastic Approximation Approach to Stochastic Programming},
+  journal   = {SIAM Journal on Optimization},
+  volume    = {19},
+  number    = {4},
+  year      = {2009}
+}
+
+@article{polyak1992acceleration,
+  author    = {Polyak, Boris T. and Juditsky, Anatoli B.},
+  title     = {Acceleration of Stochastic Approximation by Averaging},
+  journal   = {SIAM Journal on Control and Optimization},
+  volume    = {30},
+  number    = {4},
+  year      = {1992}
+}
+
+@article{bubeck2015convex,
+  author    = {Bubeck, S{\'e}bastien},
+  title     = {Convex Optimization: Algorithms and Complexity},
+  journal   = {Foundations and Trends in Machine Learning},
+  volume    = {8},
+  number    = {3-4},
+  year      = {2015}
+}
+
 @inproceedings{tang2021bit,
   author    = {Tang, Hanlin and Gan, Shaoduo and Awan, Ammar Ahmad and Rajbhandari, Samyam and Li, Conglong and Lian,
                Xiangru and Liu, Ji and Zhang, Ce and He, Yuxiong},

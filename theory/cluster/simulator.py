@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..dispatch import generic, kernel
+from ..methods.drawn import Drawn, advance_drawn
 from ..methods.layout import averaged, current, error_of
 from ..methods.local_sgd import Local, average_here, joint_rate, splice_local_round
 from ..methods.parallel_sgd import (
@@ -79,6 +80,11 @@ def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
         _add_up(shards, plan, state.symbols)
         common_step(compressor, shards, plan, state, joint_rate())
     average_here(shards, state)
+
+
+@advance.register(Drawn)
+def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
+    advance_drawn(problem, shards, plan, streams, state, rates)
 
 
 @kernel

@@ -8,6 +8,8 @@ from functools import singledispatch
 from ..compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ..problems.base import dimension, regularization
 from ..problems.matrix import CSR
+from ..problems.quadratic import add_mean_gradient
+from .drawn import FEW, Drawn
 from .feedback import keeps_memory, new_store, store_bytes
 from .layout import Dense, DenseMemory
 from .local_sgd import Local, LocalSGD
@@ -62,4 +64,10 @@ def _choose(method, problem, together, wire_bits, own_bits, dense=False):
                 return SparseMemory(ranked=isinstance(method.compressor, TopK))
         elif isinstance(method.compressor, Identity) and (method.compress == "loss" or regularization(problem) == 0.0):
             return SparseGradient()
-    return DenseMemory(moving) if keeps_memory(method.feedback) else Dense(moving)
+    if keeps_memory(method.feedback):
+        return DenseMemory(moving)
+    lossless = isinstance(method.compressor, Identity) and not method.compressor.sparse
+    simple = lossless and not (dense or moving) and method.batch == 1 and method.exchange != "gather"
+    if simple and add_mean_gradient.implements(type(problem)) and dimension(problem) <= FEW:
+        return Drawn()
+    return Dense(moving)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import inlined, kernel
+from ..dispatch import generic, inlined, kernel
 from ..random import normal
 from ..settings import require, setting
 from ..vectors import add_entry, entry
@@ -104,6 +104,37 @@ def _(problem, x, out):
         out[j] = problem.diagonal[j] * (entry(x, j) - problem.optimum[j])
 
 
+# --- stochastic gradients: of a key, or of normal numbers that were drawn from it for many steps at once --------------
+
+add_mean_gradient = generic(
+    "add_mean_gradient",
+    "add_mean_gradient(problem, weight, x, out): out += weight * grad f(x), of a problem with drawn noise; what "
+    "add_loss_gradient adds before the noise.",
+)
+
+
+@add_mean_gradient.register(Quadratic)
+def _(problem, weight, x, out):
+    for j in range(problem.diagonal.size):
+        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
+
+
+@inlined
+@kernel
+def add_drawn_noise(problem, draws, weight, out):
+    """``out += weight * xi``, where xi ~ N(0, C) is made of the standard normal numbers ``draws``."""
+    d = problem.deviation.size
+    if problem.root.size == 0:
+        for j in range(d):
+            add_entry(out, j, weight * (problem.deviation[j] * draws[j]))
+    else:
+        for j in range(d):
+            noise = 0.0
+            for k in range(d):
+                noise += problem.root[j, k] * draws[k]
+            add_entry(out, j, weight * noise)
+
+
 @inlined
 @kernel
 def add_noise(problem, stream, weight, out):
@@ -116,17 +147,12 @@ def add_noise(problem, stream, weight, out):
         draws = np.empty(d)
         for k in range(d):
             draws[k] = normal(stream, k)
-        for j in range(d):
-            noise = 0.0
-            for k in range(d):
-                noise += problem.root[j, k] * draws[k]
-            add_entry(out, j, weight * noise)
+        add_drawn_noise(problem, draws, weight, out)
 
 
 @add_loss_gradient.register(Quadratic)
 def _(problem, i, stream, weight, x, out):
-    for j in range(problem.diagonal.size):
-        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
+    add_mean_gradient(problem, weight, x, out)
     add_noise(problem, stream, weight, out)
 
 

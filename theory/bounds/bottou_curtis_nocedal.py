@@ -1,0 +1,262 @@
+"""The theorems on SGD of Bottou, Curtis and Nocedal, "Optimization methods for large-scale machine learning".
+
+Formulas in the docstrings are in their letters: c is the strong convexity, the argument ``mu`` here; their mu and M_G,
+which say how biased and how noisy gradients are, are the arguments ``first`` and ``second``, both 1 for unbiased
+gradients whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
+"""
+
+from __future__ import annotations
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "bottou_constant_step", "bottou_constant_step_floor", "bottou_decreasing_step", "bottou_decreasing_step_plan",
+    "bottou_nonconvex",
+]  # fmt: skip
+
+
+def _largest_step(step: float, lipschitz: float, first: float, second: float, form: str, *extra: str) -> None:
+    require(form in ("sharp", "paper", *extra), "form", form, "'sharp' or 'paper'")
+    positive(lipschitz=lipschitz, first=first)
+    require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
+    largest = first / (lipschitz * second)
+    require(0 < step <= largest * (1 + 1e-12), "step", step, f"a number in (0, first/(L second)] = (0, {largest}]")
+
+
+def bottou_constant_step_floor(
+    *, mu: float, lipschitz: float, step: float, noise: float, first: float = 1.0, second: float = 1.0,
+    form: str = "sharp",
+) -> float:  # fmt: skip
+    """Where the suboptimality of SGD settles with a constant step size.
+
+    Setting: as for :func:`bottou_constant_step`.
+
+    Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
+
+    Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper); sharp is derived.
+
+    Parameters
+    ----------
+    mu : float
+        c, above 0.
+    lipschitz : float
+        L, at least c.
+    step : float
+        alpha in (0, mu/(L M_G)].
+    noise : float
+        M, at least 0.
+    first, second : float
+        Their mu, above 0, and M_G, at least its square.
+    form : {"sharp", "paper"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [bottou_constant_step_floor(mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, form=form)
+    ...  for form in ("sharp", "paper")]
+    [1.0, 1.5]
+    """
+    _largest_step(step, lipschitz, first, second, form)
+    require(0 < mu <= lipschitz, "mu", mu, f"a number in (0, L] = (0, {lipschitz}]")
+    non_negative(noise=noise)
+    slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
+    return step * lipschitz * noise / (2.0 * mu * slope)
+
+
+def bottou_constant_step(
+    steps: int, *, mu: float, lipschitz: float, step: float, noise: float, gap: float, first: float = 1.0,
+    second: float = 1.0, form: str = "sharp",
+) -> float:  # fmt: skip
+    """Suboptimality of SGD with a constant step size.
+
+    Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
+    ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
+
+    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with
+    paper: r = 1 - alpha c mu; sharp: r = 1 - alpha c (2 mu - alpha L M_G); the floor is
+    :func:`bottou_constant_step_floor`.
+
+    Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper).  Sharp is derived: their Lemma 4.4,
+    E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, lipschitz, step, noise, first, second, form
+        As for bottou_constant_step_floor.
+    gap : float
+        f(x_0) - f*, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)
+    ...  for form in ("sharp", "paper")]  # 5/4 + 3/4 and 5/2 + 3/4
+    [2.0, 3.25]
+    """
+    whole(0, steps=steps)
+    non_negative(gap=gap)
+    floor = bottou_constant_step_floor(mu=mu, lipschitz=lipschitz, step=step, noise=noise, first=first, second=second,
+                                       form=form)  # fmt: skip
+    rate = step * mu * (2.0 * first - step * lipschitz * second if form == "sharp" else first)
+    left = max(0.0, 1.0 - rate) ** int(steps)
+    return left * gap + (1.0 - left) * floor
+
+
+def bottou_decreasing_step_plan(
+    *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
+) -> tuple[float, float]:
+    """The beta that makes their bound for steps beta/(gamma + k) smallest, and the smallest gamma that it allows.
+
+    Setting: as for :func:`bottou_decreasing_step`.
+
+    Statement: beta^2/(beta c mu - 1) is least at beta = 2/(c mu), where the noise's part of nu is 2 L M/(c mu)^2;
+    alpha_1 <= mu/(L M_G) then asks for gamma >= beta L M_G/mu - 1.
+
+    Kind: identity.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), (4.24).
+
+    Parameters
+    ----------
+    mu, lipschitz : float
+        c and L, 0 < c <= L.
+    first, second : float
+        Their mu, above 0, and M_G, at least its square.
+
+    Returns
+    -------
+    beta, shift : float
+        beta and gamma: ``InverseTime(c=beta * mu, mu=mu, shift=gamma + 1)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> bottou_decreasing_step_plan(mu=0.5, lipschitz=1.0)
+    (4.0, 3.0)
+    """
+    positive(mu=mu, first=first)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+    require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
+    beta = 2.0 / (mu * first)
+    return beta, beta * lipschitz * second / first - 1.0
+
+
+def bottou_decreasing_step(
+    steps: int, *, mu: float, lipschitz: float, noise: float, gap: float, beta: float, shift: float,
+    first: float = 1.0, second: float = 1.0,
+) -> float:  # fmt: skip
+    """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...
+
+    Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
+
+    Statement: E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c mu - 1)), (gamma + 1)(f(x_0) - f*)).
+
+    Kind: rate and upper.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.7.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, lipschitz, noise, gap, first, second : float
+        As for bottou_constant_step.
+    beta, shift : float
+        beta and gamma; see :func:`bottou_decreasing_step_plan`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=3.0)  # max(8, 4)/10
+    0.8
+    """
+    whole(0, steps=steps)
+    non_negative(noise=noise, gap=gap)
+    require(0 < mu <= lipschitz, "mu", mu, f"a number in (0, L] = (0, {lipschitz}]")
+    positive(shift=shift, first=first)
+    require(beta > 1.0 / (mu * first), "beta", beta, f"a number above 1/(mu first) = {1.0 / (mu * first)}")
+    _largest_step(beta / (shift + 1.0), lipschitz, first, second, "paper")
+    nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), (shift + 1.0) * gap)
+    return nu / (shift + steps + 1.0)
+
+
+def bottou_nonconvex(
+    steps: int, *, lipschitz: float, step: float, noise: float, gap: float, first: float = 1.0, second: float = 1.0,
+    form: str = "sharp",
+) -> float:  # fmt: skip
+    """Mean squared gradient norm of SGD with a constant step size, without convexity.
+
+    Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
+
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most
+    paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu alpha);
+    sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
+
+    Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8 (paper).  Sharp is derived: their Lemma 4.4
+    summed up, with its factor not halved.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    lipschitz, step, noise, first, second, form
+        As for bottou_constant_step_floor.
+    gap : float
+        f(x_0) - f_inf, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [bottou_nonconvex(4, lipschitz=1.0, step=0.5, noise=1.0, gap=1.0, form=form) for form in ("sharp", "paper")]
+    [1.0, 1.5]
+    """
+    whole(1, steps=steps)
+    _largest_step(step, lipschitz, first, second, form)
+    non_negative(noise=noise, gap=gap)
+    slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
+    return (step * lipschitz * noise + 2.0 * gap / (steps * step)) / slope

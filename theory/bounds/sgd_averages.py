@@ -1,0 +1,292 @@
+"""Averages of SGD's iterates: smooth functions, suffixes, the lower bound for plain averaging, and the best limit.
+
+Steps are counted as in the package: t = 0, 1, ..., T - 1; averages are over x_0, ..., x_{T-1}.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+from .sgd import sgd_inverse_time
+
+__all__ = [
+    "polyak_ruppert", "sgd_smooth_average", "sgd_smooth_last", "sgd_suffix_average", "sgd_uniform_average_logarithm",
+    "sgd_uniform_average_lower",
+]  # fmt: skip
+
+
+def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
+    """Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
+
+    Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
+
+    Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most
+    sharp: (L/2) Q (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
+
+    Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
+
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 1 (paper, whose T counts the start); sharp is derived.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 2.
+    mu : float
+        Above 0.
+    lipschitz : float
+        L, at least mu.
+    second_moment : float
+        G^2, at least 0.
+    form : {"sharp", "simple", "paper"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [round(sgd_smooth_last(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
+    ...  for form in ("sharp", "simple", "paper")]
+    [0.1944, 0.25, 1.0]
+    """
+    positive(mu=mu)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+    return lipschitz / 2.0 * sgd_inverse_time(steps, mu=mu, second_moment=second_moment, form=form)
+
+
+def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
+    """Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
+
+    Setting: as for :func:`sgd_smooth_last`.
+
+    Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most
+    sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q, A_t = Q (t - H_t)/(t (t - 1));
+    simple: 2 L Q/T; paper: 16 L Q/T.
+
+    Kind: rate and upper.
+
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
+    the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, and at most Q/(t + 1) from t = 2 on.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    mu : float
+        Above 0.
+    lipschitz : float
+        L, at least mu.
+    second_moment : float
+        G^2, at least 0.
+    form : {"sharp", "simple", "paper"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
+    ...  for form in ("sharp", "simple", "paper")]  # ((1 + 1 + 1/2)/3)^2
+    [0.6944, 1.3333, 10.6667]
+    """
+    require(form in ("sharp", "simple", "paper"), "form", form, "'sharp', 'simple' or 'paper'")
+    whole(1, steps=steps)
+    positive(mu=mu)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+    non_negative(second_moment=second_moment)
+    Q, T = second_moment / mu**2, int(steps)
+    if form != "sharp":
+        return (16.0 if form == "paper" else 2.0) * lipschitz * Q / T
+    t = np.arange(2.0, T)
+    harmonic = 1.0 + np.cumsum(1.0 / t)
+    total = min(T, 2) + float(np.sum(np.sqrt((t - harmonic) / (t * (t - 1.0)))))
+    return lipschitz / 2.0 * Q * (total / T) ** 2
+
+
+def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float) -> float:
+    """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
+
+    Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is a
+    whole number: ``Suffix((1 - alpha) T)``.
+
+    Statement: E f(mean) - f* <= ((2 + 2.5 log(1/(1 - alpha)))/alpha) G^2/(mu T).
+
+    Kind: upper.  :func:`sgd_average` is smaller for the same steps and weights.
+
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    alpha : float
+        In (0, 1).
+    mu : float
+        Above 0.
+    second_moment : float
+        G^2, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0), 4)  # (4 + 5 log 2)/10
+    0.7466
+    """
+    whole(1, steps=steps)
+    require(0 < alpha < 1, "alpha", alpha, "a number in (0, 1)")
+    positive(mu=mu)
+    non_negative(second_moment=second_moment)
+    return (2.0 - 2.5 * math.log1p(-alpha)) / alpha * second_moment / (mu * steps)
+
+
+def sgd_uniform_average_lower(steps: int, c: float = 1.0) -> float:
+    """What plain averaging cannot do better than, where the constraint meets the minimum.
+
+    Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
+    the step size c/(t + 1).
+
+    Statement: E f(xbar_T) - f* >= (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up, for any start.
+
+    Kind: lower.
+
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    c : float
+        Above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_uniform_average_lower(5)  # (1/2 + 1/3 + 1/4)/80
+    0.013541666666666667
+    """
+    whole(1, steps=steps)
+    positive(c=c)
+    return c / (16.0 * steps) * math.fsum(1.0 / t for t in range(math.ceil(max(2.0, c / 2.0)), int(steps)))
+
+
+def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
+    """The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
+
+    Setting: as there.
+
+    Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa for S -> infinity, kappa = sum over n >= 1 of
+    E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020.  (Theorem 3 has c/16.)
+
+    Kind: rate.
+
+    Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
+    whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
+
+    Parameters
+    ----------
+    c : float
+        Above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> round(sgd_uniform_average_logarithm(), 4)
+    0.202
+    """
+    positive(c=c)
+    total = Fraction(0)
+    for n in range(1, 60):  # S_n = n - 4 (sum of n uniform numbers); its positive part by the law of Irwin and Hall
+        m = n + 1
+        terms = sum(Fraction((-1) ** k * math.comb(n, k)) * (Fraction(n, 4) - k) ** m for k in range(n // 4 + 1))
+        total += 4 * terms / (math.factorial(m) * n)
+    return c * float(total)
+
+
+def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
+    """The limit of T times the error of the uniform average of SGD near a minimum: the best that there is.
+
+    Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
+    or steps proportional to t^-a, 1/2 < a < 1.
+
+    Statement: T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) (distance) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2 (gap), for
+    every step size.
+
+    Kind: rate, an identity in the limit.
+
+    Source: Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1; on the quadratic derived: H xbar_T is minus
+    the mean of the noises plus (x_0 - x_T)/(gamma T).
+
+    Parameters
+    ----------
+    hessian : array_like, shape (d,) or (d, d)
+        H, positive definite; a vector is a diagonal.
+    covariance : float or array_like, shape (), (d,) or (d, d)
+        C; a number c stands for c I.
+    of : {"distance", "gap"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> polyak_ruppert([1.0, 2.0], 4.0), polyak_ruppert([1.0, 2.0], 4.0, of="gap")  # 4 + 1, (4 + 2)/2
+    (5.0, 3.0)
+    """
+    require(of in ("distance", "gap"), "of", of, "'distance' or 'gap'")
+    H, C = np.atleast_1d(np.asarray(hessian, float)), np.asarray(covariance, float)
+    d = H.shape[0]
+    require(d >= 1 and H.shape in ((d,), (d, d)), "hessian", f"shape {H.shape}", "shape (d,) or (d, d)")
+    require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
+    H = np.diag(H) if H.ndim == 1 else H
+    C = np.diag(np.broadcast_to(C, (d,))) if C.ndim < 2 else C
+    require(bool(np.linalg.eigvalsh((H + H.T) / 2.0)[0] > 0), "hessian", hessian, "positive definite")
+    require(bool(np.linalg.eigvalsh((C + C.T) / 2.0)[0] >= -1e-12 * np.abs(C).max()), "covariance", covariance,
+            "positive semi-definite")  # fmt: skip
+    once = np.linalg.solve(H, C)
+    return float(np.trace(once) / 2.0 if of == "gap" else np.trace(np.linalg.solve(H, once.T)))
