@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 
+import mpi_problems
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import ROOT, run_mpi
 from scipy.special import expit
 
 import theory as th
 from theory import bounds
+from theory.claims import Context, find_claim
 from theory.problems import base
 from theory.problems.linear import astype
 from theory.schedules import PolyakLojasiewicz, step_size
@@ -323,3 +326,44 @@ def test_logistic_curvature():
 def test_bounds_refuse(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+# --- claims and runs --------------------------------------------------------------------------------------------------
+
+
+def test_claims_refuse_problems_without_the_inequality():
+    for make, error in (
+        (lambda: th.saturating_quadratic([1.0, 1.0], 0.0), TypeError),
+        (lambda: th.nonconvex_logistic((np.eye(2), [1, -1]), 0.1), TypeError),
+        (lambda: th.logistic((np.eye(2), [1, -1]), 0.0), ValueError),
+    ):
+        with pytest.raises(error, match="pl_constant"):
+            find_claim("pl.gd").measure(Context(lambda make=make: (make(), 1.0), "pl.gd", quick=True))
+
+
+def test_a_run_descends_without_convexity():
+    """The simulator on the sine quadratic, without noise, is gradient descent with Theorem 4's steps."""
+    problem, x = th.sine_quadratic([1.0, 0.5], 0.0), np.array([2.0, -7.0])
+    mu = problem.mu_pl
+    method = th.ParallelSGD(th.Identity(), step=PolyakLojasiewicz(20.0 * mu))
+    result = th.run(method, problem, workers=1, steps=6, x0=x, wire_dtype=np.float64)
+    for t in range(6):
+        x = x - (2 * t + 1) / (40.0 * mu * (t + 1) ** 2) * np.array([1.0, 0.5]) * (2.0 * x + 3.0 * np.sin(2.0 * x))
+    np.testing.assert_allclose(result.x, x, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_drawn_problems_run_in_single_precision():
+    problem = th.quadratic([1.0, 4.0], 0.0, 0.5)
+    method = th.ParallelSGD(th.Identity(), step=th.Constant(0.25))
+    result = th.run(method, problem, workers=1, steps=3, x0=[1.5, 1.5], dtype=np.float32)
+    assert result.x.dtype == np.float32
+    np.testing.assert_allclose(result.x, [0.5 + 0.75**3, 0.5], rtol=1e-6)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_ranks():
+    done = run_mpi(2, ROOT / "tests" / "mpi_problems.py", timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["digest", mpi_problems.digest()]
