@@ -82,18 +82,22 @@ from .problems import (
     lipschitz,
     logistic,
     max_lipschitz,
+    nonconvex_logistic,
+    pl_constant,
     quadratic,
     ridge,
     sample_gradient,
     saturating_quadratic,
     second_moment,
+    sine_quadratic,
+    sine_valley,
     softmax,
     solve,
     strong_convexity,
     value,
 )
 from .random import key, uniform
-from .schedules import Constant, GrowingBatch, InverseTime, Polynomial, Suffix, Uniform
+from .schedules import Constant, GrowingBatch, InverseTime, PolyakLojasiewicz, Polynomial, Suffix, Uniform
 from .wire import WireError
 
 __version__ = "0.1.0"
@@ -132,6 +136,7 @@ __all__ = [
     "OptimalSparsifier",
     "ParallelSGD",
     "PartialErrorFeedback",
+    "PolyakLojasiewicz",
     "Polynomial",
     "PowerSGD",
     "QuantizedSpectrum",
@@ -176,8 +181,10 @@ __all__ = [
     "majority_vote",
     "max_lipschitz",
     "mem_sgd",
+    "nonconvex_logistic",
     "omega",
     "optimal_ratio",
+    "pl_constant",
     "qsgd_bits",
     "quadratic",
     "ridge",
@@ -187,6 +194,8 @@ __all__ = [
     "saturating_quadratic",
     "scaled",
     "second_moment",
+    "sine_quadratic",
+    "sine_valley",
     "softmax",
     "solve",
     "strong_convexity",

@@ -63,6 +63,16 @@ from .nuqsgd import (
     optimal_ratio,
 )
 from .partial_feedback import partial_factor, partial_memory
+from .polyak_lojasiewicz import (
+    gd_strongly_convex,
+    logistic_curvature,
+    pl_gd,
+    pl_sgd_constant_step,
+    pl_sgd_decreasing,
+    pl_sgd_decreasing_exact,
+    pl_sgd_floor,
+    pl_sgd_step,
+)
 from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
 from .quantization import (
     qsgd_inf_variance,
@@ -199,6 +209,7 @@ __all__ = [
     "elias_length",
     "expected_elias_bits",
     "gaussian_sketch_variance",
+    "gd_strongly_convex",
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
@@ -215,6 +226,7 @@ __all__ = [
     "linear_sketch_memory",
     "linear_sketch_null_share",
     "linear_variance_bound",
+    "logistic_curvature",
     "majority_vote_bits",
     "marina_frontier",
     "median_sketch_spike",
@@ -243,6 +255,12 @@ __all__ = [
     "optimal_variance",
     "partial_factor",
     "partial_memory",
+    "pl_gd",
+    "pl_sgd_constant_step",
+    "pl_sgd_decreasing",
+    "pl_sgd_decreasing_exact",
+    "pl_sgd_floor",
+    "pl_sgd_step",
     "polyak_ruppert",
     "power_sgd_cold_error",
     "power_sgd_halko",

@@ -10,7 +10,8 @@ from ..dispatch import generic, inlined, kernel
 from ..random import normal
 from ..settings import require, setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, mu_pl, regularization, rows, value
+from .linear import astype
 from .matrix import frozen
 
 __all__ = ["Quadratic", "quadratic"]
@@ -38,6 +39,8 @@ class Quadratic(NamedTuple):
     optimum: np.ndarray
     deviation: np.ndarray
     root: np.ndarray
+
+    mu_pl = mu_pl
 
     @property
     def n(self) -> int:
@@ -69,8 +72,13 @@ class Quadratic(NamedTuple):
         """Trace of C: the expected squared norm of the gradient's noise."""
         return float(np.sum(np.square(self.deviation, dtype=np.float64)))
 
+    @property
+    def curvatures(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue of the Hessian."""
+        return float(self.diagonal.min()), float(self.diagonal.max())
+
     def __repr__(self) -> str:
-        low, high = self.diagonal.min(), self.diagonal.max()
+        low, high = self.curvatures
         return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
 
 
@@ -154,6 +162,14 @@ def add_noise(problem, stream, weight, out):
 def _(problem, i, stream, weight, x, out):
     add_mean_gradient(problem, weight, x, out)
     add_noise(problem, stream, weight, out)
+
+
+@astype.register
+def retyped(problem: Quadratic, dtype):
+    """A problem that is made of arrays of one type, with arrays of another."""
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    return type(problem)(*(frozen(array, dtype) for array in problem))
 
 
 def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:

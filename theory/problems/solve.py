@@ -155,9 +155,9 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : problem
         mu > 0 is needed (l2 > 0, or ridge regression whose columns are independent, d <= 500), but where the minimum
-        is known: the two quadratics.
+        is known: quadratics and sines.
     tolerance : float
         In (0, 1).
 
@@ -183,6 +183,8 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     if isinstance(problem, DRAWN):
         x = problem.optimum.astype(np.float64)
         return _result(x, 0.0, 0.0, np.zeros_like(x), mu, 0, tolerance, "the closed form")
+    if mu < 0.0:
+        raise ValueError(f"solve: no certificate, since the f of a {type(problem).__name__} is not convex")
     if mu <= 0.0:
         raise ValueError(
             "solve: no certificate, since f is not known to be strongly convex: "
