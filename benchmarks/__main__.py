@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, epochs, feedback, lock_free, ranks, replicas, report
+from . import coding, diversity, epochs, feedback, lock_free, ranks, replicas, report
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "coding": coding.coding,
     "feedback": feedback.feedback,
     "replicas": replicas.replicas,
+    "diversity": diversity.batch_bounds,
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }

@@ -33,6 +33,7 @@ from .contractive import (
     conef_memory_schedule,
     iconef_variance,
 )
+from .diversity import conflict_batch_bound, glm_batch_bound, random_features_batch_bound
 from .elias import expected_elias_bits
 from .feedback_rates import (
     conef,
@@ -45,6 +46,13 @@ from .feedback_rates import (
 )
 from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
 from .level_set import level_set_gradient, level_set_second_moment
+from .mechanisms import (
+    drop_connect_factor,
+    langevin_factor,
+    mechanism_batch_bound,
+    mechanism_rounds,
+    quantized_factor,
+)
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
 from .memsgd_bits import mem_sgd_counted_bits
@@ -150,6 +158,13 @@ from .spectral import (
     spectral_atomo_variance,
     spectral_beats_entrywise,
 )
+from .stability import (
+    generalization_gap,
+    sgd_stability,
+    sgd_stability_strongly_convex,
+    stability_diversity,
+    stability_step,
+)
 from .ternary import (
     ClippedGaussian,
     clipped_gaussian,
@@ -196,10 +211,12 @@ __all__ = [
     "conef_memory_schedule",
     "conef_noise",
     "conef_noise_frontier",
+    "conflict_batch_bound",
     "count_sketch_tail",
     "count_sketch_variance",
     "dcgd_frontier",
     "diana_frontier",
+    "drop_connect_factor",
     "ef_cycle_factor",
     "ef_frontier",
     "ef_sgd",
@@ -210,13 +227,16 @@ __all__ = [
     "expected_elias_bits",
     "gaussian_sketch_variance",
     "gd_strongly_convex",
+    "generalization_gap",
     "geometric_entropy",
     "geometric_levels",
+    "glm_batch_bound",
     "greedy_probabilities",
     "half_variance",
     "iconef_variance",
     "kept_square",
     "l2_sign_error",
+    "langevin_factor",
     "least_variance",
     "level_set_gradient",
     "level_set_second_moment",
@@ -229,6 +249,8 @@ __all__ = [
     "logistic_curvature",
     "majority_vote_bits",
     "marina_frontier",
+    "mechanism_batch_bound",
+    "mechanism_rounds",
     "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
@@ -277,8 +299,10 @@ __all__ = [
     "qsgd_variance_exact",
     "quadratic_average_exact",
     "quadratic_moments_exact",
+    "quantized_factor",
     "rand_k_contraction",
     "rand_k_variance",
+    "random_features_batch_bound",
     "rice_length",
     "rice_redundancy",
     "scaled_contraction",
@@ -298,6 +322,8 @@ __all__ = [
     "sgd_smooth_convex_step",
     "sgd_smooth_convex_with_step",
     "sgd_smooth_last",
+    "sgd_stability",
+    "sgd_stability_strongly_convex",
     "sgd_steps_for",
     "sgd_suffix_average",
     "sgd_uniform_average",
@@ -314,6 +340,8 @@ __all__ = [
     "sparsity_lemma",
     "spectral_atomo_variance",
     "spectral_beats_entrywise",
+    "stability_diversity",
+    "stability_step",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",
