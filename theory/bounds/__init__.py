@@ -7,6 +7,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
+from .catalyst import catalyst, catalyst_budget, catalyst_factor, catalyst_rounds, catalyst_theta
 from .coding import (
     bucketed_bits,
     elias_length,
@@ -37,7 +38,33 @@ from .feedback_rates import (
     ef_sgd_variance,
 )
 from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
+from .growing_batches import (
+    cr_psgd,
+    cr_psgd_geometric,
+    cr_psgd_rate,
+    growing_batches,
+    growing_rounds,
+    growth_limit,
+    optimal_rho,
+    pl_contraction,
+)
+from .growing_noise import (
+    batch_error,
+    growing_batch_gradients,
+    growing_batch_limit,
+    inexact_gradients,
+    shrinking_noise,
+    shrinking_noise_recursion,
+)
 from .level_set import level_set_gradient, level_set_second_moment
+from .local_sgd import (
+    local_sgd,
+    local_sgd_deviation,
+    local_sgd_deviation_exact,
+    local_sgd_order,
+    local_sgd_shift,
+    local_steps_limit,
+)
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
 from .memsgd_bits import mem_sgd_counted_bits
@@ -64,6 +91,7 @@ from .quantization import (
     qsgd_variance_attained,
     qsgd_variance_exact,
 )
+from .rounds import rounds_order
 from .sgd import (
     sgd_constant_step,
     sgd_constant_step_exact,
@@ -144,11 +172,17 @@ __all__ = [
     "averaged_variance",
     "balanced_sketch_variance",
     "batch_bound",
+    "batch_error",
     "bernoulli_variance",
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
     "bucketed_bits",
+    "catalyst",
+    "catalyst_budget",
+    "catalyst_factor",
+    "catalyst_rounds",
+    "catalyst_theta",
     "chord_nonzeros",
     "chord_positions",
     "chord_variance",
@@ -165,6 +199,9 @@ __all__ = [
     "conef_noise_frontier",
     "count_sketch_tail",
     "count_sketch_variance",
+    "cr_psgd",
+    "cr_psgd_geometric",
+    "cr_psgd_rate",
     "dcgd_frontier",
     "diana_frontier",
     "ef_cycle_factor",
@@ -179,8 +216,14 @@ __all__ = [
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
+    "growing_batch_gradients",
+    "growing_batch_limit",
+    "growing_batches",
+    "growing_rounds",
+    "growth_limit",
     "half_variance",
     "iconef_variance",
+    "inexact_gradients",
     "kept_square",
     "l2_sign_error",
     "least_variance",
@@ -192,6 +235,12 @@ __all__ = [
     "linear_sketch_memory",
     "linear_sketch_null_share",
     "linear_variance_bound",
+    "local_sgd",
+    "local_sgd_deviation",
+    "local_sgd_deviation_exact",
+    "local_sgd_order",
+    "local_sgd_shift",
+    "local_steps_limit",
     "majority_vote_bits",
     "marina_frontier",
     "median_sketch_spike",
@@ -217,9 +266,11 @@ __all__ = [
     "nuqsgd_variance_attained",
     "optimal_probabilities",
     "optimal_ratio",
+    "optimal_rho",
     "optimal_variance",
     "partial_factor",
     "partial_memory",
+    "pl_contraction",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",
@@ -237,6 +288,7 @@ __all__ = [
     "rand_k_variance",
     "rice_length",
     "rice_redundancy",
+    "rounds_order",
     "scaled_contraction",
     "scaled_sign_contraction",
     "scaled_sign_error",
@@ -248,6 +300,8 @@ __all__ = [
     "sgd_inverse_time_exact",
     "sgd_uniform_average",
     "sgd_weighted_average",
+    "shrinking_noise",
+    "shrinking_noise_recursion",
     "sign_density",
     "sign_density_gaussian",
     "sign_line_floor",
