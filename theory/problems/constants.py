@@ -17,6 +17,7 @@ from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
 from .nonconvex import SaturatingQuadratic
+from .proximal import Proximal
 from .quadratic import Quadratic
 
 __all__ = [
@@ -102,6 +103,7 @@ def lipschitz(problem) -> float:
       with equality where two classes share them: reached at x = 0 for two classes, otherwise in the limit, if some
       direction has a positive product with every row; else an upper bound.
     * Quadratic, SaturatingQuadratic: ``max_j h_j``.
+    * Proximal: that of f, plus theta.
 
     Parameters
     ----------
@@ -120,6 +122,8 @@ def lipschitz(problem) -> float:
     >>> lipschitz(quadratic([1.0, 4.0], covariance=1.0))
     4.0
     """
+    if isinstance(problem, Proximal):
+        return lipschitz(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
     return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
@@ -162,6 +166,7 @@ def strong_convexity(problem) -> float:
       ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
     * Quadratic: ``min_j h_j``.
     * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
+    * Proximal: that of f, plus theta.
 
     Parameters
     ----------
@@ -177,6 +182,8 @@ def strong_convexity(problem) -> float:
     >>> strong_convexity(ridge(([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), l2=0.5))
     1.0
     """
+    if isinstance(problem, Proximal):
+        return strong_convexity(problem.inner) + problem.theta
     if isinstance(problem, Quadratic):
         return float(problem.diagonal.min())
     if isinstance(problem, SaturatingQuadratic):

@@ -23,6 +23,7 @@ All else is written once, below, and `linear_problem` gives it to a class.  A lo
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
@@ -334,6 +335,7 @@ def ridge(data, l2: float, *, dtype=np.float64) -> Ridge:
     return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), _number("l2", l2), _label(data.name))
 
 
+@singledispatch
 def astype(problem, dtype):
     """The same problem with entries of another type (float64 or float32); itself where it has that type."""
     if problem.dtype == np.dtype(dtype):
