@@ -1,6 +1,7 @@
 """Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
 
 from . import (
+    catalyst,
     coding,
     combinators,
     conef_rates,
@@ -10,6 +11,9 @@ from . import (
     error_feedback,
     feedback,
     frontiers,
+    growing_batches,
+    growing_noise,
+    local_sgd,
     lock_free,
     memsgd,
     minibatch,
@@ -50,6 +54,7 @@ __all__ = [
     "Explanation",
     "Measurement",
     "Verification",
+    "catalyst",
     "claim",
     "coding",
     "combinators",
@@ -64,9 +69,12 @@ __all__ = [
     "feedback",
     "find_claim",
     "frontiers",
+    "growing_batches",
+    "growing_noise",
     "identity",
     "ledger",
     "list_claims",
+    "local_sgd",
     "lock_free",
     "lower",
     "memsgd",
