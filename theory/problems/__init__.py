@@ -21,6 +21,8 @@ from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
 from theory.problems.nonconvex import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.nonconvex import saturating_quadratic as saturating_quadratic
+from theory.problems.nonconvex_logistic import NonconvexLogistic as NonconvexLogistic
+from theory.problems.nonconvex_logistic import nonconvex_logistic as nonconvex_logistic
 from theory.problems.proximal import Proximal as Proximal
 from theory.problems.proximal import proximal as proximal
 from theory.problems.quadratic import Quadratic as Quadratic

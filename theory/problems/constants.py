@@ -17,6 +17,7 @@ from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
 from .nonconvex import SaturatingQuadratic
+from .nonconvex_logistic import NonconvexLogistic
 from .proximal import Proximal
 from .quadratic import Quadratic
 
@@ -102,12 +103,13 @@ def lipschitz(problem) -> float:
     * Softmax: ``lambda_max(A'A) / (2n) + l2``, since ``lambda_max(diag(p) - p p') <= 1/2`` for all probabilities p,
       with equality where two classes share them: reached at x = 0 for two classes, otherwise in the limit, if some
       direction has a positive product with every row; else an upper bound.
+    * NonconvexLogistic: ``lambda_max(A'A) / (4n) + 2 weight``, reached at x = 0.
     * Quadratic, SaturatingQuadratic: ``max_j h_j``.
     * Proximal: that of f, plus theta.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -126,6 +128,8 @@ def lipschitz(problem) -> float:
         return lipschitz(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
+    if isinstance(problem, NonconvexLogistic):
+        return lipschitz(problem.losses) + 2.0 * problem.weight
     return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
 
@@ -135,11 +139,12 @@ def max_lipschitz(problem) -> float:
     * Ridge: ``max_i ||a_i||^2 + l2``.
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
     * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
+    * NonconvexLogistic: ``max_i ||a_i||^2 / 4 + 2 weight``.
     * Quadratic, SaturatingQuadratic: ``max_j h_j``, since the noise does not depend on x.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -153,6 +158,8 @@ def max_lipschitz(problem) -> float:
     """
     if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
+    if isinstance(problem, NonconvexLogistic):
+        return max_lipschitz(problem.losses) + 2.0 * problem.weight
     return _curvature_bounds(problem)[1] * _max_row_norm2(problem.A) + problem.l2
 
 
@@ -167,10 +174,11 @@ def strong_convexity(problem) -> float:
     * Quadratic: ``min_j h_j``.
     * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
     * Proximal: that of f, plus theta.
+    * NonconvexLogistic: ``-weight / 2``, a lower bound: what the regulariser has at x_j = 1, without the losses.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
 
     Returns
     -------
@@ -188,6 +196,8 @@ def strong_convexity(problem) -> float:
         return float(problem.diagonal.min())
     if isinstance(problem, SaturatingQuadratic):
         return -0.25 * float(problem.diagonal.max())
+    if isinstance(problem, NonconvexLogistic):
+        return -0.5 * problem.weight
     flattest = _curvature_bounds(problem)[0]
     n, d = rows(problem), problem.d
     if flattest == 0.0 or n < d or d > SMALL:
@@ -219,7 +229,7 @@ def second_moment(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -242,7 +252,7 @@ def gradient_variance(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -267,7 +277,7 @@ def gradient_diversity(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge or Softmax
+    problem : Logistic, Ridge, Softmax or NonconvexLogistic
     x : array_like, shape (d,)
 
     Returns
@@ -294,7 +304,7 @@ def batch_bound(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns

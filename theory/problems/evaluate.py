@@ -9,6 +9,7 @@ from ..settings import require
 from . import base
 from .linear import Logistic
 from .matrix import matvec
+from .nonconvex_logistic import NonconvexLogistic
 from .softmax import Softmax, predict
 
 __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
@@ -29,7 +30,7 @@ def value(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -55,7 +56,7 @@ def gradient(problem, x) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     x : array_like, shape (d,)
 
     Returns
@@ -85,7 +86,7 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     i : int
         0 to n - 1.  A Quadratic (saturating or not) draws its gradients: there it is the number of the draw.
     x : array_like, shape (d,)
@@ -115,7 +116,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)
@@ -160,7 +161,7 @@ def accuracy(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic or Softmax
+    problem : Logistic, NonconvexLogistic or Softmax
         Made from held-out data, it gives the accuracy there (for Softmax, if all classes occur in these).
     x : array_like, shape (d,)
 
@@ -183,6 +184,8 @@ def accuracy(problem, x) -> float:
         found = np.empty(problem.n, np.int64)
         predict(problem, point(problem, x), found)
         return float(np.mean(found == problem.b))
+    if isinstance(problem, NonconvexLogistic):
+        return accuracy(problem.losses, x)
     if not isinstance(problem, Logistic):
         raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
     margins = np.empty(problem.n)

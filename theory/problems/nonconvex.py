@@ -9,7 +9,8 @@ import numpy as np
 from ..settings import setting
 from ..vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
-from .quadratic import Quadratic, add_noise, drawn
+from .linear import astype
+from .quadratic import Quadratic, add_noise, drawn, retyped
 
 __all__ = ["SaturatingQuadratic", "saturating_quadratic"]
 
@@ -98,6 +99,9 @@ def _(problem, i, stream, weight, x, out):
         below = 1.0 + away * away
         add_entry(out, j, weight * (problem.diagonal[j] * away / (below * below)))
     add_noise(problem, stream, weight, out)
+
+
+astype.register(SaturatingQuadratic, retyped)
 
 
 def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> SaturatingQuadratic:

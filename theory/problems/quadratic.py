@@ -11,6 +11,7 @@ from ..random import normal
 from ..settings import require, setting
 from ..vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .linear import astype
 from .matrix import frozen
 
 __all__ = ["Quadratic", "quadratic"]
@@ -128,6 +129,14 @@ def _(problem, i, stream, weight, x, out):
     for j in range(problem.diagonal.size):
         add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
     add_noise(problem, stream, weight, out)
+
+
+@astype.register
+def retyped(problem: Quadratic, dtype):
+    """A problem that is made of arrays of one type, with arrays of another."""
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    return type(problem)(*(frozen(array, dtype) for array in problem))
 
 
 def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:

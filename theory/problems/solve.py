@@ -183,6 +183,8 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     if isinstance(problem, DRAWN):
         x = problem.optimum.astype(np.float64)
         return _result(x, 0.0, 0.0, np.zeros_like(x), mu, 0, tolerance, "the closed form")
+    if mu < 0.0:
+        raise ValueError(f"solve: no certificate, since the f of a {type(problem).__name__} is not convex")
     if mu <= 0.0:
         raise ValueError(
             "solve: no certificate, since f is not known to be strongly convex: "
