@@ -148,8 +148,8 @@ def _(context):
 
 
 def lopsided(x):
-    """The derivative of x^2/2 + 2 log(1 + e^(3x)) - 3 x - ...: curvature 1 to 5.5, and not symmetric at its minimum."""
-    return x + 6.0 / (1.0 + np.exp(-3.0 * x)) - 1.5
+    """The derivative of x^2/2 + (20/3) log(1 + e^(3x)) - 5x/2: curvature 1 to 16, not symmetric at its minimum."""
+    return x + 20.0 / (1.0 + np.exp(-3.0 * x)) - 2.5
 
 
 @claim(
@@ -169,17 +169,17 @@ def lopsided(x):
 def _(context):
     from scipy.optimize import brentq
 
-    steps, counts, replicas, found = 1000, (1, 4, 16), context.samples(800, 300), []
-    mu, best = 1.0, brentq(lopsided, -5.0, 5.0)
-    curvature = 1.0 + 18.0 * math.exp(-3.0 * best) / (1.0 + math.exp(-3.0 * best)) ** 2
-    shift = bounds.local_sgd_shift(mu, 5.5, bounds.local_steps_limit(steps, 1))
+    steps, counts, replicas, found = 1000, (1, 4, 16), context.samples(1500, 700), []
+    mu, L, best = 1.0, 16.0, brentq(lopsided, -5.0, 5.0)
+    curvature = 1.0 + 60.0 * math.exp(-3.0 * best) / (1.0 + math.exp(-3.0 * best)) ** 2
+    shift = bounds.local_sgd_shift(mu, L, bounds.local_steps_limit(steps, 1))
     weights = (shift + np.arange(steps)) ** 2
     for N in counts:
-        means, _, _ = simulate(lopsided, steps=steps, local_steps=context.subject(steps, N), workers=N, deviation=2.0,
+        means, _, _ = simulate(lopsided, steps=steps, local_steps=context.subject(steps, N), workers=N, deviation=8.0,
                                step=lambda t: 4.0 / (mu * (shift + t)), replicas=replicas, start=best,
                                seed=context.stream(N))  # fmt: skip
         average = weights @ means / weights.sum()
         found.append(0.5 * curvature * (average - best) ** 2)  # f - f*, to the leading order
     law = loglog_slope(counts, np.stack(found, axis=1))
-    return Measurement(rate(f"slope in N, 1 to 16, T={steps}", law, -1.0, 0.3), samples=3 * replicas,
+    return Measurement(rate(f"slope in N, 1 to 16, T={steps}", law, -1.0, 0.25), samples=3 * replicas,
                        note="H = 31, 15, 7 local steps; f - f* by the curvature at the minimum")  # fmt: skip
