@@ -191,7 +191,7 @@ def _(context):
     mu, L, replicas, start = 1.0, 2.0, context.samples(1600, 600), 2.0
     rho = bounds.optimal_rho(mu, L)
     by_budget, spent, by_workers, counts = [], [], [], (1, 4, 16)
-    for budget in (100, 400, 1600):
+    for budget in (50, 200, 800):
         batch, workers = context.subject(rho, 1)
         steps = len(bounds.growing_batches(budget, batch.rho, 2)) if isinstance(batch, GrowingBatch) else budget // 2
         found, samples = train(context, [mu, L], 1.0 / L, batch, steps=steps, workers=workers, replicas=replicas,
@@ -206,7 +206,7 @@ def _(context):
         by_workers.append(found)
     level = context.level(2)
     return Measurement(
-        rate("slope in T, 100 to 1600", loglog_slope(spent, np.stack(by_budget, axis=1), level=level), -1.0, 0.3),
+        rate("slope in T, 50 to 800", loglog_slope(spent, np.stack(by_budget, axis=1), level=level), -1.0, 0.3),
         rate("slope in N, 1 to 16", loglog_slope(counts, np.stack(by_workers, axis=1), level=level), -1.0, 0.25),
         samples=6 * replicas,
         note="in T from a start where half of f - f* is forgotten like 1/T^2; in N from the minimum",
