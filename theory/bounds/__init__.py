@@ -7,7 +7,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
-from .catalyst import catalyst, catalyst_budget, catalyst_factor, catalyst_rounds, catalyst_theta
+from .catalyst import catalyst, catalyst_budget, catalyst_factor, catalyst_rounds, catalyst_theta, square_root_batch
 from .coding import (
     bucketed_bits,
     elias_length,
@@ -312,6 +312,7 @@ __all__ = [
     "sparsity_lemma",
     "spectral_atomo_variance",
     "spectral_beats_entrywise",
+    "square_root_batch",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",
