@@ -14,6 +14,7 @@ from .bottou_curtis_nocedal import (
     bottou_decreasing_step_plan,
     bottou_nonconvex,
 )
+from .catalyst import catalyst, catalyst_budget, catalyst_factor, catalyst_rounds, catalyst_theta, square_root_batch
 from .coding import (
     bucketed_bits,
     elias_length,
@@ -45,6 +46,24 @@ from .feedback_rates import (
     ef_sgd_variance,
 )
 from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
+from .growing_batches import (
+    cr_psgd,
+    cr_psgd_geometric,
+    cr_psgd_rate,
+    growing_batches,
+    growing_rounds,
+    growth_limit,
+    optimal_rho,
+    pl_contraction,
+)
+from .growing_noise import (
+    batch_error,
+    growing_batch_gradients,
+    growing_batch_limit,
+    inexact_gradients,
+    shrinking_noise,
+    shrinking_noise_recursion,
+)
 from .level_set import level_set_gradient, level_set_second_moment
 from .mechanisms import (
     drop_connect_factor,
@@ -52,6 +71,13 @@ from .mechanisms import (
     mechanism_batch_bound,
     mechanism_rounds,
     quantized_factor,
+from .local_sgd import (
+    local_sgd,
+    local_sgd_deviation,
+    local_sgd_deviation_exact,
+    local_sgd_order,
+    local_sgd_shift,
+    local_steps_limit,
 )
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
@@ -90,6 +116,7 @@ from .quantization import (
     qsgd_variance_attained,
     qsgd_variance_exact,
 )
+from .rounds import rounds_order
 from .sgd import (
     sgd_constant_step,
     sgd_constant_step_exact,
@@ -187,6 +214,7 @@ __all__ = [
     "averaged_variance",
     "balanced_sketch_variance",
     "batch_bound",
+    "batch_error",
     "bernoulli_variance",
     "best_rank_contraction",
     "best_rank_error",
@@ -197,6 +225,11 @@ __all__ = [
     "bottou_decreasing_step_plan",
     "bottou_nonconvex",
     "bucketed_bits",
+    "catalyst",
+    "catalyst_budget",
+    "catalyst_factor",
+    "catalyst_rounds",
+    "catalyst_theta",
     "chord_nonzeros",
     "chord_positions",
     "chord_variance",
@@ -214,6 +247,9 @@ __all__ = [
     "conflict_batch_bound",
     "count_sketch_tail",
     "count_sketch_variance",
+    "cr_psgd",
+    "cr_psgd_geometric",
+    "cr_psgd_rate",
     "dcgd_frontier",
     "diana_frontier",
     "drop_connect_factor",
@@ -232,8 +268,14 @@ __all__ = [
     "geometric_levels",
     "glm_batch_bound",
     "greedy_probabilities",
+    "growing_batch_gradients",
+    "growing_batch_limit",
+    "growing_batches",
+    "growing_rounds",
+    "growth_limit",
     "half_variance",
     "iconef_variance",
+    "inexact_gradients",
     "kept_square",
     "l2_sign_error",
     "langevin_factor",
@@ -247,6 +289,12 @@ __all__ = [
     "linear_sketch_null_share",
     "linear_variance_bound",
     "logistic_curvature",
+    "local_sgd",
+    "local_sgd_deviation",
+    "local_sgd_deviation_exact",
+    "local_sgd_order",
+    "local_sgd_shift",
+    "local_steps_limit",
     "majority_vote_bits",
     "marina_frontier",
     "mechanism_batch_bound",
@@ -274,6 +322,7 @@ __all__ = [
     "nuqsgd_variance_attained",
     "optimal_probabilities",
     "optimal_ratio",
+    "optimal_rho",
     "optimal_variance",
     "partial_factor",
     "partial_memory",
@@ -284,6 +333,7 @@ __all__ = [
     "pl_sgd_floor",
     "pl_sgd_step",
     "polyak_ruppert",
+    "pl_contraction",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",
@@ -305,6 +355,7 @@ __all__ = [
     "random_features_batch_bound",
     "rice_length",
     "rice_redundancy",
+    "rounds_order",
     "scaled_contraction",
     "scaled_sign_contraction",
     "scaled_sign_error",
@@ -330,6 +381,8 @@ __all__ = [
     "sgd_uniform_average_logarithm",
     "sgd_uniform_average_lower",
     "sgd_weighted_average",
+    "shrinking_noise",
+    "shrinking_noise_recursion",
     "sign_density",
     "sign_density_gaussian",
     "sign_line_floor",
@@ -342,6 +395,7 @@ __all__ = [
     "spectral_beats_entrywise",
     "stability_diversity",
     "stability_step",
+    "square_root_batch",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",

@@ -7,6 +7,31 @@ import re
 __all__ = ["BIBTEX"]
 
 _ENTRIES = r"""
+@inproceedings{yu2019computation,
+  author    = {Yu, Hao and Jin, Rong},
+  title     = {On the Computation and Communication Complexity of Parallel {SGD} with Dynamic Batch Sizes for Stochastic
+               Non-Convex Optimization},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2019},
+  note      = {PMLR 97:7174--7183}
+}
+
+@article{friedlander2012hybrid,
+  author    = {Friedlander, Michael P. and Schmidt, Mark},
+  title     = {Hybrid Deterministic-Stochastic Methods for Data Fitting},
+  journal   = {SIAM Journal on Scientific Computing},
+  volume    = {34},
+  year      = {2012}
+}
+
+@inproceedings{stich2019local,
+  author    = {Stich, Sebastian U.},
+  title     = {Local {SGD} Converges Fast and Communicates Little},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2019},
+  note      = {arXiv:1805.09767}
+}
+
 @inproceedings{alistarh2017qsgd,
   author    = {Alistarh, Dan and Grubic, Demjan and Li, Jerry and Tomioka, Ryota and Vojnovic, Milan},
   title     = {{QSGD}: Communication-Efficient {SGD} via Gradient Quantization and Encoding},

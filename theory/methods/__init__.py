@@ -1,6 +1,8 @@
 """How x moves: methods, and what a worker does with what it did not send."""
 
+from .catalyst import catalyst
 from .contractive import ContractiveErrorFeedback
+from .cr_psgd import cr_psgd
 from .feedback import ErrorFeedback, NoFeedback
 from .frontier import FrontierWarning
 from .improved_contractive import ImprovedContractiveErrorFeedback
@@ -21,6 +23,8 @@ __all__ = [
     "NoFeedback",
     "ParallelSGD",
     "PartialErrorFeedback",
+    "catalyst",
+    "cr_psgd",
     "mem_sgd",
     "run_lock_free",
 ]

@@ -33,6 +33,8 @@ from theory.problems.nonconvex_logistic import NonconvexLogistic as NonconvexLog
 from theory.problems.nonconvex_logistic import nonconvex_logistic as nonconvex_logistic
 from theory.problems.polyak_lojasiewicz import PLConstant as PLConstant
 from theory.problems.polyak_lojasiewicz import pl_constant as pl_constant
+from theory.problems.proximal import Proximal as Proximal
+from theory.problems.proximal import proximal as proximal
 from theory.problems.quadratic import Quadratic as Quadratic
 from theory.problems.quadratic import quadratic as quadratic
 from theory.problems.sines import SineQuadratic as SineQuadratic

@@ -20,6 +20,7 @@ from .matrix import gram_add, row_norm2, shape, to_scipy
 from .mechanisms import Diversified, kept
 from .nonconvex import SaturatingQuadratic
 from .nonconvex_logistic import NonconvexLogistic
+from .proximal import Proximal
 from .quadratic import Quadratic
 from .sines import SineQuadratic, SineValley
 
@@ -116,6 +117,7 @@ def lipschitz(problem) -> float:
     * SineQuadratic: ``8 max_j h_j``, reached at x*.
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
+    * Proximal: that of f, plus theta.
 
     Parameters
     ----------
@@ -135,6 +137,8 @@ def lipschitz(problem) -> float:
     4.0
     """
     problem = without_mechanism(problem)
+    if isinstance(problem, Proximal):
+        return lipschitz(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
         return problem.curvatures[1]
     if isinstance(problem, NonconvexLogistic):
@@ -184,6 +188,7 @@ def strong_convexity(problem) -> float:
     * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
     * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
     * SineValley: ``-residual``, on the edge of its region.
+    * Proximal: that of f, plus theta.
     * NonconvexLogistic: ``-weight / 2``, a lower bound: what the regulariser has at x_j = 1, without the losses.
 
     Parameters
@@ -205,6 +210,8 @@ def strong_convexity(problem) -> float:
     if isinstance(problem, NonconvexLogistic):
         return -0.5 * problem.weight
     problem = without_mechanism(problem)
+    if isinstance(problem, Proximal):
+        return strong_convexity(problem.inner) + problem.theta
     if isinstance(problem, Quadratic):
         return float(problem.diagonal.min())
     if isinstance(problem, SaturatingQuadratic):

@@ -1,0 +1,302 @@
+"""Gradients that become more exact from step to step: the theorems behind growing batches.
+
+Steps are counted as in the package, t = 0, 1, ..., from x_0; Bottou, Curtis and Nocedal start at w_1, so that their k
+is t + 1 here.  ``gap`` is f(x_0) - f*.  Gradients of a batch are *averaged*.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "batch_error", "growing_batch_gradients", "growing_batch_limit", "inexact_gradients", "shrinking_noise",
+    "shrinking_noise_recursion",
+]  # fmt: skip
+
+
+def _product(step: float, curvature: float, lipschitz: float, alignment: float, length: float) -> float:
+    """The product alpha c mu, once the step is known to be short enough."""
+    positive(curvature=curvature, lipschitz=lipschitz, alignment=alignment)
+    require(curvature <= lipschitz, "curvature", curvature, f"at most lipschitz = {lipschitz:g}")
+    require(length >= alignment, "length", length, f"at least alignment = {alignment:g}")
+    longest = min(alignment / (lipschitz * length**2), 1.0 / (curvature * alignment))
+    require(0 < step <= longest * (1 + 1e-12), "step", step,
+            f"a number in (0, min(mu/(L mu_G^2), 1/(c mu))] = (0, {longest:.6g}]")  # fmt: skip
+    return step * curvature * alignment
+
+
+def shrinking_noise(
+    steps: int, *, step: float, curvature: float, lipschitz: float, noise: float, decay: float, gap: float,
+    alignment: float = 1.0, length: float = 1.0,
+) -> float:  # fmt: skip
+    """The gap f - f* with gradients whose variance falls geometrically.
+
+    Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has
+    <grad f, E g> >= mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <=
+    min(mu/(L mu_G^2), 1/(c mu)).
+
+    Statement: E f(x_t) - f* <= omega rho^t, omega = max(alpha L M/(c mu), f(x_0) - f*),
+    rho = max(1 - alpha c mu/2, zeta).  With batches ceil(tau^t) of gradients of variance M, zeta = 1/tau.
+
+    Kind: upper.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.1 and Corollary 5.2 (mini-batches).
+
+    Parameters
+    ----------
+    steps : int
+        t, at least 0.
+    step : float
+        alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
+    curvature, lipschitz : float
+        c and L, above 0, c <= L.
+    noise : float
+        M, at least 0.
+    decay : float
+        zeta in (0, 1].
+    gap : float
+        f(x_0) - f*, at least 0.
+    alignment, length : float
+        mu and mu_G; both 1 for unbiased gradients.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> shrinking_noise(2, step=0.5, curvature=1.0, lipschitz=2.0, noise=3.0, decay=0.5, gap=1.0)  # 3 (3/4)^2
+    1.6875
+    """
+    whole(0, steps=steps)
+    non_negative(noise=noise, gap=gap)
+    require(0 < decay <= 1, "decay", decay, "a number in (0, 1]")
+    product = _product(step, curvature, lipschitz, alignment, length)
+    omega = max(step * lipschitz * noise / (curvature * alignment), gap)
+    return omega * max(1.0 - product / 2.0, decay) ** steps
+
+
+def shrinking_noise_recursion(
+    steps: int, *, step: float, curvature: float, lipschitz: float, noise: float, decay: float, gap: float,
+    alignment: float = 1.0, length: float = 1.0,
+) -> float:  # fmt: skip
+    """The recursion in the proof of `shrinking_noise`, solved exactly.
+
+    Setting: as :func:`shrinking_noise`.
+
+    Statement: D_{t+1} <= r D_t + alpha^2 L M zeta^t/2, r = 1 - alpha c mu, hence
+    E f(x_t) - f* <= r^t D_0 + (alpha^2 L M/2) sum_{s<t} r^(t-1-s) zeta^s.
+
+    Kind: upper; at most :func:`shrinking_noise`.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), inequality (5.5) in the proof of Theorem 5.1.
+
+    Parameters
+    ----------
+    steps, step, curvature, lipschitz, noise, decay, gap, alignment, length
+        As in `shrinking_noise`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=8.0, decay=0.5, gap=4.0)
+    >>> shrinking_noise_recursion(1, **known), shrinking_noise_recursion(2, **known)  # 4/2 + 2, then 4/2 + 1
+    (4.0, 3.0)
+    """
+    whole(0, steps=steps)
+    non_negative(noise=noise, gap=gap)
+    require(0 < decay <= 1, "decay", decay, "a number in (0, 1]")
+    left = 1.0 - _product(step, curvature, lipschitz, alignment, length)
+    for t in range(steps):
+        gap = left * gap + 0.5 * step**2 * lipschitz * noise * decay**t
+    return gap
+
+
+def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alignment=1.0, length=1.0) -> float:
+    """The largest growth tau of batches with which O(1/eps) gradients reach the accuracy eps.
+
+    Setting: as :func:`shrinking_noise`, batches ceil(tau^t).
+
+    Statement: 1 < tau <= 1/(1 - alpha c mu/2).
+
+    Kind: identity.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3.
+
+    Parameters
+    ----------
+    step, curvature, lipschitz, alignment, length : float
+        As in `shrinking_noise`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> growing_batch_limit(0.5, curvature=1.0, lipschitz=2.0)
+    1.3333333333333333
+    """
+    return 1.0 / (1.0 - _product(step, curvature, lipschitz, alignment, length) / 2.0)
+
+
+def growing_batch_gradients(
+    accuracy: float, *, tau: float, step: float, curvature: float, lipschitz: float, noise: float, gap: float,
+    alignment: float = 1.0, length: float = 1.0,
+) -> float:  # fmt: skip
+    """How many gradients growing batches need for E f - f* <= eps: O(1/eps).
+
+    Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
+    1 < tau <= 1/(1 - alpha c mu/2).
+
+    Statement: with tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, the steps up to the first x_t with omega tau^(-t) <= eps
+    take at most 4 omega/(s eps alpha c mu) gradients, for eps < omega.
+
+    Kind: upper.
+
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3: sum of ceil(tau^j) <= 2 tau^t/(tau - 1), and
+    tau^t < tau omega/eps.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, in (0, omega).
+    tau : float
+        In (1, 1/(1 - alpha c mu/2)].
+    step, curvature, lipschitz, noise, gap, alignment, length
+        As in `shrinking_noise`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=1.0, gap=1.0)
+    >>> round(growing_batch_gradients(0.5, tau=4 / 3, **known), 9)  # 4/(1/2 1/2)
+    16.0
+    """
+    positive(accuracy=accuracy)
+    limit = growing_batch_limit(step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
+    require(1.0 < tau <= limit * (1 + 1e-12), "tau", tau,
+            f"a number in (1, 1/(1 - alpha c mu/2)] = (1, {limit:.6g}]")  # fmt: skip
+    known = dict(step=step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
+    omega = shrinking_noise(0, **known, noise=noise, decay=1.0 / tau, gap=gap)
+    require(accuracy < omega, "accuracy", accuracy, f"less than omega = {omega:.6g}")
+    return 2.0 * omega / (accuracy * (1.0 - 1.0 / tau))
+
+
+def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
+    """The gap f - f* with the step 1/L and gradients that are wrong, even biased, by less and less.
+
+    Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, whatever the
+    e_t depend on.
+
+    Statement: f(x_{t+1}) <= f(x_t) - ||grad f(x_t)||^2/(2L) + ||e_t||^2/(2L), hence with q = 1 - mu/L
+    E f(x_t) - f* <= q^t D_0 + (E_0/(2L)) (q^t - g^t)/(q - g), or t q^(t-1) E_0/(2L) where g = q.
+
+    Kind: tight: an equality for (L/2)||x||^2, whatever the errors are.
+
+    Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), Theorem 2.2; the closed form is derived.
+
+    Parameters
+    ----------
+    steps : int
+        t, at least 0.
+    mu, lipschitz : float
+        Above 0, mu <= L.
+    error : float
+        E_0, at least 0.
+    decay : float
+        g, at least 0.
+    gap : float
+        D_0 = f(x_0) - f*, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> inexact_gradients(2, mu=1.0, lipschitz=2.0, error=4.0, decay=0.25, gap=1.0)  # (1/2 + 1)/2 + 1/4
+    1.0
+    """
+    whole(0, steps=steps)
+    positive(lipschitz=lipschitz)
+    require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}")
+    non_negative(error=error, decay=decay, gap=gap)
+    left = 1.0 - mu / lipschitz
+    total = math.fsum(left ** (steps - 1 - s) * decay**s for s in range(steps))
+    return left**steps * gap + error / (2.0 * lipschitz) * total
+
+
+def batch_error(batch: int, variance: float, n: int | None = None) -> float:
+    """Mean squared error of the mean of a batch.
+
+    Setting: B of n gradients, drawn without replacement; or B independent draws (n=None).
+
+    Statement: E||e||^2 = ((n - B)/(n B)) S^2, S^2 = (1/(n - 1)) sum ||grad f_i - grad f||^2; sigma^2/B for independent
+    draws.
+
+    Kind: identity.
+
+    Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), section 3; Cochran, Sampling Techniques.
+
+    Parameters
+    ----------
+    batch : int
+        B, at least 1.
+    variance : float
+        S^2 with the divisor n - 1 (without replacement), or sigma^2, at least 0.
+    n : int, optional
+        How many there are, at least B.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> batch_error(2, 6.0), batch_error(2, 6.0, n=6), batch_error(6, 6.0, n=6)
+    (3.0, 2.0, 0.0)
+    """
+    whole(1, batch=batch)
+    non_negative(variance=variance)
+    require(n is None or n >= batch, "n", n, f"None, or a whole number, at least batch = {batch}")
+    return variance / batch if n is None else variance * (n - batch) / (n * batch)

@@ -1,0 +1,67 @@
+"""In how many rounds each method keeps the rate of parallel SGD with batches of one."""
+
+from __future__ import annotations
+
+import math
+
+from ..settings import require
+from ._domain import whole
+
+__all__ = ["ROUNDS", "rounds_order"]
+
+ROUNDS = {
+    "parallel SGD": ("T", "every gradient is averaged at once"),
+    "local SGD": ("sqrt(N T)", "strongly convex: Stich, ICLR 2019"),
+    "local SGD, non-convex": ("N^(3/4) T^(3/4)", "Yu, Yang, Zhu, AAAI 2019"),
+    "CR-PSGD": ("log T", "under the PL condition: Yu, Jin, ICML 2019"),
+    "CR-PSGD-Catalyst": ("sqrt(N T) log(T/N)", "smooth: Yu, Jin, ICML 2019"),
+}
+
+
+def rounds_order(method: str, samples: int, workers: int) -> float:
+    """The order of the number of rounds in which a method keeps its rate, without constants.
+
+    Setting: T gradients for each of N workers; O(1/(N T)) for f - f* where f is strongly convex or PL, O(1/sqrt(N T))
+    for ||grad f||^2 where it is neither.
+
+    Statement: parallel SGD T; local SGD sqrt(N T) where f is strongly convex and N^(3/4) T^(3/4) where it is not
+    convex; CR-PSGD log T; CR-PSGD-Catalyst sqrt(N T) log(T/N).
+
+    Kind: rate.
+
+    Source: as in ``ROUNDS``; compared in Yu, Jin, ICML 2019, section 1.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``ROUNDS``.
+    samples : int
+        T, at least N.
+    workers : int
+        N, at least 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> [rounds_order(name, 10_000, 1) for name in ("parallel SGD", "local SGD", "local SGD, non-convex")]
+    [10000.0, 100.0, 1000.0]
+    """
+    require(method in ROUNDS, "method", method, " or ".join(map(repr, ROUNDS)))
+    whole(1, samples=samples, workers=workers)
+    require(samples >= workers, "samples", samples, f"at least workers = {workers}")
+    T, N = float(samples), float(workers)
+    return {
+        "parallel SGD": T,
+        "local SGD": math.sqrt(N * T),
+        "local SGD, non-convex": (N * T) ** 0.75,
+        "CR-PSGD": math.log(T),
+        "CR-PSGD-Catalyst": math.sqrt(N * T) * math.log(T / N),
+    }[method]

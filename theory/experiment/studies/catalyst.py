@@ -1,0 +1,173 @@
+"""CR-PSGD-Catalyst on a smooth problem that is not convex, 8 workers: against gradients and against rounds.
+
+The talk trains a network; here it is logistic regression with a regulariser that is not convex, whose constants are
+known, so that all step sizes come from theorems.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import bounds
+from ...cluster import run
+from ...compressors import Identity
+from ...data import load_data
+from ...methods import LocalSGD, ParallelSGD
+from ...methods.catalyst import catalyst
+from ...plots.text import number
+from ...problems import gradient_variance, lipschitz, logistic, nonconvex_logistic, value
+from ...schedules import Constant
+from ...settings import require, setting
+from .curves import Curve, cost_table, draw_curves, synthetic, trace
+from .report import Statement, Study
+
+__all__ = ["Options", "statements", "study", "ways"]
+
+ONE, FIXED, LOCAL, CATALYST = "parallel SGD, B = 1", "parallel SGD, fixed batch", "local SGD", "CR-PSGD-Catalyst"
+COMPARABLE = 2.0
+SHARE = 0.5  # of the losses' L: the weight of the regulariser
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    workers : int
+        N.
+    samples : int
+        T, gradients of each worker, at least N.
+    seeds : int
+        Runs of every method.
+    """
+
+    workers: int = 8
+    samples: int = 8192
+    seeds: int = 3
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        for name in ("workers", "seeds"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+        require(self.samples >= self.workers, "samples", self.samples, f"at least workers = {self.workers}")
+
+
+def _so_far(history):
+    """The mean of ||grad f||^2 over the records so far."""
+    squares = history["gradient_norm"] ** 2
+    return np.cumsum(squares) / np.arange(1, squares.size + 1)
+
+
+def ways(problem, options: Options, points: int = 128) -> list:
+    """The methods: label, order of rounds, and a function of the seed that runs it."""
+    N, T, L, zero = options.workers, options.samples, lipschitz(problem), np.zeros(problem.d)
+    gap, noise = value(problem, zero), gradient_variance(problem, zero)
+    steps, B = bounds.catalyst_budget(T, N)
+    H = max(1, int(T / (N * T) ** 0.75))
+
+    def step(batch, steps):  # the minimiser of gap/(gamma t) + L gamma sigma^2/(2 N batch)
+        return Constant(min(1.0 / L, math.sqrt(2.0 * gap * N * batch / (L * noise * steps))))
+
+    methods = {
+        ONE: ("parallel SGD", ParallelSGD(Identity(), step=step(1, T)), T),
+        f"{FIXED} (B = {B})": ("", ParallelSGD(Identity(), step=Constant(1.0 / L), batch=B), steps),
+        f"{LOCAL} (H = {H})": (
+            "local SGD, non-convex", LocalSGD(Identity(), step=step(1, T), local_steps=H), T - T % H
+        ),
+    }  # fmt: skip
+
+    def runner(method, steps):
+        def call(seed):
+            every = max(1, steps // points)
+            history = run(method, problem, workers=N, steps=steps, seed=seed, record_every=every).history
+            return history, _so_far(history)
+
+        return call
+
+    def accelerated(seed):
+        history = catalyst(problem, workers=N, samples=T, seed=seed).history
+        return history, _so_far(history)
+
+    found = [(label, order, runner(method, steps)) for label, (order, method, steps) in methods.items()]
+    return [*found, (CATALYST, CATALYST, accelerated)]
+
+
+def statements(problem, curves: list[Curve], options: Options) -> list[Statement]:
+    """What the talk says, held against the curves."""
+    one, fixed, local, cat = (next(c for c in curves if c.label.startswith(label))
+                              for label in (ONE, FIXED, LOCAL, CATALYST))  # fmt: skip
+    N, T, L = options.workers, options.samples, lipschitz(problem)
+    allowed, factor = bounds.catalyst_rounds(T, N, math.sqrt(2.0)), cat.end / one.end
+    found = [Statement(
+        "O(sqrt(N T) log(T/N)) rounds.", "holds" if cat.total <= allowed else "fails",
+        f"{cat.total:,} rounds, at most {number(allowed)} by the theorem, where parallel SGD with B = 1 takes"
+        f" {one.total:,}: {number(one.total / cat.total)} times fewer at equal samples.",
+    )]  # fmt: skip
+    found.append(Statement(
+        "Fewer rounds than local SGD, which needs N^(3/4) T^(3/4).", "holds" if cat.total < local.total else "fails",
+        f"{cat.total:,} rounds against {local.total:,} with {local.label.partition('(')[2].rstrip(')')}, for T = {T:,}"
+        f" and N = {N}.",
+    ))  # fmt: skip
+    found.append(Statement(
+        "The rounds are saved without sacrificing the convergence per gradient.",
+        "holds" if factor <= COMPARABLE else "fails",
+        f"The mean of ||grad f||^2 is {number(cat.end)} with Catalyst and {number(one.end)} with parallel SGD and"
+        f" B = 1: {number(factor)} times as much (comparable: at most {COMPARABLE:g}).",
+    ))  # fmt: skip
+    better = cat.total < fixed.total and cat.end <= COMPARABLE * fixed.end
+    found.append(Statement(
+        "Growing batches save rounds against a fixed batch of sqrt(T/N), too.", "holds" if better else "fails",
+        f"With {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L, parallel SGD takes {fixed.total:,} rounds"
+        f" to {number(fixed.end)}, and Catalyst {cat.total:,} to {number(cat.end)}. By the theorem a fixed batch of"
+        " sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
+    ))  # fmt: skip
+    outer, inner = bounds.catalyst_budget(T, N)
+    A = problem.losses.A
+    sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
+    bound = bounds.catalyst(outer, bounds.growing_batches(inner, math.sqrt(2.0)), lipschitz=L, variance=sigma2,
+                            workers=N, gap=value(problem, np.zeros(problem.d)))  # fmt: skip
+    found.append(Statement(
+        "Catalyst's theorem.", "holds" if cat.end <= bound else "fails",
+        f"The mean of ||grad f||^2 over the outer steps is {number(cat.end)}, its bound with sigma^2 at most the mean"
+        f" of ||a_i||^2 = {number(sigma2)} is {number(bound)}.",
+    ))  # fmt: skip
+    return found
+
+
+def study(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> Study:
+    """Catalyst, parallel and local SGD on logistic regression with a regulariser that is not convex."""
+    options = options or Options()
+    if quick:
+        options = options._replace(samples=min(options.samples, 512), seeds=1)
+    rows = load_data(data) if data else synthetic(2000 if quick else 20_000, 50)
+    name, weight = rows.name.split(" (")[0], SHARE * lipschitz(logistic(rows, 0.0))
+    problem = nonconvex_logistic(rows, weight)
+    curves = trace(name, ways(problem, options), options.workers, options.seeds, seed)
+    what = "mean of ||grad f||^2"
+    title = f"{name}: n = {problem.n:,}, d = {problem.d:,}"
+    table = cost_table(title, curves, options.samples, options.workers, what)
+    setting = (
+        f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(weight)}, half of the losses'"
+        f" L, on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients for each. The"
+        " talk's network is left out: its constants are unknown. Catalyst has theta = 3 L, the step 1/(4 L), B_1 = 1 and"
+        " the growth sqrt(2); the others have the constant step that their theorem's bound prefers, at most 1/L, and local"
+        " SGD the H of N^(3/4) T^(3/4) rounds; the fixed batch is sqrt(T/N), with the step 1/L. What is shown is the"
+        " mean of ||grad f||^2 over the iterates so far (Catalyst: over the outer steps), means over"
+        f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error."
+    )
+    return Study(
+        "catalyst", "Growing batches without convexity: Catalyst", setting, {"curves": curves}, [table],
+        statements(problem, curves, options), lambda: draw_curves(curves, what),
+        "The mean squared gradient norm so far on logarithmic axes, against the gradients of a worker and against"
+        " rounds, for parallel SGD with batches of one and with a fixed batch, local SGD, and Catalyst",
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""CR-PSGD exactly as its theorem has it: which step size, which growth of the batches."""
+
+from __future__ import annotations
+
+from .. import bounds
+from ..compressors.identity import Identity
+from ..problems import constants
+from ..schedules import Constant, GrowingBatch
+from ..settings import require
+from .parallel_sgd import ParallelSGD
+
+__all__ = ["cr_psgd"]
+
+FULL = Identity()
+
+
+def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None, compressor=FULL, **options):
+    """Run CR-PSGD, parallel SGD whose batches grow geometrically, with the choices of its theorem.
+
+    Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is spent.
+
+    Parameters
+    ----------
+    problem : problem
+        Smooth, with the Polyak-Lojasiewicz (PL) condition.
+    workers : int
+        Number N of workers.
+    samples : int
+        T, the budget of gradients of each worker, at least ``first``.
+    first : int
+        B_1, the first batch.
+    rho : float, optional
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default.
+    step : float, optional
+        Step size, below 2/L; 1/L by default.
+    mu : float, optional
+        The PL constant; by default what is known of the problem.
+    compressor : compressor
+        Of the messages; the theorem is about full precision.
+    **options
+        For :func:`theory.run`: ``seed``, ``x0``, ``replicas``, ``record_every``, ``comm``, ...
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        As :func:`theory.run` returns it.
+
+    Raises
+    ------
+    ValueError
+        If no PL constant is known, or an argument is outside its domain; for rho the message names the interval.
+
+    Notes
+    -----
+    ``theory.cr_psgd`` runs the method; ``theory.bounds.cr_psgd_rate`` is the theorem's bound.
+
+    Yu, Jin, "On the computation and communication complexity of parallel SGD with dynamic batch sizes for stochastic
+    non-convex optimization", ICML 2019, Algorithm 1.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> problem = th.quadratic([3.0, 4.0], covariance=1.0)
+    >>> result = cr_psgd(problem, workers=2, samples=100)  # rho = 2: batches 1, 2, 4, 8, 16, 32
+    >>> int(result.history["rounds"][-1]), int(result.history["samples"][-1])
+    (6, 126)
+    """
+    from ..cluster.run import run  # which knows the methods
+
+    L, mu = constants.lipschitz(problem), _pl(problem) if mu is None else float(mu)
+    require(mu > 0, "problem", f"mu = {mu:g}", "one with the PL condition: give it an l2 term, or say mu=")
+    limit = bounds.growth_limit(mu, L, step)
+    rho = bounds.optimal_rho(mu, L, step) if rho is None else float(rho)
+    require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
+    batch = GrowingBatch(rho, first)
+    method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch)
+    return run(method, problem, workers=workers, samples=samples, **options)
+
+
+def _pl(problem) -> float:
+    """The PL constant of a problem; strong convexity is one."""
+    known = getattr(constants, "pl_constant", constants.strong_convexity)
+    return known(problem)
