@@ -17,6 +17,14 @@ from .coding import (
     rice_length,
     rice_redundancy,
 )
+from .collectives import (
+    CollectiveCost,
+    allgather_cost,
+    allreduce_cost,
+    allreduce_words_lower_bound,
+    gather_break_even,
+    ring_doubling_crossover,
+)
 from .composition import composed_contraction, composed_variance, scaled_contraction
 from .contractive import (
     conef_factor,
@@ -122,6 +130,17 @@ from .spectral import (
     spectral_atomo_variance,
     spectral_beats_entrywise,
 )
+from .stragglers import (
+    exponential_order_mean,
+    exponential_order_variance,
+    fastest_fraction,
+    fastest_k,
+    fastest_rounds,
+    horvitz_thompson_weights,
+    inclusion_probabilities,
+    pareto_order_mean,
+    pareto_order_variance,
+)
 from .ternary import (
     ClippedGaussian,
     clipped_gaussian,
@@ -134,10 +153,26 @@ from .ternary import (
     ternary_variance_exact,
     terngrad_downlink_bits,
 )
+from .time_to_accuracy import (
+    FewestIterations,
+    best_batch,
+    compressed_distance,
+    fewest_iterations,
+    iterations_to_accuracy,
+    ring_best_ranks,
+    ring_speed_up,
+    sgd_iterations,
+    utilisation,
+)
 from .tradeoff import least_variance
 
 __all__ = [
     "ClippedGaussian",
+    "CollectiveCost",
+    "FewestIterations",
+    "allgather_cost",
+    "allreduce_cost",
+    "allreduce_words_lower_bound",
     "atomo_probabilities",
     "atomo_variance",
     "averaged_second_moment",
@@ -145,6 +180,7 @@ __all__ = [
     "balanced_sketch_variance",
     "batch_bound",
     "bernoulli_variance",
+    "best_batch",
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
@@ -155,6 +191,7 @@ __all__ = [
     "clipped_gaussian",
     "composed_contraction",
     "composed_variance",
+    "compressed_distance",
     "conef",
     "conef_factor",
     "conef_frontier",
@@ -175,12 +212,22 @@ __all__ = [
     "ef_sgd_variance",
     "elias_length",
     "expected_elias_bits",
+    "exponential_order_mean",
+    "exponential_order_variance",
+    "fastest_fraction",
+    "fastest_k",
+    "fastest_rounds",
+    "fewest_iterations",
+    "gather_break_even",
     "gaussian_sketch_variance",
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
     "half_variance",
+    "horvitz_thompson_weights",
     "iconef_variance",
+    "inclusion_probabilities",
+    "iterations_to_accuracy",
     "kept_square",
     "l2_sign_error",
     "least_variance",
@@ -218,6 +265,8 @@ __all__ = [
     "optimal_probabilities",
     "optimal_ratio",
     "optimal_variance",
+    "pareto_order_mean",
+    "pareto_order_variance",
     "partial_factor",
     "partial_memory",
     "power_sgd_cold_error",
@@ -237,6 +286,9 @@ __all__ = [
     "rand_k_variance",
     "rice_length",
     "rice_redundancy",
+    "ring_best_ranks",
+    "ring_doubling_crossover",
+    "ring_speed_up",
     "scaled_contraction",
     "scaled_sign_contraction",
     "scaled_sign_error",
@@ -246,6 +298,7 @@ __all__ = [
     "sgd_constant_step_floor",
     "sgd_inverse_time",
     "sgd_inverse_time_exact",
+    "sgd_iterations",
     "sgd_uniform_average",
     "sgd_weighted_average",
     "sign_density",
@@ -271,4 +324,5 @@ __all__ = [
     "top_k_contraction",
     "ultra_contraction",
     "ultra_variance",
+    "utilisation",
 ]
