@@ -2,6 +2,7 @@
 
 from . import (
     coding,
+    collectives,
     combinators,
     conef_rates,
     contractive,
@@ -24,7 +25,9 @@ from . import (
     sparsification,
     sparsifiers,
     spectral,
+    stragglers,
     ternary,
+    time_to_accuracy,
 )
 from .base import (
     Check,
@@ -52,6 +55,7 @@ __all__ = [
     "Verification",
     "claim",
     "coding",
+    "collectives",
     "combinators",
     "conef_rates",
     "contractive",
@@ -83,7 +87,9 @@ __all__ = [
     "sparsification",
     "sparsifiers",
     "spectral",
+    "stragglers",
     "ternary",
+    "time_to_accuracy",
     "upper",
     "verify",
 ]

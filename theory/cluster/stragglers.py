@@ -237,8 +237,9 @@ def run_fastest_k(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``last``, shape (replicas, d); ``seconds`` and ``values`` (of f), shape (replicas, records); ``history``, their
-        means with the rounds; ``weights``, shape (workers,); ``x``, ``fun``, ``nit``, ``success`` of the mean.
+        ``last``, shape (replicas, d); ``replica_seconds`` and ``replica_values`` (of f), shape (records, replicas);
+        ``history``, their means with the rounds; ``weights``, shape (workers,); ``x`` and ``fun``, means; ``nit``,
+        ``success``.
 
     Raises
     ------
@@ -251,7 +252,7 @@ def run_fastest_k(
     >>> problem = th.quadratic(np.ones(2), covariance=0.0)
     >>> result = run_fastest_k(problem, workers=4, fastest=2, rounds=2, step=0.5, x0=[4.0, 0.0],
     ...                        times=ShiftedExponential(1.0, 1.0))
-    >>> result.last, bool(result.seconds[0, -1] > 2.0)
+    >>> result.last, bool(result.replica_seconds[-1, 0] > 2.0)
     (array([[1., 0.]]), True)
     """
     require(add_loss_gradient.implements(type(problem)), "problem", type(problem).__name__,
@@ -289,6 +290,6 @@ def run_fastest_k(
     history = np.zeros(records.size, FASTEST_HISTORY)
     history["rounds"], history["seconds"], history["f"] = records, seconds.mean(axis=0), values.mean(axis=0)
     x = last.mean(axis=0)
-    return OptimizeResult(x=x, fun=float(history["f"][-1]), last=last, seconds=seconds, values=values, history=history,
-                          weights=factors, nit=rounds, success=bool(np.isfinite(last).all()), status=0,
-                          message="all rounds done")  # fmt: skip
+    return OptimizeResult(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
+                          replica_values=values.T.copy(), history=history, weights=factors, nit=rounds,
+                          success=bool(np.isfinite(last).all()), status=0, message="all rounds done")  # fmt: skip
