@@ -17,15 +17,15 @@ import numpy as np
 from ..bounds.collectives import allgather_cost
 from ..methods.parallel_sgd import weighted_sum
 from ..settings import require
-from .cost_model import Network, gathering
-from .mpi import SHORT_NAP, crowded, wait
+from .cost_model import Network, gather_seconds, gathering, reduce_seconds
+from .mpi import SHORT_NAP, Reduction, crowded, wait
 
-__all__ = ["Calibration", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
+__all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
 
 SIZES = (64, 512, 4096, 32_768, 262_144, 1_048_576)  # bytes
-TURNS = 7  # of a kind and a size, of which the median counts
-SPELL = 0.02  # seconds that a turn should last: one call is too short for a clock
-MOST_CALLS = 500
+TURNS = 5  # of a kind and a size, of which the median counts
+SPELL = 0.01  # seconds that a turn should last: one call is too short for a clock
+MOST_CALLS = 200
 LONG_ENOUGH = 16_384  # bytes: fewer are added faster than Python calls
 LEVEL = 0.95
 
@@ -39,6 +39,15 @@ class Sample(NamedTuple):
     sent: float
     added: float
     seconds: float
+
+
+class HeldOut(NamedTuple):
+    """A round of the exchange that took no part in the fit: measured from a barrier on, and by the model."""
+
+    kind: str
+    size: int
+    seconds: float
+    model: float
 
 
 class Calibration(NamedTuple):
@@ -57,6 +66,8 @@ class Calibration(NamedTuple):
     crowded : bool
         Whether there were more ranks than processors: then the model is out of its domain.
     samples : list of Sample
+    held_out : list of HeldOut
+        Whole rounds of the package's exchange, which the fit has not seen.
     """
 
     network: Network
@@ -67,6 +78,7 @@ class Calibration(NamedTuple):
     ranks: int
     crowded: bool
     samples: list[Sample]
+    held_out: list[HeldOut]
 
 
 def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
@@ -123,7 +135,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
     network = Network(*(float(f"{v:.12g}") for v in found))
     error = float(np.median(np.abs(predicted / taken - 1.0)))
     low, high = tuple((found / half).tolist()), tuple((found * half).tolist())
-    return Calibration(network, low, high, r2, error, int(ranks), bool(crowded), samples)
+    return Calibration(network, low, high, r2, error, int(ranks), bool(crowded), samples, [])
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------
@@ -189,9 +201,37 @@ def _gather(comm, size, gives_way):
 
 
 def _add(ranks, size):
-    numbers, out = np.ones((ranks + 1, max(1, size // 4)), np.float32), np.empty(max(1, size // 4), np.float32)
-    weight = np.ones(ranks + 1)
+    numbers, out = np.ones((ranks, max(1, size // 4)), np.float32), np.empty(max(1, size // 4), np.float32)
+    weight = np.ones(ranks)
     return lambda: weighted_sum(numbers, weight, out)
+
+
+def _gathered(comm, size, gives_way):
+    """What the exchange does with messages that are gathered: their sizes, then the messages."""
+    sizes, everybody = np.full(1, size), np.empty(comm.Get_size(), np.int64)
+    messages = _gather(comm, size, gives_way)
+
+    def call():
+        if gives_way:
+            wait(comm.Iallgather(sizes, everybody), SHORT_NAP)
+        else:
+            comm.Allgather(sizes, everybody)
+        messages()
+
+    return call
+
+
+def _reduced(comm, size, gives_way):
+    """What the exchange does with messages that are added."""
+    numbers, ranks = size // 4, comm.Get_size()
+    exchange = Reduction(comm, 1, numbers, np.full(ranks, 1.0 / ranks), np.dtype(np.float32))
+    rows, out = np.ones((1, numbers), np.float32), np.empty(numbers, np.float32)
+
+    def call():
+        exchange.start(rows)
+        exchange.exchange(weighted_sum, out, gives_way)
+
+    return call
 
 
 def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
@@ -230,7 +270,12 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
         ]
         if size >= LONG_ENOUGH or size == max(sizes):
             samples.append(Sample("addition", size, 0.0, 0.0, ranks * size, clock.median(_add(ranks, size))))
-    return fit_network(samples, ranks, gives_way)
+    found, whole = fit_network(samples, ranks, gives_way), []
+    for size in sizes:
+        for kind, make, model in (("gathered", _gathered, gather_seconds), ("reduced", _reduced, reduce_seconds)):
+            seconds = clock.median(make(comm, size, gives_way))
+            whole.append(HeldOut(kind, size, seconds, model(found.network, ranks, size)))
+    return found._replace(held_out=whole)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -245,7 +290,8 @@ def save_calibration(path, calibration: Calibration) -> Path:
     """
     path = Path(path)
     values = {"format": 1, **calibration._asdict(), "network": calibration.network._asdict()}
-    values["samples"] = [s._asdict() for s in calibration.samples]
+    for name in ("samples", "held_out"):
+        values[name] = [row._asdict() for row in values[name]]
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     os.replace(part, path)

@@ -149,6 +149,9 @@ def gather_seconds(network: Network, ranks: int, size: float, workers: int | Non
 def reduce_seconds(network: Network, ranks: int, size: float, workers: int | None = None) -> float:
     """Time of the exchange of messages that are added: all-to-all, addition by worker, all-gather of the sums.
 
+    Every rank multiplies its stretch of all N messages with their weights and adds them to zero: N additions, where a
+    textbook's sum takes N - 1.
+
     Parameters
     ----------
     network : Network
@@ -175,7 +178,7 @@ def reduce_seconds(network: Network, ranks: int, size: float, workers: int | Non
     _checked(network, ranks, size=size)
     here = (workers or ranks) / ranks
     stretch = size / ranks
-    spread = CollectiveCost(ranks - 1, (ranks - 1) * here * stretch, (here * ranks - 1) * stretch)
+    spread = CollectiveCost(ranks - 1, (ranks - 1) * here * stretch, here * ranks * stretch)
     gather = allgather_cost(gathering(ranks, stretch), ranks, stretch)
     return (_seconds(network, spread) if ranks > 1 else 0.0) + _seconds(network, gather)
 

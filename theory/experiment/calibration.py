@@ -44,6 +44,15 @@ def calibration_text(calibration) -> str:
         text_table([("call", "bytes", "measured, us", "model, us", "model/measured")], times), "",
         f"R^2 of the logarithms {calibration.r2:.3f}; median relative error {calibration.median_error:.0%}",
     ]  # fmt: skip
+    if calibration.held_out:
+        whole = [
+            (row.kind, f"{row.size:,}", number(1e6 * row.seconds), number(1e6 * row.model),
+             number(row.model / row.seconds)) for row in calibration.held_out
+        ]  # fmt: skip
+        error = np.median([abs(row.model / row.seconds - 1.0) for row in calibration.held_out])
+        head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
+        said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
+        lines += ["", text_table(head, whole), "", said]
     if calibration.crowded:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
@@ -94,7 +103,11 @@ def exchange_text(rows: list[Exchange], crowded: bool) -> str:
     ]  # fmt: skip
     head = [("", "messages", "a message", "measured, ms", "model, ms", "model/measured")]
     error = np.median([abs(row.model / row.measured - 1.0) for row in rows])
-    lines = [text_table(head, cells, left=(0, 1)), "", f"median relative error of the model: {error:.0%}"]
+    lines = [
+        text_table(head, cells, left=(0, 1)), "", f"median relative error of the model: {error:.0%}",
+        "measured: rank 0's seconds from its own message to everybody's; that it waits for the slowest rank and for a\n"
+        "processor that others use is part of them, and no part of the model",
+    ]  # fmt: skip
     if crowded:
         lines.append("out of the model's domain: more ranks than processors")
     return "\n".join(lines)
