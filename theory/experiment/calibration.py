@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,12 @@ def calibration_text(calibration) -> str:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
             "counts, so the model is out of its domain and its error is what it is"
+        )
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > (os.cpu_count() or 1):
+        lines.append(
+            f"this machine is busy (load average {load:.1f} on {os.cpu_count()} processors): the waits for a processor\n"
+            "are in the times, and in no term of the model"
         )
     return "\n".join(lines)
 
