@@ -62,7 +62,7 @@ def calibration_text(calibration) -> str:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > (os.cpu_count() or 1):
         lines.append(
-            f"this machine is busy (load average {load:.1f} on {os.cpu_count()} processors): the waits for a processor\n"
+            f"this machine is busy (load average {load:.1f} on {os.cpu_count()} processors): waits for a processor\n"
             "are in the times, and in no term of the model"
         )
     return "\n".join(lines)
