@@ -25,6 +25,14 @@ from .coding import (
     rice_length,
     rice_redundancy,
 )
+from .collectives import (
+    CollectiveCost,
+    allgather_cost,
+    allreduce_cost,
+    allreduce_words_lower_bound,
+    gather_break_even,
+    ring_doubling_crossover,
+)
 from .composition import composed_contraction, composed_variance, scaled_contraction
 from .contractive import (
     conef_factor,
@@ -191,6 +199,16 @@ from .stability import (
     sgd_stability_strongly_convex,
     stability_diversity,
     stability_step,
+from .stragglers import (
+    exponential_order_mean,
+    exponential_order_variance,
+    fastest_fraction,
+    fastest_k,
+    fastest_rounds,
+    horvitz_thompson_weights,
+    inclusion_probabilities,
+    pareto_order_mean,
+    pareto_order_variance,
 )
 from .ternary import (
     ClippedGaussian,
@@ -204,10 +222,26 @@ from .ternary import (
     ternary_variance_exact,
     terngrad_downlink_bits,
 )
+from .time_to_accuracy import (
+    FewestIterations,
+    best_batch,
+    compressed_distance,
+    fewest_iterations,
+    iterations_to_accuracy,
+    ring_best_ranks,
+    ring_speed_up,
+    sgd_iterations,
+    utilisation,
+)
 from .tradeoff import least_variance
 
 __all__ = [
     "ClippedGaussian",
+    "CollectiveCost",
+    "FewestIterations",
+    "allgather_cost",
+    "allreduce_cost",
+    "allreduce_words_lower_bound",
     "atomo_probabilities",
     "atomo_variance",
     "averaged_second_moment",
@@ -216,6 +250,7 @@ __all__ = [
     "batch_bound",
     "batch_error",
     "bernoulli_variance",
+    "best_batch",
     "best_rank_contraction",
     "best_rank_error",
     "block_kept_square",
@@ -236,6 +271,7 @@ __all__ = [
     "clipped_gaussian",
     "composed_contraction",
     "composed_variance",
+    "compressed_distance",
     "conef",
     "conef_factor",
     "conef_frontier",
@@ -261,6 +297,13 @@ __all__ = [
     "ef_sgd_variance",
     "elias_length",
     "expected_elias_bits",
+    "exponential_order_mean",
+    "exponential_order_variance",
+    "fastest_fraction",
+    "fastest_k",
+    "fastest_rounds",
+    "fewest_iterations",
+    "gather_break_even",
     "gaussian_sketch_variance",
     "gd_strongly_convex",
     "generalization_gap",
@@ -274,8 +317,11 @@ __all__ = [
     "growing_rounds",
     "growth_limit",
     "half_variance",
+    "horvitz_thompson_weights",
     "iconef_variance",
     "inexact_gradients",
+    "inclusion_probabilities",
+    "iterations_to_accuracy",
     "kept_square",
     "l2_sign_error",
     "langevin_factor",
@@ -324,6 +370,8 @@ __all__ = [
     "optimal_ratio",
     "optimal_rho",
     "optimal_variance",
+    "pareto_order_mean",
+    "pareto_order_variance",
     "partial_factor",
     "partial_memory",
     "pl_gd",
@@ -356,6 +404,9 @@ __all__ = [
     "rice_length",
     "rice_redundancy",
     "rounds_order",
+    "ring_best_ranks",
+    "ring_doubling_crossover",
+    "ring_speed_up",
     "scaled_contraction",
     "scaled_sign_contraction",
     "scaled_sign_error",
@@ -377,6 +428,7 @@ __all__ = [
     "sgd_stability_strongly_convex",
     "sgd_steps_for",
     "sgd_suffix_average",
+    "sgd_iterations",
     "sgd_uniform_average",
     "sgd_uniform_average_logarithm",
     "sgd_uniform_average_lower",
@@ -409,4 +461,5 @@ __all__ = [
     "top_k_contraction",
     "ultra_contraction",
     "ultra_variance",
+    "utilisation",
 ]

@@ -4,6 +4,7 @@ from . import (
     bottou_curtis_nocedal,
     catalyst,
     coding,
+    collectives,
     combinators,
     conef_rates,
     contractive,
@@ -38,7 +39,9 @@ from . import (
     sparsifiers,
     spectral,
     stability,
+    stragglers,
     ternary,
+    time_to_accuracy,
 )
 from .base import (
     Check,
@@ -68,6 +71,7 @@ __all__ = [
     "catalyst",
     "claim",
     "coding",
+    "collectives",
     "combinators",
     "conef_rates",
     "contractive",
@@ -111,7 +115,9 @@ __all__ = [
     "sparsifiers",
     "spectral",
     "stability",
+    "stragglers",
     "ternary",
+    "time_to_accuracy",
     "upper",
     "verify",
 ]

@@ -256,6 +256,31 @@ _ENTRIES = r"""
   journal   = {Optimization Letters},
   year      = {2023},
   note      = {arXiv:2204.00647}
+@article{thakur2005optimization,
+  author    = {Thakur, Rajeev and Rabenseifner, Rolf and Gropp, William},
+  title     = {Optimization of Collective Communication Operations in {MPICH}},
+  journal   = {International Journal of High Performance Computing Applications},
+  volume    = {19},
+  number    = {1},
+  year      = {2005}
+}
+
+@article{patarasuk2009bandwidth,
+  author    = {Patarasuk, Pitch and Yuan, Xin},
+  title     = {Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations},
+  journal   = {Journal of Parallel and Distributed Computing},
+  volume    = {69},
+  number    = {2},
+  year      = {2009}
+}
+
+@article{horvitz1952generalization,
+  author    = {Horvitz, Daniel G. and Thompson, Donovan J.},
+  title     = {A Generalization of Sampling Without Replacement from a Finite Universe},
+  journal   = {Journal of the American Statistical Association},
+  volume    = {47},
+  number    = {260},
+  year      = {1952}
 }
 """
 

@@ -1,6 +1,38 @@
-"""Where the workers live: in this process, or on MPI ranks."""
+"""Where the workers live: in this process, or on MPI ranks; what their network costs, and who is late."""
 
+from .calibrate import Calibration, calibrate, fit_network, load_network, save_calibration
+from .collectives import simulate_allgather, simulate_allreduce
+from .cost_model import (
+    NETWORKS,
+    Network,
+    allreduce_seconds,
+    gather_seconds,
+    reduce_seconds,
+    round_seconds,
+)
 from .mpi import abort_on_error
 from .run import HISTORY, run
+from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 
-__all__ = ["HISTORY", "abort_on_error", "run"]
+__all__ = [
+    "HISTORY",
+    "NETWORKS",
+    "Calibration",
+    "Network",
+    "Pareto",
+    "ShiftedExponential",
+    "abort_on_error",
+    "allreduce_seconds",
+    "calibrate",
+    "fit_network",
+    "gather_seconds",
+    "load_network",
+    "race",
+    "reduce_seconds",
+    "round_seconds",
+    "run",
+    "run_fastest_k",
+    "save_calibration",
+    "simulate_allgather",
+    "simulate_allreduce",
+]

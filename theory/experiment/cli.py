@@ -313,7 +313,45 @@ def _plot(argv, comm) -> int:
     return 0
 
 
-COMMANDS = {"run": _run, "list": _list, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot}
+def _calibrate(argv, comm) -> int:
+    text = (
+        "Measure what a message costs on these ranks: seconds to start one, for a byte, and to add a byte.\n"
+        "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
+    )
+    parser = _parser("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
+    parser.add_argument("--out", metavar="FILE", help="write what was measured and fitted there, as JSON")
+    parser.add_argument("--record", metavar="FOLDER", help="a record that as many ranks made on this machine")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
+    options = parser.parse_args(argv)
+    if comm is None or comm.Get_size() < 2:
+        parser.error("started as one process; a network needs at least two: mpirun -n 2 " + PROGRAM + " calibrate")
+    if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):
+        parser.error(f"--out: there is no folder {os.path.dirname(options.out)}")
+    try:
+        record = read_record(options.record) if options.record else None
+        if record is not None and record.experiment["ranks"] != comm.Get_size():
+            raise RecordError(f"{options.record} was made by {record.experiment['ranks']} ranks; start as many")
+    except RecordError as error:
+        parser.error(str(error))
+
+    from ..cluster import abort_on_error, calibrate, save_calibration
+    from .calibration import calibration_text, compare_exchange, exchange_text
+
+    with abort_on_error(comm):
+        found = calibrate(comm, **({"sizes": (64, 4096, 262_144), "turns": 3} if options.quick else {}))
+        if Parser.speaks:
+            _say(calibration_text(found))
+            if record is not None:
+                _say("\n" + exchange_text(compare_exchange(record, found.network), found.crowded))
+            if options.out:
+                _say(f"network: {save_calibration(options.out, found)}")
+    return 0
+
+
+COMMANDS = {
+    "run": _run, "list": _list, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot,
+    "calibrate": _calibrate,
+}  # fmt: skip
 
 
 def _say(text: str) -> None:

@@ -24,6 +24,8 @@ STUDIES = {
     "mem-sgd": "Mem-SGD's figures 2 and 3: top-k and rand-k with memory against SGD and QSGD, in epochs and bits",
     "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",
     "sign-and-nuqsgd": "EF-SignSGD against NUQSGD with 4 and 8 bits: bits of a bucket, seconds of a round, loss",
+    "stragglers": "the fastest k of n workers: time of a round, best k, wall clock, bias of their mean and its cure",
+    "time-to-accuracy": "time of a pass times passes: gradient, coding and exchange against workers, batch and network",
     "spectrum": "singular values of real gradients, and whether spectral beats entry-wise sparsification",
     "ternary-dimension": "ternary quantization with the 2-norm: iterations against the dimension",
 }

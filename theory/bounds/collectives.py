@@ -1,0 +1,287 @@
+"""What collective operations cost: start-ups, words and additions on the longest path, and where one overtakes another.
+
+A message of m words takes alpha + m beta seconds, an addition of two words gamma; a rank sends one message and receives
+one at a time.  ``words`` is n, the length of the vector that is reduced; where a formula has n/p, p divides n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "CollectiveCost", "allgather_cost", "allreduce_cost", "allreduce_words_lower_bound", "gather_break_even",
+    "ring_doubling_crossover",
+]  # fmt: skip
+
+ALLREDUCE = (
+    "ring", "recursive-doubling", "rabenseifner", "tree", "server", "server-overlapped", "server-sharded",
+)  # fmt: skip
+ALLGATHER = ("ring", "doubling")
+
+
+class CollectiveCost(NamedTuple):
+    """Start-ups, words that are sent and words that are added on the longest path of a collective operation.
+
+    Examples
+    --------
+    >>> CollectiveCost(2, 100, 50).seconds(alpha=1.0, beta=0.1, gamma=0.01)  # 2 + 10 + 0.5
+    12.5
+    """
+
+    starts: float
+    words: float
+    adds: float
+
+    def seconds(self, alpha: float, beta: float, gamma: float = 0.0) -> float:
+        """The time: starts alpha + words beta + adds gamma."""
+        non_negative(alpha=alpha, beta=beta, gamma=gamma)
+        return self.starts * alpha + self.words * beta + self.adds * gamma
+
+
+def _levels(ranks: int) -> int:
+    """ceil(log2 p), in whole numbers."""
+    return (int(ranks) - 1).bit_length()
+
+
+def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
+    """Cost of adding a vector of each of p ranks, so that every rank has the sum.
+
+    Setting: p ranks, n words each; l = log2 p where p is a power of two.
+
+    Statement: (start-ups; words; additions) are
+    ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
+    recursive-doubling: l; l n; l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p.
+    rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p) n, and with q = 2^floor(l) for other p:
+    2 floor(l) + 3; (2 + 2 (q-1)/q) n; (1/2 + (q-1)/q) n.
+    tree (reduce, then broadcast): 2 ceil(l); 2 ceil(l) n; ceil(l) n.
+    server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
+    server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n.
+    server-sharded (every rank serves n/p words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
+
+    Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
+
+    Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005
+    (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other p up to 4 n and the additions to
+    3 n/2); servers derived.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of those above.
+    ranks : int
+        p, at least 1; one rank sends nothing, except to a server.
+    words : float
+        n, at least 0.
+
+    Returns
+    -------
+    CollectiveCost
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> allreduce_cost("ring", 4, 100)
+    CollectiveCost(starts=6, words=150.0, adds=75.0)
+    >>> allreduce_cost("recursive-doubling", 4, 100)
+    CollectiveCost(starts=2, words=200, adds=200)
+    """
+    require(algorithm in ALLREDUCE, "algorithm", algorithm, ", ".join(map(repr, ALLREDUCE)))
+    whole(1, ranks=ranks)
+    non_negative(words=words)
+    p, n = int(ranks), words
+    if algorithm.startswith("server") and algorithm != "server-sharded":
+        return CollectiveCost(2 if algorithm == "server-overlapped" else 2 * p, 2 * p * n, (p - 1) * n)
+    if p == 1:
+        return CollectiveCost(0, 0.0, 0.0)
+    share = (p - 1) / p * n
+    down = p.bit_length() - 1  # floor(log2 p)
+    other = p != 1 << down
+    if algorithm == "recursive-doubling":
+        return CollectiveCost(down + 2 * other, (down + 2 * other) * n, (down + other) * n)
+    if algorithm == "rabenseifner":
+        q = 1 << down
+        part = (q - 1) / q * n
+        return CollectiveCost(2 * down + 3 * other, 2 * part + 2 * other * n, part + other * n / 2)
+    if algorithm == "tree":
+        return CollectiveCost(2 * _levels(p), 2 * _levels(p) * n, _levels(p) * n)
+    return CollectiveCost(2 * (p - 1), 2 * share, share)  # ring and shards
+
+
+def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
+    """Cost of giving every rank the messages of all.
+
+    Setting: p ranks with a message of m words each.
+
+    Statement: (start-ups; words) are ring: p-1; (p-1) m.  doubling (recursive doubling, Bruck's for p that are no power
+    of two): ceil(log2 p); (p-1) m.
+
+    Kind: identity.
+
+    Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005 (which writes n for p m).
+
+    Parameters
+    ----------
+    algorithm : {"ring", "doubling"}
+    ranks : int
+        p, at least 1.
+    words : float
+        m, of one rank's message, at least 0.
+
+    Returns
+    -------
+    CollectiveCost
+        Without additions.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> allgather_cost("ring", 8, 10), allgather_cost("doubling", 8, 10)
+    (CollectiveCost(starts=7, words=70, adds=0.0), CollectiveCost(starts=3, words=70, adds=0.0))
+    """
+    require(algorithm in ALLGATHER, "algorithm", algorithm, ", ".join(map(repr, ALLGATHER)))
+    whole(1, ranks=ranks)
+    non_negative(words=words)
+    starts = ranks - 1 if algorithm == "ring" else _levels(ranks)
+    return CollectiveCost(starts, (ranks - 1) * words, 0.0)
+
+
+def allreduce_words_lower_bound(ranks: int, words: float) -> float:
+    """Words that some rank must send in any all-reduce that adds whole words.
+
+    Setting: p ranks, n words each, sums by combining pairs of words.
+
+    Statement: at least 2 ((p-1)/p) n.
+
+    Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
+
+    Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
+
+    Parameters
+    ----------
+    ranks : int
+        p, at least 1.
+    words : float
+        n, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> allreduce_words_lower_bound(4, 100)
+    150.0
+    """
+    whole(1, ranks=ranks)
+    non_negative(words=words)
+    return 2.0 * (ranks - 1) / ranks * words
+
+
+def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """Length from which on a ring is faster than recursive doubling.
+
+    Setting: all-reduce over p ranks, p a power of two, l = log2 p.
+
+    Statement: n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) + gamma (l - (p-1)/p)); infinite if the denominator is 0
+    (p = 2 and gamma = 0).
+
+    Kind: identity.
+
+    Source: derived from :func:`allreduce_cost`.
+
+    Parameters
+    ----------
+    ranks : int
+        p, a power of two, at least 2.
+    alpha, beta : float
+        alpha at least 0, beta above 0.
+    gamma : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        In words.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ring_doubling_crossover(8, alpha=1.0, beta=1.0)  # (14 - 3)/(3 - 14/8)
+    8.8
+    """
+    whole(2, ranks=ranks)
+    p = int(ranks)
+    require(p & (p - 1) == 0, "ranks", ranks, "a power of two, at least 2")
+    non_negative(alpha=alpha, gamma=gamma)
+    positive(beta=beta)
+    ring, doubling = allreduce_cost("ring", p, 1.0), allreduce_cost("recursive-doubling", p, 1.0)
+    saved = beta * (doubling.words - ring.words) + gamma * (doubling.adds - ring.adds)
+    return alpha * (ring.starts - doubling.starts) / saved if saved > 0 else math.inf
+
+
+def gather_break_even(
+    ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
+) -> float:
+    """How much smaller a compressed message must be for a gather to beat the dense ring.
+
+    Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
+    is a ring all-reduce of the n uncompressed words.
+
+    Statement: the gather is faster iff n/m > p/(2 + gamma/beta + p alpha/(n beta)), m the words of one message; p/2
+    for long vectors, in bandwidth alone.
+
+    Kind: identity.
+
+    Source: derived: (p-1)(alpha + m beta) < 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma).
+
+    Parameters
+    ----------
+    ranks : int
+        p, at least 2.
+    words : float
+        n, above 0; infinite for the limit.
+    alpha, gamma : float
+        At least 0.
+    beta : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        The ratio n/m; below 1 where even a longer message would do.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> gather_break_even(8), gather_break_even(8, 4.0, alpha=1.0)  # 8/2, 8/(2 + 8/4)
+    (4.0, 2.0)
+    """
+    whole(2, ranks=ranks)
+    positive(words=words, beta=beta)
+    non_negative(alpha=alpha, gamma=gamma)
+    return ranks / (2.0 + gamma / beta + ranks * alpha / (words * beta))

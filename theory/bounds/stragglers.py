@@ -1,0 +1,415 @@
+"""Stragglers: how long the k fastest of n workers take, how many to wait for, and what their mean is a mean of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+from .sgd import sgd_constant_step_floor
+
+__all__ = [
+    "exponential_order_mean", "exponential_order_variance", "fastest_fraction", "fastest_k", "fastest_rounds",
+    "horvitz_thompson_weights", "inclusion_probabilities", "pareto_order_mean", "pareto_order_variance",
+]  # fmt: skip
+
+MOST_WORKERS = 20  # for sums over all subsets
+
+
+def _order(n: int, k: int) -> None:
+    whole(1, n=n)
+    require(1 <= k <= n and float(k).is_integer(), "k", k, f"a whole number from 1 to n = {n}")
+
+
+def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
+    """Mean of the k-th smallest of n shifted exponential times.
+
+    Setting: X_i = s + Exp(mu), i.i.d.
+
+    Statement: E X_(k) = s + (H_n - H_{n-k})/mu, H_m = 1 + 1/2 + ... + 1/m; for k = n about s + (log n + 0.5772)/mu.
+
+    Kind: identity.
+
+    Source: Renyi's representation, 1953: while j workers are left, the next one comes after Exp(j mu).
+
+    Parameters
+    ----------
+    n, k : int
+        1 <= k <= n.
+    shift : float
+        s, at least 0.
+    rate : float
+        mu, above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> exponential_order_mean(2, 2, shift=1.0, rate=0.5)  # 1 + (1/2 + 1)/0.5
+    4.0
+    """
+    _order(n, k)
+    non_negative(shift=shift)
+    positive(rate=rate)
+    return shift + math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate
+
+
+def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
+    """Variance of the k-th smallest of n (shifted) exponential times.
+
+    Setting: X_i = s + Exp(mu), i.i.d.
+
+    Statement: Var X_(k) = sum_{j=1}^k 1/(mu (n-j+1))^2, for every s.
+
+    Kind: identity.
+
+    Source: Renyi's representation, 1953.
+
+    Parameters
+    ----------
+    n, k : int
+        1 <= k <= n.
+    rate : float
+        mu, above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> exponential_order_variance(2, 2, rate=0.5)  # (1/4 + 1)/0.25
+    5.0
+    """
+    _order(n, k)
+    positive(rate=rate)
+    return math.fsum(1.0 / (n - j + 1) ** 2 for j in range(1, k + 1)) / rate**2
+
+
+def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> float:
+    """E X_(k)^power, infinite unless n - k + 1 > power/a."""
+    if n - k + 1 <= power / shape:
+        return math.inf
+    return scale**power * math.prod((n - j + 1) / (n - j + 1 - power / shape) for j in range(1, k + 1))
+
+
+def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
+    """Mean of the k-th smallest of n Pareto times.
+
+    Setting: P(X_i > x) = (x_m/x)^a for x >= x_m, i.i.d.
+
+    Statement: E X_(k) = x_m prod_{j=1}^k (n-j+1)/(n-j+1-1/a), finite iff n - k + 1 > 1/a.
+
+    Kind: identity.
+
+    Source: derived: log(X/x_m) is Exp(a), so by Renyi's representation X_(k) is a product of independent factors.
+
+    Parameters
+    ----------
+    n, k : int
+        1 <= k <= n.
+    shape : float
+        a, above 0.
+    scale : float
+        x_m, above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pareto_order_mean(2, 1, shape=1.0), pareto_order_mean(2, 2, shape=1.0)  # 2/(2 - 1), and too heavy a tail
+    (2.0, inf)
+    """
+    _order(n, k)
+    positive(shape=shape, scale=scale)
+    return _pareto_moment(n, k, 1.0, shape, scale)
+
+
+def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
+    """Variance of the k-th smallest of n Pareto times.
+
+    Setting: as for :func:`pareto_order_mean`.
+
+    Statement: Var X_(k) = E X_(k)^2 - (E X_(k))^2 with E X_(k)^2 = x_m^2 prod_{j=1}^k (n-j+1)/(n-j+1-2/a), finite iff
+    n - k + 1 > 2/a.
+
+    Kind: identity.
+
+    Source: derived, as pareto_order_mean.
+
+    Parameters
+    ----------
+    n, k : int
+        1 <= k <= n.
+    shape, scale : float
+        a and x_m, above 0.
+
+    Returns
+    -------
+    float
+        Infinite where the second moment is.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pareto_order_variance(1, 1, shape=4.0)  # 2 - (4/3)^2
+    0.2222
+    """
+    _order(n, k)
+    positive(shape=shape, scale=scale)
+    second = _pareto_moment(n, k, 2.0, shape, scale)
+    return second - _pareto_moment(n, k, 1.0, shape, scale) ** 2 if math.isfinite(second) else math.inf
+
+
+def fastest_fraction(shift_rate: float) -> float:
+    """Share of the workers that is worth waiting for, with many workers.
+
+    Setting: times s + Exp(mu), a round waits for k = kappa n of n workers, n large, and 1/k times as many rounds are
+    needed with k gradients.
+
+    Statement: time/kappa is least where kappa/(1-kappa) + log(1-kappa) = s mu; 0 if s = 0.
+
+    Kind: identity (the limit of :func:`fastest_k`/n).
+
+    Source: derived: H_n - H_{n-k} -> -log(1-kappa); the derivative of (s mu - log(1-kappa))/kappa.
+
+    Parameters
+    ----------
+    shift_rate : float
+        s mu, at least 0.
+
+    Returns
+    -------
+    float
+        kappa in [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If it is negative.
+
+    Examples
+    --------
+    >>> fastest_fraction(1.0)  # 0.682/0.318 + log(0.318) = 1.00
+    0.6822
+    """
+    non_negative(shift_rate=shift_rate)
+    require(math.isfinite(shift_rate), "shift_rate", shift_rate, "a finite number, at least 0")
+    low, high = 0.0, shift_rate + 1.0 + 2.0 * math.sqrt(shift_rate)  # of y = -log(1 - kappa): e^y - 1 - y = s mu
+    for _ in range(200):
+        mid = 0.5 * (low + high)
+        low, high = (mid, high) if math.expm1(min(mid, 700.0)) - mid < shift_rate else (low, mid)
+    return -math.expm1(-low)
+
+
+def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
+    """How many of n workers to wait for, where 1/k times as many rounds are needed with k gradients.
+
+    Setting: times s + Exp(mu) (``rate``) or Pareto with x_m = 1 (``shape``).
+
+    Statement: the k that minimises E X_(k)/k, the smallest one of several.
+
+    Kind: identity.
+
+    Source: derived.
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+    shift, rate : float
+        s, at least 0, and mu, above 0.
+    shape : float
+        a, above 0, in place of ``rate``.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, or not exactly one of ``rate`` and ``shape`` is given; if no order
+        statistic has a mean.
+
+    Examples
+    --------
+    >>> fastest_k(2, shift=0.0, rate=1.0), fastest_k(2, shift=9.0, rate=1.0)  # 1/2 < (3/2)/2; 9.5 > 10.5/2
+    (1, 2)
+    """
+    whole(1, n=n)
+    require((rate is None) != (shape is None), "rate and shape", (rate, shape), "exactly one of the two")
+    if rate is not None:
+        times = [exponential_order_mean(n, k, shift=shift, rate=rate) / k for k in range(1, n + 1)]
+    else:
+        times = [pareto_order_mean(n, k, shape=shape) / k for k in range(1, n + 1)]
+        require(math.isfinite(times[0]), "shape", shape, f"a number above 1/n = {1 / n:.3g}: else no time has a mean")
+    return 1 + min(range(n), key=times.__getitem__)
+
+
+def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
+    """Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
+
+    Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, workers
+    alike, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the gradients.
+
+    Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and phi/k the floor, so
+    t = log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k.  The wall clock is t E X_(k).
+
+    Kind: identity (t as a real number).
+
+    Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.sgd_constant_step_exact>` with variance
+    sigma^2/k.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0.
+    k : int
+        At least 1.
+    mu, step : float
+        Above 0, step < 2/mu.
+    variance, distance : float
+        sigma^2 of one worker and ||x_0||^2, at least 0.
+
+    Returns
+    -------
+    float
+        0 if the start is good enough.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> fastest_rounds(1.0, 4, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
+    2.0
+    >>> fastest_rounds(1.0, 1, mu=1.0, step=0.5, variance=3.0, distance=16.0)  # the floor is 0.5 3/1.5 = 1
+    inf
+    """
+    positive(accuracy=accuracy)
+    whole(1, k=k)
+    non_negative(variance=variance, distance=distance)
+    floor = sgd_constant_step_floor(mu, step, variance / k)
+    if distance <= accuracy:
+        return 0.0
+    if accuracy <= floor:
+        return math.inf
+    kept = (1.0 - step * mu) ** 2
+    return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0 else 1.0
+
+
+def inclusion_probabilities(k: int, rates) -> np.ndarray:
+    """Probability of each worker to be among the k fastest.
+
+    Setting: independent times s + Exp(mu_i) with one s and rates that may differ.
+
+    Statement: P(S | the first j are S without i) = mu_i/(sum of the rates that are left), by steps over all sets;
+    pi_i = P(i in the set of k).  For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
+
+    Kind: identity.
+
+    Source: derived: exponential times have no memory.
+
+    Parameters
+    ----------
+    k : int
+        From 1 to n.
+    rates : array_like, shape (n,)
+        The mu_i, above 0; at most 20, since all sets are visited.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> inclusion_probabilities(1, [1.0, 3.0]), inclusion_probabilities(2, [1.0, 3.0])
+    (array([0.25, 0.75]), array([1., 1.]))
+    """
+    rates = np.asarray(rates, float)
+    require(rates.ndim == 1 and 1 <= rates.size <= MOST_WORKERS, "rates", f"shape {rates.shape}",
+            f"a vector of 1 to {MOST_WORKERS} rates")  # fmt: skip
+    require(bool(np.isfinite(rates).all() and (rates > 0).all()), "rates", float(rates.min()), "finite numbers above 0")
+    n = rates.size
+    _order(n, k)
+    sets = {0: 1.0}
+    for _ in range(int(k)):
+        grown: dict[int, float] = {}
+        for chosen, probability in sets.items():
+            left = [i for i in range(n) if not chosen >> i & 1]
+            total = math.fsum(rates[i] for i in left)
+            for i in left:
+                grown[chosen | 1 << i] = grown.get(chosen | 1 << i, 0.0) + probability * rates[i] / total
+        sets = grown
+    return np.array([math.fsum(p for chosen, p in sets.items() if chosen >> i & 1) for i in range(n)])
+
+
+def horvitz_thompson_weights(probabilities) -> np.ndarray:
+    """Weights with which the fastest workers' gradients have the mean of all as their expectation.
+
+    Setting: worker i is among those that count with probability pi_i > 0, independent of its gradient.
+
+    Statement: E sum_{i counts} g_i/(n pi_i) = (1/n) sum_i g_i.  Plain averaging, 1/k each, has the expectation
+    sum_i (pi_i/k) g_i instead, which is the same for all g only if pi_i = k/n for all i.
+
+    Kind: identity.
+
+    Source: Horvitz, Thompson, JASA 1952.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (n,)
+        The pi_i in (0, 1].
+
+    Returns
+    -------
+    numpy.ndarray, shape (n,)
+        1/(n pi_i).
+
+    Raises
+    ------
+    ValueError
+        If one is outside (0, 1].
+
+    Examples
+    --------
+    >>> horvitz_thompson_weights([0.25, 0.5])
+    array([2., 1.])
+    """
+    pi = np.asarray(probabilities, float)
+    good = pi.ndim == 1 and pi.size >= 1 and bool(((pi > 0) & (pi <= 1 + 1e-12)).all())
+    require(good, "probabilities", probabilities, "a vector of numbers in (0, 1]")
+    return 1.0 / (pi.size * pi)

@@ -1,0 +1,408 @@
+"""Time to accuracy = (time of a step) x (steps to the accuracy), or (time of a pass) x (passes).
+
+Gradients are averaged over the batch of a worker and over the workers.  ``batch`` is B, the rows of *one* worker in a
+step; all N workers together see N B rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+from .averages import averaged_variance
+from .collectives import allreduce_cost
+
+__all__ = [
+    "FewestIterations", "best_batch", "compressed_distance", "fewest_iterations", "iterations_to_accuracy",
+    "ring_best_ranks", "ring_speed_up", "sgd_iterations", "utilisation",
+]  # fmt: skip
+
+
+class FewestIterations(NamedTuple):
+    """A step size and the number of steps with it."""
+
+    step: float
+    iterations: float
+
+
+def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
+    """Steps with a constant step size that are enough for an accuracy.
+
+    Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the *mean* g that x moves by (of N workers' compressed
+    batches: :func:`averaged_second_moment <theory.bounds.averages.averaged_second_moment>`), step eps mu/M^2.
+
+    Statement: T = (M^2/(2 mu^2 eps)) log(2 ||x_0 - x*||^2/eps) steps give E||x_T - x*||^2 <= eps.
+
+    Kind: upper.
+
+    Source: derived from sgd_constant_step: half of eps for each term; Yin et al., AISTATS 2018, Theorem 5 with B = 1.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps in (0, M^2/(2 mu^2)], so that the step is at most 1/(2 mu).
+    mu, second_moment : float
+        Above 0.
+    distance : float
+        ||x_0 - x*||^2, at least 0.
+
+    Returns
+    -------
+    float
+        0 if the start is good enough.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_iterations(0.5, mu=1.0, second_moment=2.0, distance=math.e / 4)  # 2 log(e)
+    2.0
+    """
+    positive(mu=mu, second_moment=second_moment)
+    non_negative(distance=distance)
+    most = second_moment / (2.0 * mu**2)
+    require(0 < accuracy <= most, "accuracy", accuracy, f"a number in (0, M^2/(2 mu^2)] = (0, {most}]")
+    if distance <= accuracy:
+        return 0.0
+    return second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
+
+
+def _law(mu, step, variance, omega, workers, batch):
+    """(r, what noise adds in a step) of a_{t+1} = r a_t + noise."""
+    positive(mu=mu, step=step)
+    noise = step**2 * averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
+    return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
+
+
+def compressed_distance(
+    steps: int, *, mu: float, step: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
+    omega: float = 0.0,
+) -> float:  # fmt: skip
+    """Squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
+
+    Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its
+    B gradients with its own coins, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
+
+    Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 + r + ... + r^{T-1}) gamma^2 (1+omega) sigma^2/(N B),
+    r = (1 - gamma mu)^2 + gamma^2 mu^2 omega/N.
+
+    Kind: identity (an upper bound where the compressor's variance is at most omega ||v||^2).
+
+    Source: derived from averaged_variance.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, step : float
+        Above 0.
+    variance, distance : float
+        sigma^2 and ||x_0||^2, at least 0.
+    workers, batch : int
+        N and B, at least 1.
+    omega : float
+        At least 0; 0 without compression, d/k - 1 for rand-k.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> compressed_distance(1, mu=1.0, step=0.5, variance=2.0, distance=4.0, workers=2, batch=4, omega=2.0)
+    2.1875
+    """
+    whole(0, steps=steps)
+    non_negative(distance=distance)
+    kept, noise = _law(mu, step, variance, omega, workers, batch)
+    left = kept**steps
+    total = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
+    return left * distance + total * noise
+
+
+def iterations_to_accuracy(
+    accuracy: float, *, mu: float, step: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
+    omega: float = 0.0,
+) -> float:  # fmt: skip
+    """Steps until :func:`compressed_distance` is at the accuracy.
+
+    Setting: as there, with r < 1.
+
+    Statement: T = log((eps - a)/(||x_0||^2 - a))/log r with the floor a = gamma^2 (1+omega) sigma^2/(N B (1 - r));
+    infinite if eps <= a or r >= 1.
+
+    Kind: identity (T as a real number).
+
+    Source: derived.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0.
+    mu, step, variance, distance, workers, batch, omega
+        As for :func:`compressed_distance`.
+
+    Returns
+    -------
+    float
+        0 if the start is good enough.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
+    2.0
+    >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=8.0, workers=2, omega=2.0)  # r = 1/2
+    3.0
+    """
+    positive(accuracy=accuracy)
+    non_negative(distance=distance)
+    kept, noise = _law(mu, step, variance, omega, workers, batch)
+    if distance <= accuracy:
+        return 0.0
+    if kept >= 1.0:
+        return math.inf
+    floor = noise / (1.0 - kept)
+    if accuracy <= floor:
+        return math.inf
+    return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0.0 else 1.0
+
+
+def fewest_iterations(
+    accuracy: float, *, mu: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
+    omega: float = 0.0,
+) -> FewestIterations:  # fmt: skip
+    """The constant step size with the fewest steps to the accuracy.
+
+    Setting: as for :func:`compressed_distance`.
+
+    Statement: the step gamma that minimises :func:`iterations_to_accuracy`; without noise it is 1/(mu (1 + omega/N)).
+
+    Kind: identity (found on a grid of 2000 steps below 1/(mu (1 + omega/N)), to 1e-9).
+
+    Source: derived.
+
+    Parameters
+    ----------
+    accuracy, mu, variance, distance, workers, batch, omega
+        As for :func:`iterations_to_accuracy`.
+
+    Returns
+    -------
+    FewestIterations
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> found = fewest_iterations(1.0, mu=1.0, variance=0.0, distance=8.0, workers=1, omega=1.0)  # r = 1/2
+    >>> round(found.step, 6), round(found.iterations, 6)
+    (0.5, 3.0)
+    """
+    positive(accuracy=accuracy, mu=mu)
+    whole(1, workers=workers, batch=batch)
+    non_negative(omega=omega, variance=variance, distance=distance)
+
+    def taken(step):
+        return iterations_to_accuracy(accuracy, mu=mu, step=step, variance=variance, distance=distance,
+                                      workers=workers, batch=batch, omega=omega)  # fmt: skip
+
+    # r falls and the floor rises up to this step: beyond it nothing is won
+    longest = 1.0 / (mu * (1.0 + omega / workers))
+    # the floor is below eps iff step (noise + mu^2 (1 + omega/N) eps) < 2 mu eps
+    noise = averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
+    limit = 2.0 * mu * accuracy / (noise + mu**2 * (1.0 + omega / workers) * accuracy)
+    longest = min(longest, limit)
+    grid = [longest * j / 2000 for j in range(1, 2001)]
+    best = min(range(2000), key=lambda j: taken(grid[j]))
+    low, high = grid[max(0, best - 1)], grid[min(1999, best + 1)]
+    ratio = (math.sqrt(5.0) - 1.0) / 2.0
+    while high - low > 1e-9 * longest:
+        a, b = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, b) if taken(a) <= taken(b) else (a, high)
+    step = min((low, high, grid[best]), key=taken)
+    return FewestIterations(step, taken(step))
+
+
+def best_batch(
+    gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
+) -> float:
+    """Rows of a worker's batch with which the time to an accuracy is least.
+
+    Setting: steps are proportional to the second moment of what x moves by, G^2 (1 + omega/N) + (1+omega)
+    sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
+
+    Statement: B* = sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
+
+    Kind: identity.
+
+    Source: derived: the product is a constant + G^2 (1 + omega/N) c B + (1+omega) sigma^2 tau/(N B).
+
+    Parameters
+    ----------
+    gradient_squared, variance : float
+        G^2 = ||grad f||^2, above 0, and sigma^2 of one row, at least 0.
+    row : float
+        c, seconds of a gradient of one row, above 0.
+    rest : float
+        tau, seconds of a step that do not depend on B (start, coding, exchange), at least 0.
+    workers : int
+        N, at least 1.
+    omega : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        As a real number; 0 where nothing speaks for more than one row.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> best_batch(1.0, 4.0, row=1.0, rest=9.0)  # sqrt(4 9)
+    6.0
+    """
+    positive(gradient_squared=gradient_squared, row=row)
+    non_negative(variance=variance, rest=rest, omega=omega)
+    whole(1, workers=workers)
+    return math.sqrt((1.0 + omega) * variance * rest / (gradient_squared * (workers + omega) * row))
+
+
+def utilisation(batch: float, *, row: float, rest: float) -> float:
+    """Share of a step that is spent in gradients.
+
+    Setting: a step takes B c + tau.
+
+    Statement: B c/(B c + tau).
+
+    Kind: identity.
+
+    Source: derived.
+
+    Parameters
+    ----------
+    batch : float
+        B, above 0.
+    row : float
+        c, above 0.
+    rest : float
+        tau, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> utilisation(3, row=2.0, rest=2.0)
+    0.75
+    """
+    positive(batch=batch, row=row)
+    non_negative(rest=rest)
+    return batch * row / (batch * row + rest)
+
+
+def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """How many times faster p ranks are than one, on the same batch.
+
+    Setting: a step on one rank takes W seconds of gradients; p ranks share them and add up n words in a ring.
+
+    Statement: W/(W/p + 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma)).
+
+    Kind: identity.
+
+    Source: derived from allreduce_cost.
+
+    Parameters
+    ----------
+    ranks : int
+        p, at least 1.
+    work : float
+        W, above 0.
+    words, alpha, beta, gamma : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ring_speed_up(2, work=2.0, words=1.0, alpha=0.25, beta=0.5)  # 2/(1 + 0.5 + 0.5)
+    1.0
+    """
+    positive(work=work)
+    return work / (work / ranks + allreduce_cost("ring", ranks, words).seconds(alpha, beta, gamma))
+
+
+def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """Number of ranks beyond which more of them are slower.
+
+    Setting: as for :func:`ring_speed_up`.
+
+    Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
+    infinite if alpha = 0 and they do not.
+
+    Kind: identity (p as a real number).
+
+    Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
+
+    Parameters
+    ----------
+    work : float
+        W, above 0.
+    words, alpha, beta, gamma : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ring_best_ranks(work=34.0, words=1.0, alpha=1.0, beta=1.0)  # sqrt(32/2)
+    4.0
+    """
+    positive(work=work)
+    non_negative(words=words, alpha=alpha, beta=beta, gamma=gamma)
+    left = work - words * (2.0 * beta + gamma)
+    if left <= 0.0:
+        return 1.0
+    return max(1.0, math.sqrt(left / (2.0 * alpha))) if alpha > 0.0 else math.inf

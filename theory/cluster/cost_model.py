@@ -1,0 +1,233 @@
+"""What a round of the exchange takes on a network of which three numbers are known; a model, not a measurement.
+
+A message of m bytes takes alpha + m beta seconds, adding m bytes of numbers takes m gamma; a rank sends and receives
+one message at a time.  Nothing is shared: links, memory and processors are each rank's own.  With more ranks than
+processors they are not, and the model is out of its domain.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bounds.collectives import CollectiveCost, allgather_cost, allreduce_cost
+from ..methods.parallel_sgd import reduced
+from ..settings import require, setting
+
+__all__ = [
+    "NETWORKS", "Network", "allreduce_seconds", "gather_seconds", "gathering", "reduce_seconds", "round_seconds",
+]  # fmt: skip
+
+SHORT, LONG = 81_920, 524_288  # bytes in all, where MPICH's all-gather goes over to the ring (its default settings)
+
+
+@setting
+class Network(NamedTuple):
+    """Three numbers that stand for a network and its processors.
+
+    Parameters
+    ----------
+    alpha : float
+        Seconds to start a message, at least 0.
+    beta : float
+        Seconds a byte that is sent, at least 0.
+    gamma : float
+        Seconds a byte that is added to another, at least 0.
+
+    Examples
+    --------
+    >>> Network(alpha=1e-5, beta=8e-10, gamma=1e-10).alpha
+    1e-05
+    """
+
+    alpha: float
+    beta: float
+    gamma: float = 0.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        for name in self._fields:
+            number = getattr(self, name)
+            require(0.0 <= number < math.inf, name, number, "a finite number of seconds, at least 0")
+
+
+# assumptions, not measurements: the nominal bandwidth, a round latency of its kind, 4 Gbyte/s of additions
+NETWORKS = {
+    "1 Gbit/s": Network(alpha=5e-5, beta=8e-9, gamma=2.5e-10),
+    "10 Gbit/s": Network(alpha=2e-5, beta=8e-10, gamma=2.5e-10),
+    "100 Gbit/s": Network(alpha=2e-6, beta=8e-11, gamma=2.5e-10),
+}
+
+
+def _seconds(network: Network, cost: CollectiveCost) -> float:
+    return cost.seconds(network.alpha, network.beta, network.gamma)
+
+
+def _checked(network, ranks, **sizes) -> None:
+    require(isinstance(network, Network), "network", network, "a Network(alpha, beta, gamma)", TypeError)
+    require(ranks >= 1 and float(ranks).is_integer(), "ranks", ranks, "a whole number, at least 1")
+    for name, size in sizes.items():
+        require(0 <= size < math.inf, name, size, "a number, at least 0")
+
+
+def gathering(ranks: int, size: float) -> str:
+    """The all-gather that MPICH takes by default for ``size`` bytes of each rank: "doubling" or "ring".
+
+    Examples
+    --------
+    >>> gathering(8, 100), gathering(8, 20_000), gathering(6, 20_000)
+    ('doubling', 'doubling', 'ring')
+    """
+    total = ranks * size
+    return "doubling" if total < SHORT or (ranks & (ranks - 1) == 0 and total < LONG) else "ring"
+
+
+def allreduce_seconds(network: Network, algorithm: str, ranks: int, size: float) -> float:
+    """Time of a textbook all-reduce of ``size`` bytes.
+
+    Parameters
+    ----------
+    network : Network
+    algorithm : str
+        As for :func:`theory.bounds.allreduce_cost`.
+    ranks : int
+    size : float
+        Bytes of one rank's vector.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> allreduce_seconds(Network(1.0, 0.5), "ring", 2, 4)  # 2 + 4 0.5
+    4.0
+    """
+    _checked(network, ranks, size=size)
+    return _seconds(network, allreduce_cost(algorithm, ranks, size))
+
+
+def gather_seconds(network: Network, ranks: int, size: float, workers: int | None = None) -> float:
+    """Time of the exchange of messages that are gathered: all-gather of their sizes, then of the messages.
+
+    Parameters
+    ----------
+    network : Network
+    ranks : int
+    size : float
+        Bytes of the messages of one rank's workers together.
+    workers : int, optional
+        N, for the 8 bytes of a size; as many as ranks by default.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> gather_seconds(Network(1.0, 0.0), ranks=4, size=100)  # log2 4 start-ups, twice
+    4.0
+    """
+    _checked(network, ranks, size=size)
+    sizes = 8.0 * (workers or ranks) / ranks
+    parts = [allgather_cost(gathering(ranks, size), ranks, size) for size in (sizes, size)]
+    return sum(_seconds(network, part) for part in parts)
+
+
+def reduce_seconds(network: Network, ranks: int, size: float, workers: int | None = None) -> float:
+    """Time of the exchange of messages that are added: all-to-all, addition by worker, all-gather of the sums.
+
+    Every rank multiplies its stretch of all N messages with their weights and adds them to zero: N additions, where a
+    textbook's sum takes N - 1.
+
+    Parameters
+    ----------
+    network : Network
+    ranks : int
+    size : float
+        Bytes of one worker's message that are added.
+    workers : int, optional
+        N; as many as ranks by default.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> reduce_seconds(Network(0.0, 1.0), ranks=4, size=100)  # 3/4 of it out, 3/4 of it back, as in a ring
+    150.0
+    """
+    _checked(network, ranks, size=size)
+    here = (workers or ranks) / ranks
+    stretch = size / ranks
+    spread = CollectiveCost(ranks - 1, (ranks - 1) * here * stretch, here * ranks * stretch)
+    gather = allgather_cost(gathering(ranks, stretch), ranks, stretch)
+    return (_seconds(network, spread) if ranks > 1 else 0.0) + _seconds(network, gather)
+
+
+def round_seconds(
+    network: Network, method, d: int, *, ranks: int, workers: int | None = None, message_bytes: float | None = None,
+    wire_dtype=np.float32,
+) -> float:  # fmt: skip
+    """Time of the exchange of one round of a method, as :func:`theory.run` does it on MPI ranks.
+
+    Parameters
+    ----------
+    network : Network
+    method : ParallelSGD
+    d : int
+        Length of the gradient.
+    ranks : int
+    workers : int, optional
+        N, a multiple of the ranks; as many as ranks by default.
+    message_bytes : float, optional
+        Of one worker's message with its frame; needed where messages are gathered (a history has it).
+    wire_dtype : float32 or float64
+
+    Returns
+    -------
+    float
+        0 for one rank.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> method = th.ParallelSGD(th.Identity(), step=th.Constant(0.1))
+    >>> round_seconds(Network(0.0, 1.0), method, 100, ranks=4)  # float32: 400 bytes are added
+    600.0
+    """
+    workers = workers or ranks
+    _checked(network, ranks)
+    require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
+    if ranks == 1:
+        return 0.0
+    low, high, numbers = reduced(method, d)
+    width = np.dtype(wire_dtype).itemsize
+    first = reduce_seconds(network, ranks, numbers * width, workers) if numbers else 0.0
+    if high > low:
+        return first + reduce_seconds(network, ranks, (high - low) * width, workers)
+    require(message_bytes is not None, "message_bytes", message_bytes, "the bytes of a message: these are gathered")
+    return first + gather_seconds(network, ranks, message_bytes * workers / ranks, workers)

@@ -1,0 +1,295 @@
+"""Stragglers with simulated clocks: every round waits for the fastest k of n workers, and nobody sleeps.
+
+Times of different rounds and workers are independent; who is not among the fastest is told to stop, and starts the next
+round with the others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
+from ..dispatch import generic, kernel
+from ..methods.sampling import make_shards
+from ..problems.base import add_loss_gradient, dimension, regularization, rows, value
+from ..random import derive, integer, key, uniform
+from ..settings import require, setting
+
+__all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
+
+FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])
+SAMPLING, NOISE, CLOCK = 0, 1, 2  # rows of the streams
+
+draw_time = generic(
+    "draw_time",
+    "draw_time(times, u, speed) -> float: seconds of a worker of this speed, for u uniform on [0, 1).",
+)
+
+
+@setting
+class ShiftedExponential(NamedTuple):
+    """Times shift + Exp(rate): what every worker needs, and what chance adds; a speed multiplies the rate.
+
+    Parameters
+    ----------
+    shift : float
+        Seconds, at least 0.
+    rate : float
+        Above 0, in 1/s.
+
+    Examples
+    --------
+    >>> float(draw_time(ShiftedExponential(shift=1.0, rate=2.0), 0.0, 1.0))
+    1.0
+    """
+
+    shift: float
+    rate: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 <= self.shift < math.inf, "shift", self.shift, "a finite number, at least 0")
+        require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
+
+
+@setting
+class Pareto(NamedTuple):
+    """Times with P(X > x) = (scale/x)^shape for x >= scale: a heavy tail; a speed divides the scale.
+
+    Parameters
+    ----------
+    shape, scale : float
+        Above 0.
+
+    Examples
+    --------
+    >>> float(draw_time(Pareto(shape=2.0, scale=3.0), 0.75, 1.0))  # 3/sqrt(1/4)
+    6.0
+    """
+
+    shape: float
+    scale: float = 1.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        for name in self._fields:
+            number = getattr(self, name)
+            require(0.0 < number < math.inf, name, number, "a finite number above 0")
+
+
+@draw_time.register(ShiftedExponential)
+def _(times, u, speed):
+    return times.shift - math.log1p(-u) / (times.rate * speed)
+
+
+@draw_time.register(Pareto)
+def _(times, u, speed):
+    return times.scale / speed * math.exp(-math.log1p(-u) / times.shape)
+
+
+@kernel
+def _race(times, speeds, stream, waits, chosen):
+    """For every round the k smallest times in order, and the workers that they belong to, in the workers' order."""
+    rounds, k = chosen.shape
+    for t in range(rounds):
+        clock, filled = derive(stream, t), 0
+        for w in range(speeds.size):
+            here = draw_time(times, uniform(clock, w), speeds[w])
+            if filled == k and here >= waits[t, k - 1]:
+                continue
+            filled += filled < k
+            place = filled - 1
+            while place > 0 and waits[t, place - 1] > here:
+                waits[t, place], chosen[t, place] = waits[t, place - 1], chosen[t, place - 1]
+                place -= 1
+            waits[t, place], chosen[t, place] = here, w
+        chosen[t].sort()
+
+
+@kernel
+def _follow(problem, start, stop, batch, l2, step, weights, chosen, streams, x, g, records, values, last):
+    """SGD on the gradients of the chosen workers; f at the rounds of ``records``."""
+    n, seen = rows(problem), 0
+    for t in range(chosen.shape[0] + 1):
+        if seen < records.size and records[seen] == t:
+            values[seen] = value(problem, x)
+            seen += 1
+        if t == chosen.shape[0]:
+            break
+        g[:] = 0.0
+        sampling, noise = derive(streams[SAMPLING], t), derive(streams[NOISE], t)
+        for c in range(chosen.shape[1]):
+            w = chosen[t, c]
+            drawn, fresh = derive(sampling, w), derive(noise, w)
+            for b in range(batch):
+                i = start[w] + integer(drawn, b, stop[w] - start[w]) if n > 0 else 0
+                add_loss_gradient(problem, i, derive(fresh, b), weights[w] / batch, x, g)
+        for j in range(x.size):
+            x[j] -= step * (g[j] + l2 * x[j])
+    last[:] = x
+
+
+def _speeds(speeds, workers: int) -> np.ndarray:
+    speeds = np.ones(workers) if speeds is None else np.asarray(speeds, float)
+    require(speeds.shape == (workers,), "speeds", f"shape {speeds.shape}", f"shape ({workers},)")
+    good = bool(np.isfinite(speeds).all() and (speeds > 0).all())
+    require(good, "speeds", float(speeds.min()), "finite numbers above 0")
+    return speeds
+
+
+def _count(low: int, high: float = math.inf, **numbers) -> None:
+    for name, number in numbers.items():
+        good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and low <= number <= high
+        require(good, name, number, f"a whole number, at least {low}" + (f", at most {high}" if high < 2**62 else ""))
+
+
+def race(
+    times, *, workers: int, fastest: int, rounds: int, seed: int = 0, speeds=None, replica: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Who is among the fastest, and when.
+
+    Parameters
+    ----------
+    times : ShiftedExponential or Pareto
+    workers, fastest, rounds : int
+        n, k and the number of rounds.
+    seed : int
+    speeds : array_like, shape (workers,), optional
+        1 for all by default.
+    replica : int
+        Fresh random numbers for each.
+
+    Returns
+    -------
+    waits : ndarray, shape (rounds, k)
+        The times of the fastest, in order: the last one is what the round takes.
+    chosen : ndarray of int64, shape (rounds, k)
+        Who they are, in the order of their numbers.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> waits, chosen = race(Pareto(2.0), workers=3, fastest=3, rounds=1)
+    >>> bool((np.diff(waits) > 0).all()), chosen
+    (True, array([[0, 1, 2]]))
+    """
+    require(draw_time.implements(type(times)), "times", times, "ShiftedExponential(...) or Pareto(...)", TypeError)
+    _count(1, workers=workers, rounds=rounds)
+    _count(1, workers, fastest=fastest)
+    _count(0, 2**64 - 1, seed=seed, replica=replica)
+    waits, chosen = np.empty((rounds, fastest)), np.empty((rounds, fastest), np.int64)
+    _race(times, _speeds(speeds, workers), key(seed, "stragglers", replica, CLOCK), waits, chosen)
+    return waits, chosen
+
+
+def run_fastest_k(
+    problem,
+    *,
+    workers: int,
+    fastest: int,
+    rounds: int,
+    step: float,
+    times,
+    speeds=None,
+    weights: str = "plain",
+    batch: int = 1,
+    shards: str = "shared",
+    x0=None,
+    seed: int = 0,
+    replicas: int = 1,
+    record_every: int | None = None,
+) -> OptimizeResult:
+    """SGD that waits for the fastest k of n workers in every round, on simulated clocks.
+
+    Parameters
+    ----------
+    problem : problem
+    workers, fastest, rounds : int
+        n, k from 1 to n, and the number of rounds.
+    step : float
+        Constant step size, above 0.
+    times : ShiftedExponential or Pareto
+        Of a worker's round.
+    speeds : array_like, shape (workers,), optional
+        1 for all by default.
+    weights : {"plain", "inclusion"}
+        What a gradient that counts is multiplied by: 1/k, or 1/(n pi_i) with the probability pi_i that worker i is
+        among the fastest (Horvitz-Thompson); different speeds need ShiftedExponential for it.
+    batch : int
+        Rows that a worker averages.
+    shards : {"shared", "contiguous"}
+        Which rows a worker draws from; workers count alike in the mean.
+    x0 : array_like, shape (d,), optional
+        Start; zero if omitted.
+    seed, replicas : int
+        Independent repetitions.
+    record_every : int, optional
+        Rounds between two rows of the history; by default about 50 rows.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``last``, shape (replicas, d); ``replica_seconds`` and ``replica_values`` (of f), shape (records, replicas);
+        ``history``, their means with the rounds; ``weights``, shape (workers,); ``x`` and ``fun``, means; ``nit``,
+        ``success``.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its domain.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> problem = th.quadratic(np.ones(2), covariance=0.0)
+    >>> result = run_fastest_k(problem, workers=4, fastest=2, rounds=2, step=0.5, x0=[4.0, 0.0],
+    ...                        times=ShiftedExponential(1.0, 1.0))
+    >>> result.last, bool(result.replica_seconds[-1, 0] > 2.0)
+    (array([[1., 0.]]), True)
+    """
+    require(add_loss_gradient.implements(type(problem)), "problem", type(problem).__name__,
+            "a problem, such as quadratic(...)", TypeError)  # fmt: skip
+    require(draw_time.implements(type(times)), "times", times, "ShiftedExponential(...) or Pareto(...)", TypeError)
+    _count(1, workers=workers, rounds=rounds, batch=batch, replicas=replicas)
+    _count(1, workers, fastest=fastest)
+    _count(0, 2**64 - 1, seed=seed)
+    require(0.0 < step < math.inf, "step", step, "a finite number above 0")
+    require(weights in ("plain", "inclusion"), "weights", weights, "'plain' or 'inclusion'")
+    speeds, d = _speeds(speeds, workers), int(dimension(problem))
+    factors = np.full(workers, 1.0 / fastest)
+    if weights == "inclusion" and (speeds != speeds[0]).any():
+        require(isinstance(times, ShiftedExponential), "weights", weights, "'plain' with Pareto times and two speeds")
+        factors = horvitz_thompson_weights(inclusion_probabilities(fastest, times.rate * speeds))
+    x0 = np.zeros(d) if x0 is None else np.ascontiguousarray(x0, float)
+    require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
+    require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
+    require(shards in ("shared", "contiguous"), "shards", shards, "'shared' or 'contiguous'")
+    dealt = make_shards(shards, "iid", int(rows(problem)), workers)
+    every = rounds // 50 or 1
+    if record_every is not None:
+        _count(1, record_every=record_every)
+        every = record_every
+    records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
+    seconds, values = np.zeros((replicas, records.size)), np.empty((replicas, records.size))
+    last, g, l2 = np.empty((replicas, d)), np.empty(d), float(regularization(problem))
+    for r in range(replicas):
+        waits, chosen = race(times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds,
+                             replica=r)  # fmt: skip
+        seconds[r] = np.append(0.0, np.cumsum(waits[:, -1]))[records]
+        streams = np.array([key(seed, "stragglers", r, purpose) for purpose in (SAMPLING, NOISE)], np.uint64)
+        _follow(problem, dealt.start, dealt.stop, batch, l2, float(step), factors, chosen, streams, x0.copy(), g,
+                records, values[r], last[r])  # fmt: skip
+    history = np.zeros(records.size, FASTEST_HISTORY)
+    history["rounds"], history["seconds"], history["f"] = records, seconds.mean(axis=0), values.mean(axis=0)
+    x = last.mean(axis=0)
+    return OptimizeResult(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
+                          replica_values=values.T.copy(), history=history, weights=factors, nit=rounds,
+                          success=bool(np.isfinite(last).all()), status=0, message="all rounds done")  # fmt: skip
