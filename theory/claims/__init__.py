@@ -1,6 +1,8 @@
 """Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
 
 from . import (
+    batch_limits,
+    batch_rates,
     coding,
     combinators,
     conef_rates,
@@ -44,6 +46,8 @@ from .ledger import Explanation, exit_code, explain, ledger
 from .verify import Verification, verify
 
 __all__ = [
+    "batch_limits",
+    "batch_rates",
     "Check",
     "Claim",
     "Context",
