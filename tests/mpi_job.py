@@ -53,7 +53,19 @@ def memories():
     ]
 
 
-GROUPS = {"digest": methods, "memories": memories}
+def rounds():
+    """Several steps between two exchanges, and batches that grow."""
+    step, batch = th.InverseTime(4.0, 0.05, 400.0), th.GrowingBatch(1.1, first=2)
+    return [
+        th.LocalSGD(
+            th.QSGD(7), step=step, local_steps=5, feedback=th.ErrorFeedback(), average="quadratic", batch=batch
+        ),
+        th.LocalSGD(th.Identity(), step=step, local_steps=5, average="uniform", shards="contiguous"),
+        th.ParallelSGD(th.Identity(), step=step, batch=batch),
+    ]
+
+
+GROUPS = {"digest": methods, "memories": memories, "rounds": rounds}
 
 
 def digest(results) -> str:

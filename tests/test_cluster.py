@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import ROOT, run_mpi
-from mpi_job import STEPS, digest, make_problem, memories, methods
+from mpi_job import STEPS, digest, make_problem, memories, methods, rounds
 
 import theory as th
 
@@ -43,6 +43,14 @@ def test_nor_do_memories_that_are_held_compressed():
         done = run_mpi(ranks, JOB, workers, "memories", timeout=LIMIT)
         assert done.returncode == 0, done.stderr
         assert re.findall(r"digest (\w+)", done.stdout) == [simulate(memories, workers)]
+
+
+@pytest.mark.mpi
+def test_nor_do_local_steps_and_growing_batches():
+    for workers, ranks in ((8, 2), (8, 8), (10, 5)):
+        done = run_mpi(ranks, JOB, workers, "rounds", timeout=LIMIT)
+        assert done.returncode == 0, done.stderr
+        assert re.findall(r"digest (\w+)", done.stdout) == [simulate(rounds, workers)]
 
 
 def test_the_digest_would_notice(simulated):

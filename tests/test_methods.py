@@ -214,7 +214,7 @@ def test_history_counts_what_is_sent(problems):
 
 def test_samples_set_the_number_of_steps(problems):
     method = th.ParallelSGD(th.Identity(), step=STEP, batch=3)
-    assert th.run(method, problems["sparse"], workers=2, samples=100).nit == 100 // 6
+    assert th.run(method, problems["sparse"], workers=2, samples=100).nit == 100 // 3
 
 
 def test_replicas_are_independent_and_the_first_is_the_single_run():

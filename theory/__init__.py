@@ -64,6 +64,7 @@ from .methods import (
     FrontierWarning,
     ImprovedContractiveErrorFeedback,
     LinearSketchFeedback,
+    LocalSGD,
     NoFeedback,
     ParallelSGD,
     PartialErrorFeedback,
@@ -92,7 +93,7 @@ from .problems import (
     value,
 )
 from .random import key, uniform
-from .schedules import Constant, InverseTime, Polynomial, Suffix, Uniform
+from .schedules import Constant, GrowingBatch, InverseTime, Polynomial, Suffix, Uniform
 from .wire import WireError
 
 __version__ = "0.1.0"
@@ -117,11 +118,13 @@ __all__ = [
     "EntropyCoded",
     "ErrorFeedback",
     "FrontierWarning",
+    "GrowingBatch",
     "HalfPrecision",
     "Identity",
     "ImprovedContractiveErrorFeedback",
     "InverseTime",
     "LinearSketchFeedback",
+    "LocalSGD",
     "NUQSGDReleased",
     "Natural",
     "NaturalDithering",

@@ -1,13 +1,18 @@
-"""Step sizes and averaging weights, as functions of the step t = 0, 1, 2, ..."""
+"""Step sizes, batch sizes and averaging weights, as functions of the step t = 0, 1, 2, ..."""
 
 from __future__ import annotations
 
+import math
+from functools import singledispatch
 from typing import NamedTuple
 
 from .dispatch import generic
 from .settings import require, setting
 
-__all__ = ["Constant", "InverseTime", "Last", "Polynomial", "Suffix", "Uniform", "averaging_weight", "step_size"]
+__all__ = [
+    "Constant", "GrowingBatch", "InverseTime", "Last", "Polynomial", "Suffix", "Uniform", "averaging_weight",
+    "batch_size", "step_size",
+]  # fmt: skip
 
 step_size = generic("step_size", "step_size(schedule, t) -> float: the step size at step t = 0, 1, 2, ...")
 averaging_weight = generic(
@@ -111,3 +116,82 @@ def _(average, t):
 @averaging_weight.register(Suffix)
 def _(average, t):
     return 1.0 if t >= average.start else 0.0
+
+
+# --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
+
+
+@singledispatch
+def batch_size(schedule, t: int) -> int:
+    """The number of gradients that each worker averages at step t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    schedule : int or GrowingBatch
+        A number is the same at every step.  ``batch_size.register`` adds a schedule of your own.
+    t : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        If ``schedule`` is neither.
+
+    Examples
+    --------
+    >>> [batch_size(8, t) for t in range(3)], [batch_size(GrowingBatch(rho=1.5, first=4), t) for t in range(5)]
+    ([8, 8, 8], [4, 6, 9, 13, 20])
+    """
+    raise TypeError(f"batch: got {schedule!r}, allowed: a whole number, or a schedule such as GrowingBatch(1.1)")
+
+
+@batch_size.register
+def _(schedule: int, t: int) -> int:
+    return schedule
+
+
+@setting
+class GrowingBatch(NamedTuple):
+    """The batch grows geometrically: floor(rho**t * first) gradients for each worker at step t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    rho : float
+        Growth, above 1.  CR-PSGD's theorem wants it below 1/(1 - nu), see :func:`theory.bounds.optimal_rho`.
+    first : int
+        The batch of the first step, at least 1.
+    rounding : {"floor", "ceil"}
+        Down, as in CR-PSGD (Yu and Jin, 2019); up, as in Bottou, Curtis, Nocedal (2018), Section 5.1.
+
+    Raises
+    ------
+    ValueError
+        For a value outside its domain.
+
+    Examples
+    --------
+    >>> [batch_size(GrowingBatch(2.0), t) for t in range(5)]
+    [1, 2, 4, 8, 16]
+    """
+
+    rho: float
+    first: int = 1
+    rounding: str = "floor"
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
+        require(self.first >= 1, "first", self.first, "a whole number, at least 1")
+        require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
+
+
+WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+
+
+@batch_size.register
+def _(schedule: GrowingBatch, t: int) -> int:
+    size = schedule.rho**t * schedule.first
+    return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))

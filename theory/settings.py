@@ -28,6 +28,8 @@ def require(condition: bool, name: str, got, allowed: str, error: type[Exception
 
 
 def _convert(name: str, hint: str, value):
+    if hint.startswith("int | ") and not isinstance(value, tuple):  # a number, or a schedule of numbers
+        hint = "int"
     convert = _CONVERT.get(hint)
     if convert is None or type(value) is convert:
         return value

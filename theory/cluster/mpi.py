@@ -17,6 +17,7 @@ import numpy as np
 
 from ..compressors.base import buffer_bits, unpack
 from ..dispatch import kernel
+from ..methods.local_sgd import joint_rate, local_round, place_average
 from ..methods.parallel_sgd import (
     BITS,
     BYTES,
@@ -210,10 +211,14 @@ class Exchange:
         Of the workers.
     wire : dtype
         Of floats on the wire.
+    rounds : bool
+        The workers take several steps between two exchanges (`LocalSGD`).
     """
 
-    def __init__(self, comm, compressor, plan, header, weight, wire):
+    def __init__(self, comm, compressor, plan, header, weight, wire, rounds=False):
         self.comm, self.compressor, self.plan, self.header = comm, compressor, plan, header
+        self.work, self.joint = (local_round, joint_rate()) if rounds else (local_step, None)
+        self.averages = Reduction(comm, plan.here, plan.d, weight, np.float64) if rounds and plan.averaging else None
         self.reduces = plan.high > plan.low
         longest = 0 if self.reduces else buffer_bits(compressor, plan.d, 8 * wire.itemsize)
         self.sum = Reduction(comm, plan.here, plan.high - plan.low, weight, wire)
@@ -237,7 +242,7 @@ class Exchange:
             second_half(compressor, plan, streams, state, 0, self.combined, self.outbox, self.lengths)
             learn(compressor, plan, state)
         else:
-            local_step(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
+            self.work(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
         if self.reduces:
             total = place_sum(plan, state.symbols)
             weighted_sum(np.repeat(total[None], plan.workers, axis=0), shards.weight, total.copy())
@@ -247,7 +252,11 @@ class Exchange:
             _place(self.sizes, plan.here, self.counts, self.displacements)
             offset = np.cumsum(sizes) - sizes
             _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
-        common_step(compressor, shards, plan, state, rate)
+        common_step(compressor, shards, plan, state, rate if self.joint is None else self.joint)
+        if self.averages is not None:
+            sums = state.memory.sums
+            weighted_sum(np.repeat(sums[:1], plan.workers, axis=0), shards.weight, sums[0].copy())
+            place_average(state.x, state.memory, sums[0].copy())
 
     def open(self, state) -> None:
         """Combine what the workers proposed."""
@@ -272,6 +281,17 @@ class Exchange:
         state.tally[REDUCED] += 8 * (plan.workers - plan.here) * total.nbytes
         state.tally[EXCHANGE] += time.perf_counter_ns() - started
         state.tally[CODING] += started - begin
+
+    def average(self, state) -> None:
+        """Combine the workers' sums of their own iterates; a result is asked for, nothing that a step needs."""
+        combined = np.empty(self.plan.d)
+        self.averages.start(state.memory.sums)
+        self.averages.exchange(self._average, combined, self.crowded)
+        place_average(state.x, state.memory, combined)
+
+    def _average(self, rows, weight, out):
+        if out.size:  # more ranks than numbers
+            weighted_sum(rows, weight, out)
 
     def round(self, state) -> None:
         """Send the messages that stand in the outbox, receive everybody's, and unpack them into the symbols."""
@@ -319,7 +339,7 @@ class Exchange:
 
 
 def advance(exchange: Exchange, problem, shards, plan, streams, state, start, rates) -> None:
-    """One step for each row of ``rates``, on all ranks; the same steps as the simulator's, message by message."""
+    """One step (or round) for each of ``rates``, on all ranks; the same as the simulator's, message by message."""
     compressor, outbox, lengths = exchange.compressor, exchange.outbox, exchange.lengths
     for t, rate in enumerate(rates, start):
         if plan.opening:
@@ -327,11 +347,13 @@ def advance(exchange: Exchange, problem, shards, plan, streams, state, start, ra
             exchange.open(state)
             second_half(compressor, plan, streams, state, t, exchange.combined, outbox, lengths)
         else:
-            local_step(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
+            exchange.work(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
         if exchange.reduces:
             exchange.add_up(state)
         else:
             exchange.round(state)
         if plan.opening:
             learn(compressor, plan, state)
-        common_step(compressor, shards, plan, state, rate)
+        common_step(compressor, shards, plan, state, rate if exchange.joint is None else exchange.joint)
+    if exchange.averages is not None:
+        exchange.average(state)

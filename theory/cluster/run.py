@@ -14,10 +14,12 @@ from ..methods.choose import choose_layout
 from ..methods.feedback import check_feedback, store_bytes
 from ..methods.frontier import warn_of_frontier
 from ..methods.layout import averaged, current, error_of
+from ..methods.local_sgd import Local, LocalSGD, check_single_message
 from ..methods.parallel_sgd import (
     BITS,
     BYTES,
     CODING,
+    DRAWN,
     EXCHANGE,
     GRADIENT,
     REDUCED,
@@ -35,7 +37,7 @@ from ..methods.sparse import SparseGradient
 from ..problems.base import dimension, gradient, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import key
-from ..schedules import Last, Suffix
+from ..schedules import Last, Suffix, batch_size
 from ..settings import digest, require
 from ..wire.frame import header_template, overhead
 from . import mpi, simulator
@@ -68,7 +70,7 @@ class _Setup(NamedTuple):
 
     problem: NamedTuple
     compressor: NamedTuple
-    rule: tuple  # feedback, step sizes, averaging weights
+    rule: tuple  # feedback, step sizes, averaging weights, the batches of the first steps
     layout: NamedTuple
     shards: NamedTuple
     plan: Plan
@@ -76,7 +78,8 @@ class _Setup(NamedTuple):
     x0: np.ndarray
     wire: np.ndarray
     header: bytes
-    records: np.ndarray
+    records: np.ndarray  # rounds after which the history gets a row
+    local_steps: int  # steps in a round
     plain: bool
     memory_bytes: int
 
@@ -101,25 +104,25 @@ def run(
 
     Parameters
     ----------
-    method : ParallelSGD
+    method : ParallelSGD or LocalSGD
     problem : problem
-        From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic` or
-        :func:`theory.saturating_quadratic`.
+        From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic`, ...
     workers : int
         Number N of workers.  With ``comm``, the number of ranks divides it.
     steps : int, optional
-        Number of steps (rounds).
+        Number of steps; for ``LocalSGD`` of local steps, a multiple of those in a round.
     seed : int
         The same seed gives the same bits, in the simulator and on any number of ranks.
     samples : int, optional
-        Instead of ``steps``: how many gradients all workers together evaluate, at most.
+        Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
+        T gradients.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     replicas : int
         Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` holds
         each replica's f, ``fun`` and the history's f their mean.
     record_every : int, optional
-        Steps between two rows of the history; by default about 50 rows.
+        Steps between two rows of the history, rounded up to whole rounds; by default about 50 rows.
     callback : callable, optional
         Called as ``callback(intermediate_result)`` after every row (on rank 0); may raise ``StopIteration``.
     dtype : float64 or float32
@@ -161,7 +164,8 @@ def run(
     exchange = None
     if comm is not None:
         mpi.agree(comm, digest((method, problem, workers, setup.records, seed, setup.x0, str(dtype), str(wire_dtype))))
-        exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, setup.shards.weight, setup.wire.dtype)
+        exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, setup.shards.weight, setup.wire.dtype,
+                                isinstance(setup.layout, Local))  # fmt: skip
         mpi.in_turn(comm, lambda: _rehearse(setup, exchange))
     return _run_once(setup, callback, exchange)
 
@@ -170,7 +174,8 @@ def run(
 
 
 def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, record_every, dtype, wire_dtype, comm):
-    require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+    require(isinstance(method, (ParallelSGD, LocalSGD)), "method", method, "a method, such as ParallelSGD(...)",
+            TypeError)  # fmt: skip
     require(dimension.implements(type(problem)), "problem", type(problem).__name__,
             "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
     for name, number in (("workers", workers), ("replicas", replicas)):
@@ -184,9 +189,8 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
         require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
     fitting = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
     require(fitting, "seed", seed, "a whole number from 0 to 2**64 - 1")
-    if steps is None:
-        steps = int(samples) // (workers * method.batch)
-        require(steps >= 1, "samples", samples, f"at least one round: workers * batch = {workers * method.batch}")
+    batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
+    rounds = steps // method.local_steps
     ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 
@@ -203,29 +207,68 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     if isinstance(average, Suffix):
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
+    require(not shards.shuffle or largest <= smallest, "batch", largest,
+            f"at most the rows of a worker, {smallest}, where they are drawn without replacement")  # fmt: skip
     l2 = float(regularization(problem))
     header = header_template(method.compressor, d, wire_dtype)
     low, high, numbers = reduced(method, d)
+    if isinstance(method, LocalSGD):
+        check_single_message(method, d)
     whole = method.compress == "full"
     here = workers // ranks
     plan = Plan(
-        d, int(workers), rank * here, here, method.batch, l2 if whole else 0.0, 0.0 if whole else l2,
+        d, int(workers), rank * here, here, largest, l2 if whole else 0.0, 0.0 if whole else l2,
         not isinstance(average, Last), overhead(header), int(time.CLOCK_MONOTONIC), low, high, numbers,
         here + 1 if high > low else int(workers), bool(shares_stream(method.compressor)),
-        method.momentum, method.nesterov, method.aggregation == "majority",
+        method.momentum, method.nesterov, method.aggregation == "majority", method.radius,
     )  # fmt: skip
-    every = record_every or max(1, steps // RECORDS)
-    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int64)
-    rule = (method.feedback, method.step, average)
+    every = -(-record_every // method.local_steps) if record_every else max(1, rounds // RECORDS)
+    records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
+    rule = (method.feedback, method.step, average, batches)
     purposes = np.array([key(seed, purpose) for purpose in simulator.PURPOSES], np.uint64)
     bits = 8 * wire_dtype.itemsize, 8 * dtype.itemsize
     layout = choose_layout(method, problem, plan.opening > 0, *bits)
-    plain = isinstance(layout, SparseGradient) and method.batch == 1 and slope.implements(type(problem))
+    plain = isinstance(layout, SparseGradient) and largest == 1 and slope.implements(type(problem))
     wire = np.empty(0, wire_dtype)
     memory_bytes = sum(store_bytes(method.feedback, method.compressor, d, *bits))
     memory_bytes += d * dtype.itemsize if isinstance(layout, RememberingTogether) else 0
-    return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records, plain,
-                  memory_bytes)  # fmt: skip
+    return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records,
+                  method.local_steps, plain, memory_bytes)  # fmt: skip
+
+
+LARGEST_BATCH = 10**8  # gradients that a worker averages at most in a step: more is a mistake in the schedule
+
+
+def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:
+    """The sizes of the first steps' batches (the last of them is that of all later steps, too), and how many steps.
+
+    With ``samples``, as many whole rounds as a worker's budget pays for.
+    """
+    if isinstance(batch, int):
+        sizes = np.array([batch], np.int64)
+        first, affordable = local_steps * batch, int(samples or 0) // batch
+    else:
+        sizes = np.array(_growing(batch, steps, samples), np.int64)
+        first, affordable = int(sizes[:local_steps].sum()), int(np.searchsorted(sizes.cumsum(), samples or 0, "right"))
+    if steps is None:
+        steps = affordable - affordable % local_steps
+        require(steps >= 1, "samples", samples, f"at least {first}, what the first round takes of each worker")
+    require(steps % local_steps == 0, "steps", steps, f"a multiple of local_steps = {local_steps}")
+    return sizes[: int(steps)], int(steps)
+
+
+def _growing(batch, steps, samples) -> list[int]:
+    """The sizes of the batches of so many steps, or until a worker's budget is exceeded."""
+    sizes, spent = [], 0
+    while len(sizes) < steps if samples is None else spent <= samples:
+        size = batch_size(batch, len(sizes))
+        whole = isinstance(size, (int, np.integer)) and size >= 1
+        require(whole and (size <= LARGEST_BATCH or samples is not None), "batch", f"{size!r} at step {len(sizes)}",
+                f"whole numbers from 1 to {LARGEST_BATCH}")  # fmt: skip
+        sizes.append(min(int(size), 2**52))
+        spent += int(size)
+    return sizes
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -240,12 +283,20 @@ def _start(setup):
 def _rehearse(setup, exchange) -> None:
     """Compile (or load) everything that a run calls, without a message to anyone."""
     streams, state = _start(setup)
-    exchange.rehearse(setup.problem, setup.shards, setup.plan, streams, state, make_rates(*setup.rule, 0, 1)[0])
+    exchange.rehearse(setup.problem, setup.shards, setup.plan, streams, state, _rates(setup, 0, 1)[0])
     _evaluate(setup.problem, setup.x0)
     x = np.empty_like(setup.x0)
     averaged(state.x, x)
     current(state.x, x)
     error_of(state.memory, 0, state.x, x)
+
+
+def _rates(setup, start, stop):
+    """What the rules say for the rounds ``start`` to ``stop``: a row each, or a row for each of their local steps."""
+    rates = make_rates(*setup.rule, start * setup.local_steps, stop * setup.local_steps)
+    if isinstance(setup.layout, Local):
+        return rates.reshape(stop - start, setup.local_steps, rates.shape[1])
+    return rates
 
 
 def _evaluate(problem, x):
@@ -262,10 +313,10 @@ def _run_once(setup, callback, exchange):
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     if exchange is None:
         drive = advance_plain if setup.plain else partial(simulator.advance, setup.layout)
-        none = make_rates(*setup.rule, 0, 0)
+        none = _rates(setup, 0, 0)
         drive(setup.problem, setup.compressor, setup.shards, plan, streams, state, 0, none)  # compiles, off the clock
     for k, step in enumerate(setup.records):
-        rates = make_rates(*setup.rule, done, step)
+        rates = _rates(setup, done, step)
         begin = time.perf_counter()
         if exchange is None:
             drive(setup.problem, setup.compressor, setup.shards, plan, streams, state, done, rates)
@@ -275,17 +326,17 @@ def _run_once(setup, callback, exchange):
         seconds += time.perf_counter() - begin
         averaged(state.x, x)
         current(state.x, last)
-        history[k] = _row(plan, done, state.tally, seconds)
+        history[k] = _row(setup, done, state.tally, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
             if status == DONE and callback is not None:
-                intermediate = OptimizeResult(x=x.copy(), last=last.copy(), fun=history["f"][k], nit=done,
-                                              history=history[: k + 1])  # fmt: skip
+                intermediate = OptimizeResult(x=x.copy(), last=last.copy(), fun=history["f"][k],
+                                              nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
                 try:
                     callback(intermediate_result=intermediate)
                 except StopIteration:
-                    status, message = STOPPED, f"stopped by the callback after step {done}"
+                    status, message = STOPPED, f"stopped by the callback after step {history['step'][k]}"
         if comm is not None:
             status, message = mpi.share_report(comm, history[k : k + 1], status, message)
         if status != DONE:
@@ -295,18 +346,18 @@ def _run_once(setup, callback, exchange):
     for w in range(plan.here):
         error_of(state.memory, w, state.x, memory[w])
     return OptimizeResult(x=x, fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
-                          memory=memory, memory_bytes=setup.memory_bytes, nit=done,
+                          memory=memory, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
                           success=status == DONE, status=status, message=message)  # fmt: skip
 
 
-def _row(plan, step, tally, seconds):
+def _row(setup, rounds, tally, seconds):
     """A row of the history without f: costs are per worker.
 
     It receives the messages that all others send; what is reduced it sends and receives once.
     """
-    row = np.zeros((), HISTORY)
-    row["step"] = row["rounds"] = step
-    row["samples"] = step * plan.workers * plan.batch
+    row, plan = np.zeros((), HISTORY), setup.plan
+    steps = int(rounds) * setup.local_steps
+    row["step"], row["rounds"], row["samples"] = steps, rounds, plan.workers * _drawn(setup, steps)
     row["seconds"] = seconds
     for name, sent, both in (("payload_bits", tally[BITS], tally[REDUCED]),
                              ("message_bytes", tally[BYTES], tally[REDUCED] / 8)):  # fmt: skip
@@ -315,6 +366,11 @@ def _row(plan, step, tally, seconds):
     for name, total in (("gradient", tally[GRADIENT]), ("coding", tally[CODING]), ("exchange", tally[EXCHANGE])):
         row[f"seconds_{name}"] = total * 1e-9
     return row
+
+
+def _drawn(setup, steps):
+    """How many gradients each worker has evaluated after so many steps."""
+    return int(make_rates(*setup.rule, steps, steps + 1)[0, DRAWN])
 
 
 def _verdict(history, k):
@@ -330,20 +386,20 @@ def _verdict(history, k):
 
 
 def _run_replicas(setup, replicas):
-    plan, begin = setup.plan, time.perf_counter()
-    rates = make_rates(*setup.rule, 0, setup.records[-1])
-    runs = simulator.replicate(setup.problem, setup.compressor, setup.layout, setup.shards, plan, setup.purposes,
+    begin = time.perf_counter()
+    rates = _rates(setup, 0, setup.records[-1])
+    runs = simulator.replicate(setup.problem, setup.compressor, setup.layout, setup.shards, setup.plan, setup.purposes,
                                setup.x0, setup.wire, setup.records, rates, replicas)  # fmt: skip
     seconds = time.perf_counter() - begin
     history = np.zeros(setup.records.size, HISTORY)
     for k, step in enumerate(setup.records):
         tally = np.zeros(6)
         tally[[BITS, BYTES, REDUCED]] = runs.sent[:, k].mean(axis=0)
-        history[k] = _row(plan, step, tally, seconds * step / max(1, setup.records[-1]))
+        history[k] = _row(setup, step, tally, seconds * step / max(1, setup.records[-1]))
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
     return OptimizeResult(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
                           history=history, replica_values=runs.values.T.copy(), replica_last=runs.last_values.T.copy(),
-                          memory=runs.errors, memory_bytes=setup.memory_bytes, nit=int(setup.records[-1]),
+                          memory=runs.errors, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
                           success=status == DONE, status=status, message=message)  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dispatch import generic, kernel
 from ..methods.layout import averaged, current, error_of
+from ..methods.local_sgd import Local, average_here, joint_rate, splice_local_round
 from ..methods.parallel_sgd import (
     BITS,
     BYTES,
@@ -68,6 +69,16 @@ def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
         _add_up(shards, plan, state.symbols)
         learn(compressor, plan, state)
         common_step(compressor, shards, plan, state, rates[k])
+
+
+@advance.register(Local)
+def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
+    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
+    for r in range(rates.shape[0]):  # a round for each, of as many steps as rates[r] has rows
+        splice_local_round(problem, compressor, shards, plan, streams, state, start + r, rates[r], outbox, lengths)
+        _add_up(shards, plan, state.symbols)
+        common_step(compressor, shards, plan, state, joint_rate())
+    average_here(shards, state)
 
 
 @kernel

@@ -5,6 +5,7 @@ from .feedback import ErrorFeedback, NoFeedback
 from .frontier import FrontierWarning
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
+from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .mem_sgd import mem_sgd
 from .parallel_sgd import ParallelSGD
@@ -16,6 +17,7 @@ __all__ = [
     "FrontierWarning",
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
+    "LocalSGD",
     "NoFeedback",
     "ParallelSGD",
     "PartialErrorFeedback",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 from ..compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
@@ -9,6 +10,7 @@ from ..problems.base import dimension, regularization
 from ..problems.matrix import CSR
 from .feedback import keeps_memory, new_store, store_bytes
 from .layout import Dense, DenseMemory
+from .local_sgd import Local, LocalSGD
 from .remembering import Remembering, RememberingTogether
 from .sparse import SparseGradient, SparseMemory
 from .together import Together
@@ -42,13 +44,19 @@ def choose_layout(method, problem, together: bool = False, wire_bits: int = 32, 
     With a memory as a plain array, sparse messages suffice.  Without one, the vector to send must be sparse, too: no l2
     term in it.  ``together``: all workers' vectors are needed at once.
     """
-    moving = method.moving
+    if isinstance(method, LocalSGD):
+        return Local(_choose(method, problem, together, wire_bits, own_bits, dense=True))
+    return _choose(method, problem, together, wire_bits, own_bits)
+
+
+def _choose(method, problem, together, wire_bits, own_bits, dense=False):
+    moving, free = method.moving, not dense and method.radius == math.inf
     if new_store.implements(type(method.feedback)):
         bytes_held = store_bytes(method.feedback, method.compressor, int(dimension(problem)), wire_bits, own_bits)
         return (RememberingTogether if together else Remembering)(method.feedback, *bytes_held, moving)
     if together:
         return Together(keeps_memory(method.feedback), moving)
-    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor) and not moving:
+    if isinstance(getattr(problem, "A", None), CSR) and sends_entries(method.compressor) and free and not moving:
         if keeps_memory(method.feedback):
             if not isinstance(method.compressor, Identity):
                 return SparseMemory(ranked=isinstance(method.compressor, TopK))

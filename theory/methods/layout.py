@@ -15,7 +15,7 @@ from ..dispatch import generic, kernel
 from ..settings import setting
 
 __all__ = ["Dense", "averaged", "current", "elect", "error_of", "move", "new_iterate", "new_memory", "point",
-           "recall", "receiver", "remember", "retain", "shrink", "slow_down", "write_message"]  # fmt: skip
+           "project", "recall", "receiver", "remember", "retain", "shrink", "slow_down", "write_message"]  # fmt: skip
 
 new_iterate = generic(
     "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
@@ -56,6 +56,7 @@ slow_down = generic(
     "velocity - l2 * x.",
 )
 move = generic("move", "move(x, rate): after the messages of a step: x += rate * velocity.")
+project = generic("project", "project(x, radius): the nearest point of the ball of this radius around 0.")
 elect = generic("elect", "elect(x): the velocity, minus a mean of signs, becomes minus their majority; a tie is +1.")
 error_of = generic("error_of", "error_of(memory, w, x, out): out = what local worker w keeps, as a plain array.")
 
@@ -188,6 +189,15 @@ def _(x, momentum, ahead, l2):
 def _(x, rate):
     for j in range(x.velocity.size):
         x.x[j] += rate * x.velocity[j]
+
+
+@project.register(DenseIterate)
+def _(x, radius):
+    squared = 0.0
+    for j in range(x.x.size):
+        squared += np.float64(x.x[j]) * x.x[j]
+    if squared > radius * radius:
+        shrink(x, radius / np.sqrt(squared))
 
 
 @elect.register(DenseIterate)

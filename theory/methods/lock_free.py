@@ -14,6 +14,7 @@ moves, so with more than one thread a run cannot be repeated bit for bit.
 
 from __future__ import annotations
 
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -185,6 +186,8 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
             "'last': the threads have no iterate in common that could be averaged")  # fmt: skip
     require(method.shards == "shared", "shards", method.shards, "'shared'")
     require(not method.moving, "momentum and aggregation", (method.momentum, method.aggregation), "(0.0, 'mean')")
+    require(isinstance(method.batch, int), "batch", method.batch, "a whole number, at least 1")
+    require(method.radius == math.inf, "radius", method.radius, "infinite: threads do not wait for a projection")
     require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
 
 
@@ -195,9 +198,10 @@ def _streams(seed, w):
 
 def _rates(method, threads, steps, clock):
     """What the rules say for each thread's steps, a row each."""
+    batch = np.array([method.batch], np.int64)
     if clock == "thread":
-        return [make_rates(method.feedback, method.step, Last(), 0, steps)] * threads
-    together = make_rates(method.feedback, method.step, Last(), 0, threads * steps)
+        return [make_rates(method.feedback, method.step, Last(), batch, 0, steps)] * threads
+    together = make_rates(method.feedback, method.step, Last(), batch, 0, threads * steps)
     return [np.ascontiguousarray(together[w::threads]) for w in range(threads)]
 
 

@@ -14,6 +14,7 @@ Messages are gathered, each for itself; where they can be added before they are 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +34,9 @@ from ..compressors.base import (
     update_state,
 )
 from ..dispatch import kernel, spliced
-from ..problems.base import add_loss_gradient, rows
+from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise
 from ..random import derive
-from ..schedules import Last, Polynomial, Uniform, averaging_weight, step_size
+from ..schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
 from ..settings import require, setting
 from .feedback import NoFeedback, keeps_memory, step_inside, step_outside
 from .layout import (
@@ -44,6 +45,7 @@ from .layout import (
     new_iterate,
     new_memory,
     point,
+    project,
     recall,
     receiver,
     remember,
@@ -75,8 +77,8 @@ class ParallelSGD(NamedTuple):
     feedback : feedback rule
         What happens to the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
-    batch : int
-        Gradients that each worker averages in a step.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step; the same number throughout, or growing.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result: the last; the mean of all; the mean with weights (shift + t)**2, where shift is
         the step size's own; or any of :mod:`theory.schedules`, ``Suffix(start)`` say.
@@ -98,6 +100,8 @@ class ParallelSGD(NamedTuple):
     aggregation : {"mean", "majority"}
         What messages become: their weighted mean, or the sign of it in every coordinate, +1 where it is zero; a
         majority vote if the messages are signs.
+    radius : float
+        After every step, x is projected onto the ball of this radius around 0; infinite for none.
 
     Raises
     ------
@@ -114,7 +118,7 @@ class ParallelSGD(NamedTuple):
     compressor: NamedTuple
     step: NamedTuple
     feedback: NamedTuple = NoFeedback()
-    batch: int = 1
+    batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "shared"
@@ -123,6 +127,9 @@ class ParallelSGD(NamedTuple):
     momentum: float = 0.0
     nesterov: bool = False
     aggregation: str = "mean"
+    radius: float = math.inf
+
+    local_steps = 1
 
     @property
     def moving(self) -> bool:
@@ -138,7 +145,7 @@ class ParallelSGD(NamedTuple):
                 "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
         require(quantize.implements(type(self.compressor)), "compressor", self.compressor,
                 "a compressor, such as TopK(10)", TypeError)  # fmt: skip
-        require(self.batch >= 1, "batch", self.batch, "a whole number, at least 1")
+        check_batch(self.batch)
         require(self.sampling in SAMPLING, "sampling", self.sampling, " or ".join(map(repr, SAMPLING)))
         require(self.shards in SHARDS, "shards", self.shards, " or ".join(map(repr, SHARDS)))
         require(self.compress in COMPRESS, "compress", self.compress, " or ".join(map(repr, COMPRESS)))
@@ -150,7 +157,18 @@ class ParallelSGD(NamedTuple):
         plain = self.momentum == 0.0 and not keeps_memory(self.feedback)
         require(self.aggregation == "mean" or plain, "aggregation", self.aggregation,
                 "'mean' with momentum or a memory")  # fmt: skip
+        require(self.radius > 0.0, "radius", self.radius, "a number above 0")
+        require(self.radius == math.inf or not keeps_memory(self.feedback), "radius", self.radius,
+                "infinite with a memory, which knows nothing of the projection")  # fmt: skip
         averaging(self)
+
+
+def check_batch(batch) -> None:
+    """Refuse what is neither a whole number from 1 on nor a schedule of batch sizes."""
+    number = isinstance(batch, int)
+    known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
+    require(known and not (number and batch < 1), "batch", batch,
+            "a whole number, at least 1, or a schedule such as GrowingBatch(1.1)")  # fmt: skip
 
 
 def reduced(method: ParallelSGD, d: int) -> tuple[int, int, int]:
@@ -190,7 +208,7 @@ def averaging(method: ParallelSGD):
 
 
 class Plan(NamedTuple):
-    """Numbers that stay the same during a run: the dimension, workers in all, those here from ``first`` on, the batch.
+    """Numbers that stay the same during a run: d, workers in all, those here from ``first`` on, the largest batch.
 
     ``sent_l2`` is the l2 weight that is part of the message, ``local_l2`` the one that every worker applies itself;
     ``frame`` is the number of bytes before the payload of a message, ``clock`` the system's number of its steady clock.
@@ -217,6 +235,7 @@ class Plan(NamedTuple):
     momentum: float
     nesterov: bool
     majority: bool
+    radius: float
 
 
 class State(NamedTuple):
@@ -230,7 +249,7 @@ class State(NamedTuple):
     tally: np.ndarray
 
 
-ETA, INSIDE, OUTSIDE, WEIGHT = range(4)  # columns of what make_rates makes
+ETA, INSIDE, OUTSIDE, WEIGHT, BATCH, DRAWN = range(6)  # columns of what make_rates makes
 # entries of State.tally: bits and bytes sent by the workers here in messages for everyone; nanoseconds; bits reduced
 BITS, BYTES, GRADIENT, CODING, EXCHANGE, REDUCED = range(6)
 
@@ -245,19 +264,27 @@ def now(clock, time):
 
 
 @kernel
-def make_rates(feedback, schedule, average, start, stop):
+def make_rates(feedback, schedule, average, batch, start, stop):
     """What the rules say for the steps ``start`` to ``stop``, a row each.
 
-    The step size, its part before and after compression, and the weight of x_t in the average: as numbers, they do not
-    multiply the variants of the loop that are compiled.
+    The step size, its part before and after compression, the weight of x_t in the average, a worker's batch and how
+    many rows it has drawn before: as numbers, they do not multiply the variants of the loop that are compiled.
+    ``batch`` holds the sizes of the batches from the first step on; its last entry is that of all later steps, too.
     """
-    rates = np.empty((stop - start, 4))
+    rates = np.empty((stop - start, 6))
+    drawn = 0
+    for t in range(min(start, batch.size - 1)):
+        drawn += batch[t]
+    drawn += max(0, start - batch.size + 1) * batch[batch.size - 1]
     for t in range(start, stop):
         eta = step_size(schedule, t)
         rates[t - start, ETA] = eta
         rates[t - start, INSIDE] = step_inside(feedback, eta)
         rates[t - start, OUTSIDE] = step_outside(feedback, eta)
         rates[t - start, WEIGHT] = averaging_weight(average, t)
+        rates[t - start, BATCH] = batch[min(t, batch.size - 1)]
+        rates[t - start, DRAWN] = drawn
+        drawn += batch[min(t, batch.size - 1)]
     return rates
 
 
@@ -291,15 +318,18 @@ def symbols_of(symbols, w):
 
 
 @spliced
-def begin_message(problem, shards, plan, streams, state, t, inside, w, row):
+def begin_message(problem, shards, plan, streams, state, t, rate, w, row):
     """What local worker w will compress in step t: its mean gradient over the batch, and what it kept."""
-    x, noise = point(state.x), streams[2, 0]
+    x, noise = point(state.x), streams[2, w]
+    batch, drawn, inside = np.int64(rate[BATCH]), np.int64(rate[DRAWN]), rate[INSIDE]
     p = recall(state.memory, w, state.x, inside * plan.sent_l2)
-    draw_rows(shards, state.order, w, plan.first + w, streams[0, w], t * plan.batch, row)
-    for b in range(plan.batch):
-        if rows(problem) == 0:
-            noise = derive(streams[2, w], t * plan.batch + b)
-        add_loss_gradient(problem, row[b], noise, inside / plan.batch, x, p)
+    draw_rows(shards, state.order, w, plan.first + w, streams[0, w], drawn, row[:batch])
+    if gradient_noise(problem) == PER_STEP:
+        noise = derive(streams[2, w], t)
+    for b in range(batch):
+        if gradient_noise(problem) == PER_DRAW:
+            noise = derive(streams[2, w], drawn + b)
+        add_loss_gradient(problem, row[b], noise, inside / batch, x, p)
     return p
 
 
@@ -332,7 +362,7 @@ def _local_step(problem, compressor, shards, plan, streams, state, t, rate, outb
     time, row = np.empty(2, np.int64), np.empty(plan.batch, np.int64)
     for w in range(plan.here):
         begin = now(plan.clock, time)
-        p = begin_message(problem, shards, plan, streams, state, t, rate[INSIDE], w, row)
+        p = begin_message(problem, shards, plan, streams, state, t, rate, w, row)
         middle = now(plan.clock, time)
         finish_message(compressor, plan, streams, state, t, w, p, outbox, lengths)
         state.tally[GRADIENT] += middle - begin
@@ -394,3 +424,5 @@ def common_step(compressor, shards, plan, state, rate):
         elect(state.x)
     if moving:
         move(state.x, outside * (1.0 + ahead))
+    if plan.radius < np.inf:
+        project(state.x, plan.radius)

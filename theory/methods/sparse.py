@@ -31,6 +31,7 @@ from .layout import (
     new_iterate,
     new_memory,
     point,
+    project,
     recall,
     receiver,
     remember,
@@ -161,6 +162,11 @@ def _(x, rate):
 
 @elect.register(SparseIterate)
 def _(x):
+    pass
+
+
+@project.register(SparseIterate)
+def _(x, radius):
     pass
 
 

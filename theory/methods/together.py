@@ -25,7 +25,6 @@ from .layout import error_of, new_dense, new_iterate, new_memory, recall, retain
 from .parallel_sgd import (
     CODING,
     GRADIENT,
-    INSIDE,
     REDUCED,
     begin_message,
     finish_message,
@@ -89,7 +88,7 @@ def first_half(problem, compressor, shards, plan, streams, state, t, rate, propo
     time, row, numbers = np.empty(2, np.int64), np.empty(plan.batch, np.int64), np.empty(plan.opening)
     for w in range(plan.here):
         begin = now(plan.clock, time)
-        p = begin_message(problem, shards, plan, streams, state, t, rate[INSIDE], w, row)
+        p = begin_message(problem, shards, plan, streams, state, t, rate, w, row)
         middle = now(plan.clock, time)
         propose(compressor, state.states[w], p, derive(streams[1, w], t), numbers)
         for j in range(plan.opening):  # a maximum must not become smaller on its way

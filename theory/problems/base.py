@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ..dispatch import generic
 
+NO_NOISE, PER_DRAW, PER_STEP = range(3)
+
 rows = generic("rows", "rows(problem) -> int: number n of losses; 0 where gradients are drawn, not picked from a sum.")
 dimension = generic("dimension", "dimension(problem) -> int: length d of x.")
 regularization = generic("regularization", "regularization(problem) -> float: l2, the weight of (1/2)||x||^2.")
@@ -19,6 +21,19 @@ add_loss_gradient = generic(
     "add_loss_gradient",
     "add_loss_gradient(problem, i, stream, weight, x, out): out += weight * (gradient of loss_i at x), without the l2 "
     "term; touches only the support of loss_i. `stream` is a fresh key for problems whose gradients are drawn.",
+)
+
+
+def _noise_of(problem):
+    return PER_DRAW if rows(problem) == 0 else NO_NOISE
+
+
+gradient_noise = generic(
+    "gradient_noise",
+    "gradient_noise(problem) -> int: what `stream` in add_loss_gradient is: NO_NOISE, nothing that is read; PER_DRAW, "
+    "a fresh key for every draw; PER_STEP, one key for a worker and step, so that what is derived from it and from the "
+    "row is the same wherever a batch repeats a row.",
+    _noise_of,
 )
 moments = generic(
     "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
