@@ -39,6 +39,7 @@ TOPICS = [
 CLAIM_TOPICS = {
     "sgd": "SGD",
     "minibatch": "Mini-batches",
+    "batch": "Large batches",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",

@@ -1,6 +1,8 @@
 """Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
 
 from . import (
+    batch_limits,
+    batch_rates,
     bottou_curtis_nocedal,
     catalyst,
     coding,
@@ -67,6 +69,8 @@ __all__ = [
     "Explanation",
     "Measurement",
     "Verification",
+    "batch_limits",
+    "batch_rates",
     "bottou_curtis_nocedal",
     "catalyst",
     "claim",

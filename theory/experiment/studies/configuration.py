@@ -20,6 +20,7 @@ STUDIES = {
     "conef": "contractive error feedback against SGD, rbSGD and EFSGD: accuracy, bits, bytes of memory",
     "conef-table-1": "the smallest sketch for each share of partial feedback, beside the talk's table",
     "cr-psgd": "growing batches against fixed ones and against local steps: loss over gradients and over rounds",
+    "largest-batch": "loss after as many gradients against the batch, and the largest batch without loss",
     "lock-free": "Mem-SGD's figure 4: speed-up over threads that share x without locks, with SGD, rand-k and top-k",
     "mem-sgd": "Mem-SGD's figures 2 and 3: top-k and rand-k with memory against SGD and QSGD, in epochs and bits",
     "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",

@@ -10,7 +10,7 @@ import numpy as np
 from ...data import Dataset, load_data, make_dataset
 from ...problems import gradient, lipschitz, solve, value
 
-__all__ = ["digits", "iterates", "rcv1", "real_or_twin", "topics_file"]
+__all__ = ["data_file", "digits", "iterates", "rcv1", "real_or_twin", "topics_file"]
 
 BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
@@ -36,6 +36,11 @@ def digits() -> Dataset:
 def topics_file(path: str | None = None) -> Path | None:
     """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
     return _file(TOPICS) if path is None else Path(path)
+
+
+def data_file(name: str) -> Path | None:
+    """A file: a path, or a name in the folder that ``THEORY_DATA`` names; None if there is none."""
+    return Path(name) if Path(name).is_file() else _file(name)
 
 
 def _file(name: str) -> Path | None:

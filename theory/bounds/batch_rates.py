@@ -1,0 +1,465 @@
+"""How mini-batch SGD compares with serial SGD after as many gradients: Theorems 2 to 5 of Yin et al.
+
+The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that one gradient moves w by as much in
+a batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma here.
+
+A batch of size B costs 1 + (B - 1)/B_D times the second moment of B single steps.  So every theorem has the factor
+1 + delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all points that can be reached.
+The theorems are *raw*, for any step, and as printed, with a step and a number of gradients for an accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..settings import require
+from ._domain import positive, whole
+from .sgd import sgd_constant_step
+
+__all__ = [
+    "BatchSchedule", "batch_delta", "minibatch_convex", "minibatch_convex_schedule", "minibatch_pl",
+    "minibatch_pl_schedule", "minibatch_smooth", "minibatch_smooth_schedule", "minibatch_strongly_convex",
+    "minibatch_strongly_convex_schedule",
+]  # fmt: skip
+
+
+class BatchSchedule(NamedTuple):
+    """What a theorem prescribes for an accuracy, and what it promises.
+
+    Attributes
+    ----------
+    step : float
+        gamma, of one gradient in a *sum*; the step size of methods that average is ``batch * step``.
+    gradients : float
+        T, at least so many; the theorems above take a multiple of the batch.
+    largest : float
+        The largest batch that the theorem allows besides B <= delta B_D + 1; infinite where it has no such limit.
+    promised : float
+        (1 + delta/2) eps.
+    """
+
+    step: float
+    gradients: float
+    largest: float
+    promised: float
+
+
+def batch_delta(batch: int, batch_bound: float) -> float:
+    """The delta at which a batch is exactly as large as B = delta B_D + 1.
+
+    Setting: mini-batches of B gradients at points where the batch-size bound is at least B_D.
+
+    Statement: delta = (B - 1)/B_D.
+
+    Kind: identity.
+
+    Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018, Theorems 2
+    to 5, which assume B <= delta B_D + 1.  The same for sums and for means of gradients.
+
+    Parameters
+    ----------
+    batch : int
+        B, at least 1.
+    batch_bound : float
+        B_D, at least 1; may be infinite.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> batch_delta(11, 20.0), batch_delta(1, 20.0)
+    (0.5, 0.0)
+    """
+    whole(1, batch=batch)
+    require(batch_bound >= 1, "batch_bound", batch_bound, "a number, at least 1")
+    return (batch - 1) / batch_bound
+
+
+def _rounds(gradients: int, batch: int) -> int:
+    whole(1, gradients=gradients, batch=batch)
+    require(gradients % batch == 0, "gradients", gradients, f"a multiple of batch = {batch}")
+    return int(gradients) // int(batch)
+
+
+def _accuracy(accuracy: float) -> None:
+    require(0 < accuracy < math.inf, "accuracy", accuracy, "a number above 0")
+
+
+# --- smooth -----------------------------------------------------------------------------------------------------------
+
+
+def minibatch_smooth(
+    gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
+) -> float:
+    """Mean squared gradient over the rounds of mini-batch SGD on smooth functions, convex or not.
+
+    Setting: F is beta-smooth and bounded below, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T
+    gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
+
+    Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most
+    (F(w_0) - F*)/(gamma T) + (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
+
+    Parameters
+    ----------
+    gradients : int
+        T, a multiple of ``batch``.
+    batch : int
+        B, at least 1.
+    step : float
+        gamma, above 0.
+    smoothness : float
+        beta, above 0.
+    second_moment : float
+        M^2, above 0.
+    gap : float
+        F(w_0) - F*, above 0.
+    batch_bound : float
+        B_D, at least 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_smooth(100, batch=5, step=0.1, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=4.0)
+    0.3
+    """
+    _rounds(gradients, batch)
+    positive(step=step, smoothness=smoothness, second_moment=second_moment, gap=gap)
+    noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    return gap / (step * gradients) + 0.5 * smoothness * step * noise
+
+
+def minibatch_smooth_schedule(
+    accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on smooth functions.
+
+    Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
+
+    Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give
+    min_k E||grad F(w_k)||^2 <= (1 + delta/2) eps.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorem 2, as printed.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0.
+    batch, smoothness, second_moment, gap, batch_bound
+        As for :func:`minibatch_smooth`.
+
+    Returns
+    -------
+    BatchSchedule
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
+    BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
+    """
+    _accuracy(accuracy)
+    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
+    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
+    return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
+
+
+def minibatch_pl(
+    gradients: int, *, batch: int, step: float, smoothness: float, mu: float, second_moment: float, gap: float,
+    batch_bound: float,
+) -> float:  # fmt: skip
+    """Gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
+
+    Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients
+    of a batch are *summed* (methods that average: step size B gamma).
+
+    Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with
+    r = (1 - 2 gamma mu B)^(T/B).
+
+    Kind: tight (for the isotropic quadratic F = (mu/2)||w||^2 at its stationary law, if M^2 is the second moment
+    there).
+
+    Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
+
+    Parameters
+    ----------
+    gradients, batch, step, smoothness, second_moment, gap, batch_bound
+        As for :func:`minibatch_smooth`; ``step`` at most 1/(2 B mu).
+    mu : float
+        Above 0, at most ``smoothness``.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_pl(2, batch=2, step=0.125, smoothness=1.0, mu=1.0, second_moment=2.0, gap=1.0, batch_bound=1.0)
+    0.5625
+    """
+    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
+    require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
+    rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    # as for the squared distance with the same r, and beta/2 times its floor
+    return sgd_constant_step(
+        rounds, mu=mu, step=batch * step, second_moment=0.5 * smoothness * noise / batch, distance=gap
+    )
+
+
+def minibatch_pl_schedule(
+    accuracy: float, *, batch: int, smoothness: float, mu: float, second_moment: float, gap: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy under the Polyak-Lojasiewicz inequality.
+
+    Setting: as for :func:`minibatch_pl`; the gradients of a batch are *summed*.
+
+    Statement: gamma = 2 eps mu/(M^2 beta), T >= (M^2 beta/(4 mu^2 eps)) log(2 (F(w_0) - F*)/eps) and B <= 1/(2 gamma
+    mu) give E F(w_T) - F* <= (1 + delta/2) eps.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorem 3, as printed.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0, below 2 (F(w_0) - F*).
+    batch, smoothness, mu, second_moment, gap, batch_bound
+        As for :func:`minibatch_pl`.
+
+    Returns
+    -------
+    BatchSchedule
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> found = minibatch_pl_schedule(0.5, batch=2, smoothness=1.0, mu=0.5, second_moment=2.0, gap=1.0, batch_bound=2.0)
+    >>> found.step, found.gradients, found.largest, found.promised  # 0.25, 4 log 4, 4, 1.25 * 0.5
+    (0.25, 5.545, 4.0, 0.625)
+    """
+    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
+    require(0 < accuracy < 2.0 * gap, "accuracy", accuracy, f"a number in (0, 2 gap) = (0, {2.0 * gap})")
+    require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
+    step = 2.0 * accuracy * mu / (second_moment * smoothness)
+    needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
+    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    return BatchSchedule(step, needed, 0.5 / (step * mu), promised)
+
+
+# --- convex -----------------------------------------------------------------------------------------------------------
+
+
+def minibatch_convex(
+    gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
+) -> float:
+    """Gap of the average of mini-batch SGD on convex functions.
+
+    Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds,
+    w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
+
+    Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2,
+    delta = (B - 1)/B_D.
+
+    Kind: tight (see :func:`signed_slopes_gap`: the mean of the gaps is the bound less E||w_K - w*||^2/(2 gamma T), for
+    every delta).
+
+    Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
+
+    Parameters
+    ----------
+    gradients : int
+        T, a multiple of ``batch``.
+    batch : int
+        B, at least 1.
+    step : float
+        gamma, above 0.
+    second_moment : float
+        M^2, above 0.
+    distance : float
+        ||w_0 - w*||^2, above 0.
+    batch_bound : float
+        B_D, at least 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_convex(100, batch=5, step=0.1, second_moment=2.0, distance=4.0, batch_bound=4.0)
+    0.4
+    """
+    _rounds(gradients, batch)
+    positive(step=step, second_moment=second_moment, distance=distance)
+    noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    return distance / (2.0 * step * gradients) + 0.5 * step * noise
+
+
+def minibatch_convex_schedule(
+    accuracy: float, *, batch: int, second_moment: float, distance: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on convex functions.
+
+    Setting: as for :func:`minibatch_convex`; the gradients of a batch are *summed*.
+
+    Statement: gamma = eps/M^2 and T >= M^2 ||w_0 - w*||^2/eps^2 give E F(average) - F* <= (1 + delta/2) eps.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorem 4, as printed.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0.
+    batch, second_moment, distance, batch_bound
+        As for :func:`minibatch_convex`.
+
+    Returns
+    -------
+    BatchSchedule
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
+    BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
+    """
+    _accuracy(accuracy)
+    positive(second_moment=second_moment, distance=distance)
+    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
+
+
+def minibatch_strongly_convex(
+    gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
+) -> float:
+    """Squared distance of mini-batch SGD to the minimiser of a strongly convex function.
+
+    Setting: F is mu-strongly convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, B <= 1/(2 gamma
+    mu), T gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma),
+    projection allowed.
+
+    Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with
+    r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
+
+    Kind: tight (for the isotropic quadratic at its stationary law, if M^2 is the second moment there).
+
+    Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
+
+    Parameters
+    ----------
+    gradients, batch, second_moment, distance, batch_bound
+        As for :func:`minibatch_convex`.
+    step : float
+        gamma, above 0, at most 1/(2 B mu).
+    mu : float
+        Above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> minibatch_strongly_convex(2, batch=2, step=0.125, mu=1.0, second_moment=2.0, distance=1.0, batch_bound=1.0)
+    0.625
+    """
+    positive(second_moment=second_moment, distance=distance)
+    rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    return sgd_constant_step(rounds, mu=mu, step=batch * step, second_moment=noise / batch, distance=distance)
+
+
+def minibatch_strongly_convex_schedule(
+    accuracy: float, *, batch: int, mu: float, second_moment: float, distance: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on strongly convex functions.
+
+    Setting: as for :func:`minibatch_strongly_convex`; the gradients of a batch are *summed*.
+
+    Statement: gamma = eps mu/M^2, T >= (M^2/(2 mu^2 eps)) log(2 ||w_0 - w*||^2/eps) and B <= 1/(2 gamma mu) give
+    E||w_T - w*||^2 <= (1 + delta/2) eps.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorem 5, as printed.
+
+    Parameters
+    ----------
+    accuracy : float
+        eps, above 0, below 2 ||w_0 - w*||^2.
+    batch, mu, second_moment, distance, batch_bound
+        As for :func:`minibatch_strongly_convex`.
+
+    Returns
+    -------
+    BatchSchedule
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> found = minibatch_strongly_convex_schedule(
+    ...     0.5, batch=3, mu=0.5, second_moment=2.0, distance=1.0, batch_bound=2.0)
+    >>> found.step, found.gradients, found.largest, found.promised  # 0.125, 8 log 4, 8, 1.5 * 0.5
+    (0.125, 11.090, 8.0, 0.75)
+    """
+    positive(mu=mu, second_moment=second_moment, distance=distance)
+    require(0 < accuracy < 2.0 * distance, "accuracy", accuracy, f"a number in (0, 2 distance) = (0, {2.0 * distance})")
+    step = accuracy * mu / second_moment
+    needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
+    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    return BatchSchedule(step, needed, 0.5 / (step * mu), promised)
