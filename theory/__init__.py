@@ -115,7 +115,15 @@ from .problems import (
     value,
 )
 from .random import key, uniform
-from .schedules import Constant, GrowingBatch, InverseTime, PolyakLojasiewicz, Polynomial, Suffix, Uniform
+from .schedules import (
+    Constant,
+    GrowingBatch,
+    InverseTime,
+    PolyakLojasiewicz,
+    Polynomial,
+    Suffix,
+    Uniform,
+)
 from .wire import WireError
 
 __version__ = "0.1.0"

@@ -6,15 +6,13 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 """
 
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
-from .averages import averaged_second_moment, averaged_variance, sgd_average, sgd_uniform_average, sgd_weighted_average
-from .bottou_curtis_nocedal import (
-    bottou_constant_step,
-    bottou_constant_step_floor,
-    bottou_decreasing_step,
-    bottou_decreasing_step_plan,
-    bottou_nonconvex,
+from .averages import (
+    averaged_second_moment,
+    averaged_variance,
+    sgd_average,
+    sgd_uniform_average,
+    sgd_weighted_average,
 )
-from .catalyst import catalyst, catalyst_budget, catalyst_factor, catalyst_rounds, catalyst_theta, square_root_batch
 from .batch_limits import (
     batch_speed_up,
     divergent_batch,
@@ -37,6 +35,21 @@ from .batch_rates import (
     minibatch_smooth_schedule,
     minibatch_strongly_convex,
     minibatch_strongly_convex_schedule,
+)
+from .bottou_curtis_nocedal import (
+    bottou_constant_step,
+    bottou_constant_step_floor,
+    bottou_decreasing_step,
+    bottou_decreasing_step_plan,
+    bottou_nonconvex,
+)
+from .catalyst import (
+    catalyst,
+    catalyst_budget,
+    catalyst_factor,
+    catalyst_rounds,
+    catalyst_theta,
+    square_root_batch,
 )
 from .coding import (
     bucketed_bits,
@@ -65,7 +78,11 @@ from .contractive import (
     conef_memory_schedule,
     iconef_variance,
 )
-from .diversity import conflict_batch_bound, glm_batch_bound, random_features_batch_bound
+from .diversity import (
+    conflict_batch_bound,
+    glm_batch_bound,
+    random_features_batch_bound,
+)
 from .elias import expected_elias_bits
 from .feedback_rates import (
     conef,
@@ -76,7 +93,13 @@ from .feedback_rates import (
     ef_sgd_convex_step,
     ef_sgd_variance,
 )
-from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
+from .frontiers import (
+    dcgd_frontier,
+    diana_frontier,
+    ef_cycle_factor,
+    ef_frontier,
+    marina_frontier,
+)
 from .growing_batches import (
     cr_psgd,
     cr_psgd_geometric,
@@ -96,12 +119,6 @@ from .growing_noise import (
     shrinking_noise_recursion,
 )
 from .level_set import level_set_gradient, level_set_second_moment
-from .mechanisms import (
-    drop_connect_factor,
-    langevin_factor,
-    mechanism_batch_bound,
-    mechanism_rounds,
-    quantized_factor,
 from .local_sgd import (
     local_sgd,
     local_sgd_deviation,
@@ -110,11 +127,29 @@ from .local_sgd import (
     local_sgd_shift,
     local_steps_limit,
 )
+from .mechanisms import (
+    drop_connect_factor,
+    langevin_factor,
+    mechanism_batch_bound,
+    mechanism_rounds,
+    quantized_factor,
+)
 from .memory import memory_error, memory_error_schedule
-from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
+from .memsgd import (
+    mem_sgd,
+    mem_sgd_alpha,
+    mem_sgd_memory,
+    mem_sgd_shift,
+    mem_sgd_weight_sum,
+)
 from .memsgd_bits import mem_sgd_counted_bits
 from .minibatch import batch_bound, minibatch_second_moment, minibatch_step
-from .natural import half_variance, natural_dithering_variance, natural_variance, natural_variance_exact
+from .natural import (
+    half_variance,
+    natural_dithering_variance,
+    natural_variance,
+    natural_variance_exact,
+)
 from .nonuniform import chord_nonzeros, chord_positions, chord_variance
 from .nuqsgd import (
     geometric_levels,
@@ -163,8 +198,17 @@ from .sgd_averages import (
     sgd_uniform_average_logarithm,
     sgd_uniform_average_lower,
 )
-from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step, sgd_smooth_convex_with_step
-from .sgd_steps import sgd_convex, sgd_convex_steps_for, sgd_scaled_inverse_time, sgd_steps_for
+from .sgd_smooth import (
+    sgd_smooth_convex,
+    sgd_smooth_convex_step,
+    sgd_smooth_convex_with_step,
+)
+from .sgd_steps import (
+    sgd_convex,
+    sgd_convex_steps_for,
+    sgd_scaled_inverse_time,
+    sgd_steps_for,
+)
 from .sign import (
     l2_sign_error,
     majority_vote_bits,
@@ -222,6 +266,7 @@ from .stability import (
     sgd_stability_strongly_convex,
     stability_diversity,
     stability_step,
+)
 from .stragglers import (
     exponential_order_mean,
     exponential_order_variance,
@@ -272,8 +317,8 @@ __all__ = [
     "averaged_variance",
     "balanced_sketch_variance",
     "batch_bound",
-    "batch_error",
     "batch_delta",
+    "batch_error",
     "batch_speed_up",
     "bernoulli_variance",
     "best_batch",
@@ -314,8 +359,8 @@ __all__ = [
     "cr_psgd_rate",
     "dcgd_frontier",
     "diana_frontier",
-    "drop_connect_factor",
     "divergent_batch",
+    "drop_connect_factor",
     "ef_cycle_factor",
     "ef_frontier",
     "ef_sgd",
@@ -346,8 +391,8 @@ __all__ = [
     "half_variance",
     "horvitz_thompson_weights",
     "iconef_variance",
-    "inexact_gradients",
     "inclusion_probabilities",
+    "inexact_gradients",
     "iterations_to_accuracy",
     "kept_square",
     "kink_cycle",
@@ -363,13 +408,13 @@ __all__ = [
     "linear_sketch_memory",
     "linear_sketch_null_share",
     "linear_variance_bound",
-    "logistic_curvature",
     "local_sgd",
     "local_sgd_deviation",
     "local_sgd_deviation_exact",
     "local_sgd_order",
     "local_sgd_shift",
     "local_steps_limit",
+    "logistic_curvature",
     "majority_vote_bits",
     "marina_frontier",
     "mechanism_batch_bound",
@@ -412,6 +457,7 @@ __all__ = [
     "pareto_order_variance",
     "partial_factor",
     "partial_memory",
+    "pl_contraction",
     "pl_gd",
     "pl_sgd_constant_step",
     "pl_sgd_decreasing",
@@ -419,7 +465,6 @@ __all__ = [
     "pl_sgd_floor",
     "pl_sgd_step",
     "polyak_ruppert",
-    "pl_contraction",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",
@@ -441,10 +486,10 @@ __all__ = [
     "random_features_batch_bound",
     "rice_length",
     "rice_redundancy",
-    "rounds_order",
     "ring_best_ranks",
     "ring_doubling_crossover",
     "ring_speed_up",
+    "rounds_order",
     "scaled_contraction",
     "scaled_sign_contraction",
     "scaled_sign_error",
@@ -456,6 +501,7 @@ __all__ = [
     "sgd_convex_steps_for",
     "sgd_inverse_time",
     "sgd_inverse_time_exact",
+    "sgd_iterations",
     "sgd_scaled_inverse_time",
     "sgd_smooth_average",
     "sgd_smooth_convex",
@@ -466,7 +512,6 @@ __all__ = [
     "sgd_stability_strongly_convex",
     "sgd_steps_for",
     "sgd_suffix_average",
-    "sgd_iterations",
     "sgd_uniform_average",
     "sgd_uniform_average_logarithm",
     "sgd_uniform_average_lower",
@@ -484,12 +529,12 @@ __all__ = [
     "sparsity_lemma",
     "spectral_atomo_variance",
     "spectral_beats_entrywise",
-    "stability_diversity",
-    "stability_step",
-    "square_root_batch",
     "sphere_quadratic_delta",
     "sphere_quadratic_distance",
     "sphere_quadratic_floor",
+    "square_root_batch",
+    "stability_diversity",
+    "stability_step",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",

@@ -1,6 +1,12 @@
-"""Where the workers live: in this process, or on MPI ranks; what their network costs, and who is late."""
+"""Where the workers live: in this process, or on MPI ranks."""
 
-from .calibrate import Calibration, calibrate, fit_network, load_network, save_calibration
+from .calibrate import (
+    Calibration,
+    calibrate,
+    fit_network,
+    load_network,
+    save_calibration,
+)
 from .collectives import simulate_allgather, simulate_allreduce
 from .cost_model import (
     NETWORKS,

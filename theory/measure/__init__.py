@@ -13,7 +13,15 @@ from .diversity import (
 )
 from .fuzz import Damage, fuzz
 from .inputs import INPUTS, input_vectors
-from .intervals import LEVEL, Interval, bernstein_interval, exactly, mean_interval, paired_interval, ratio_interval
+from .intervals import (
+    LEVEL,
+    Interval,
+    bernstein_interval,
+    exactly,
+    mean_interval,
+    paired_interval,
+    ratio_interval,
+)
 from .lossless import Deflated, empirical_entropy, zlib_bits
 from .moments import Moments, moments
 from .search import known_worst, worst_vectors

@@ -205,17 +205,13 @@ def strong_convexity(problem) -> float:
     >>> strong_convexity(ridge(([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), l2=0.5))
     1.0
     """
+    problem = without_mechanism(problem)
+    if isinstance(problem, Proximal):
+        return strong_convexity(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
         return problem.curvatures[0]
     if isinstance(problem, NonconvexLogistic):
         return -0.5 * problem.weight
-    problem = without_mechanism(problem)
-    if isinstance(problem, Proximal):
-        return strong_convexity(problem.inner) + problem.theta
-    if isinstance(problem, Quadratic):
-        return float(problem.diagonal.min())
-    if isinstance(problem, SaturatingQuadratic):
-        return -0.25 * float(problem.diagonal.max())
     flattest = _curvature_bounds(problem)[0]
     n, d = rows(problem), problem.d
     if flattest == 0.0 or n < d or d > SMALL:

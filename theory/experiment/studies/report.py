@@ -21,7 +21,7 @@ class Table(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Something that is said about compressors, what the numbers say ("holds", "in part", "fails", "undecided"), and the numbers."""
+    """Something that is said, what the numbers say ("holds", "in part", "fails", "undecided"), and the numbers."""
 
     text: str
     verdict: str
