@@ -7,31 +7,6 @@ import re
 __all__ = ["BIBTEX"]
 
 _ENTRIES = r"""
-@inproceedings{yu2019computation,
-  author    = {Yu, Hao and Jin, Rong},
-  title     = {On the Computation and Communication Complexity of Parallel {SGD} with Dynamic Batch Sizes for Stochastic
-               Non-Convex Optimization},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2019},
-  note      = {PMLR 97:7174--7183}
-}
-
-@article{friedlander2012hybrid,
-  author    = {Friedlander, Michael P. and Schmidt, Mark},
-  title     = {Hybrid Deterministic-Stochastic Methods for Data Fitting},
-  journal   = {SIAM Journal on Scientific Computing},
-  volume    = {34},
-  year      = {2012}
-}
-
-@inproceedings{stich2019local,
-  author    = {Stich, Sebastian U.},
-  title     = {Local {SGD} Converges Fast and Communicates Little},
-  booktitle = {International Conference on Learning Representations},
-  year      = {2019},
-  note      = {arXiv:1805.09767}
-}
-
 @inproceedings{alistarh2017qsgd,
   author    = {Alistarh, Dan and Grubic, Demjan and Li, Jerry and Tomioka, Ryota and Vojnovic, Milan},
   title     = {{QSGD}: Communication-Efficient {SGD} via Gradient Quantization and Encoding},
@@ -88,33 +63,6 @@ _ENTRIES = r"""
   note      = {arXiv:1212.2002}
 }
 
-@article{nemirovski2009robust,
-  author    = {Nemirovski, Arkadi and Juditsky, Anatoli and Lan, Guanghui and Shapiro, Alexander},
-  title     = {Robust Stochastic Approximation Approach to Stochastic Programming},
-  journal   = {SIAM Journal on Optimization},
-  volume    = {19},
-  number    = {4},
-  year      = {2009}
-}
-
-@article{polyak1992acceleration,
-  author    = {Polyak, Boris T. and Juditsky, Anatoli B.},
-  title     = {Acceleration of Stochastic Approximation by Averaging},
-  journal   = {SIAM Journal on Control and Optimization},
-  volume    = {30},
-  number    = {4},
-  year      = {1992}
-}
-
-@article{bubeck2015convex,
-  author    = {Bubeck, S{\'e}bastien},
-  title     = {Convex Optimization: Algorithms and Complexity},
-  journal   = {Foundations and Trends in Machine Learning},
-  volume    = {8},
-  number    = {3-4},
-  year      = {2015}
-}
-
 @inproceedings{tang2021bit,
   author    = {Tang, Hanlin and Gan, Shaoduo and Awan, Ammar Ahmad and Rajbhandari, Samyam and Li, Conglong and Lian,
                Xiangru and Liu, Ji and Zhang, Ce and He, Yuxiong},
@@ -166,15 +114,6 @@ _ENTRIES = r"""
   title     = {{TernGrad}: Ternary Gradients to Reduce Communication in Distributed Deep Learning},
   booktitle = {Advances in Neural Information Processing Systems 30},
   year      = {2017}
-}
-
-@inproceedings{horvath2022natural,
-  author    = {Horv{\'a}th, Samuel and Ho, Chen-Yu and Horv{\'a}th, {\v{L}}udov{\'i}t and Sahu, Atal Narayan
-               and Canini, Marco and Richt{\'a}rik, Peter},
-  title     = {Natural Compression for Distributed Deep Learning},
-  booktitle = {Mathematical and Scientific Machine Learning},
-  year      = {2022},
-  note      = {arXiv:1905.10988}
 }
 
 @inproceedings{wang2018atomo,
@@ -233,6 +172,33 @@ _ENTRIES = r"""
   note      = {arXiv:2312.08538}
 }
 
+@article{nemirovski2009robust,
+  author    = {Nemirovski, Arkadi and Juditsky, Anatoli and Lan, Guanghui and Shapiro, Alexander},
+  title     = {Robust Stochastic Approximation Approach to Stochastic Programming},
+  journal   = {SIAM Journal on Optimization},
+  volume    = {19},
+  number    = {4},
+  year      = {2009}
+}
+
+@article{polyak1992acceleration,
+  author    = {Polyak, Boris T. and Juditsky, Anatoli B.},
+  title     = {Acceleration of Stochastic Approximation by Averaging},
+  journal   = {SIAM Journal on Control and Optimization},
+  volume    = {30},
+  number    = {4},
+  year      = {1992}
+}
+
+@article{bubeck2015convex,
+  author    = {Bubeck, S{\'e}bastien},
+  title     = {Convex Optimization: Algorithms and Complexity},
+  journal   = {Foundations and Trends in Machine Learning},
+  volume    = {8},
+  number    = {3-4},
+  year      = {2015}
+}
+
 @inproceedings{karimi2016linear,
   author    = {Karimi, Hamed and Nutini, Julie and Schmidt, Mark},
   title     = {Linear Convergence of Gradient and Proximal-Gradient Methods Under the {Polyak-{\L}ojasiewicz}
@@ -256,6 +222,33 @@ _ENTRIES = r"""
   journal   = {Optimization Letters},
   year      = {2023},
   note      = {arXiv:2204.00647}
+}
+
+@inproceedings{yu2019computation,
+  author    = {Yu, Hao and Jin, Rong},
+  title     = {On the Computation and Communication Complexity of Parallel {SGD} with Dynamic Batch Sizes for Stochastic
+               Non-Convex Optimization},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2019},
+  note      = {PMLR 97:7174--7183}
+}
+
+@article{friedlander2012hybrid,
+  author    = {Friedlander, Michael P. and Schmidt, Mark},
+  title     = {Hybrid Deterministic-Stochastic Methods for Data Fitting},
+  journal   = {SIAM Journal on Scientific Computing},
+  volume    = {34},
+  year      = {2012}
+}
+
+@inproceedings{stich2019local,
+  author    = {Stich, Sebastian U.},
+  title     = {Local {SGD} Converges Fast and Communicates Little},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2019},
+  note      = {arXiv:1805.09767}
+}
+
 @article{thakur2005optimization,
   author    = {Thakur, Rajeev and Rabenseifner, Rolf and Gropp, William},
   title     = {Optimization of Collective Communication Operations in {MPICH}},
