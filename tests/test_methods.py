@@ -300,7 +300,7 @@ def test_methods_refuse_bad_settings(change, message):
         (dict(steps=0), "steps"),
         (dict(steps=None), "steps and samples"),
         (dict(samples=10), "steps and samples"),
-        (dict(steps=None, samples=1), "samples"),
+        (dict(steps=None, samples=0), "samples"),
         (dict(x0=np.ones(3)), "x0"),
         (dict(x0=np.full(D, np.nan)), "x0"),
         (dict(dtype=np.int64), "dtype"),
