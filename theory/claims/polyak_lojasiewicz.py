@@ -61,7 +61,6 @@ def sine_ratio(u):
     tight_where="|x| = 2.2017",
     proof="At least 1/2 up to pi/2 (f' >= 2x, f <= 4x^2) and 25/38 from 4 on; in between f'^2 - 2 mu f >= 0 is shown on"
     " 224 intervals by a bound on its derivatives.",
-    bound=pl_constant,
     subject=lambda problem: pl_constant(problem).mu,
     mutants={
         "the printed 1/32": lambda problem: 1.0 / 32.0,
@@ -88,7 +87,6 @@ def _(context):
     bibtex="karimi2016linear",
     kind="lower",
     proof="pl.sine.constant.",
-    bound=pl_constant,
     subject=1.0 / 32.0,
     mutants={"1/5": 0.2, "1/4": 0.25},
     see=("pl.sine.constant",),
@@ -113,8 +111,8 @@ def _ratio(problem, x, least):
     return g @ g / (2.0 * above) if above > 1e-9 * (1.0 + least) else math.inf
 
 
-def _without(what):
-    """A mutant: the constant of least squares (or of what else it is given) by a wrong rule."""
+def _by(what):
+    """A mutant: a wrong rule for the constant, ``what(problem, found, radius)``."""
 
     def constant(problem, radius=None):
         found = pl_constant(problem, radius)
@@ -138,13 +136,13 @@ def _without(what):
     bound=bounds.logistic_curvature,
     subject=pl_constant,
     mutants={
-        "n forgotten": _without(lambda p, found, R: found.mu * (p.n or 1)),
-        "the least eigenvalue, 0 or not": _without(lambda p, found, R: found.mu if p.n == 0 else strong_convexity(p)),
-        "the mean of the coordinates in a sum": _without(
+        "n forgotten": _by(lambda p, found, R: found.mu * (p.n or 1)),
+        "the least eigenvalue, 0 or not": _by(lambda p, found, R: found.mu if p.n == 0 else strong_convexity(p)),
+        "the mean of the coordinates in a sum": _by(
             lambda p, found, R: found.mu * np.mean(p.diagonal) if hasattr(p, "diagonal") else found.mu
         ),
-        "s = 1/4, as at the origin, on the whole ball": _without(
-            lambda p, found, R: found.mu if R is None else 0.25 * 18.0 / 4.0
+        "s = 1/4, as at the origin, on the whole ball": _by(
+            lambda p, found, R: found.mu if R is None else 0.25 * 18.0 / 4.0  # A'A has 25, 18 and 0 there
         ),
     },
 )
@@ -170,9 +168,9 @@ def _(context):
         checks.append(lower(f"{label}: least of {points} points", exactly(lowest), found.mu))
     problem, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
     found = context.subject(problem, radius)
-    x = np.zeros(3)
+    x, step = np.zeros(3), 1.0 / lipschitz(problem)
     for _ in range(2000):  # both labels occur on every line of rows, so that there is a minimum, inside of the ball
-        x = x - gradient(problem, x) / lipschitz(problem)
+        x = x - step * gradient(problem, x)
     ends = np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0), np.array([0.0, 0.0, 1.0])
     edge = [radius * (math.cos(a) * ends[0] + math.sin(a) * ends[1]) for a in np.linspace(0.0, 2.0 * np.pi, 60)]
     lowest = min(_ratio(problem, p, value(problem, x)) for p in [*edge, *(0.5 * p for p in edge)])
