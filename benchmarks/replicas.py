@@ -17,7 +17,7 @@ LIMIT = 20.0  # nanoseconds: 10^4 replicas of 10^4 steps in 10 dimensions then t
 def replicas(given):
     """SGD with Gaussian noise in 10 dimensions; the processor's time, so that cores that are busy elsewhere count not.
 
-    The whole is 10^4 replicas of 10^4 steps; a quick run takes a hundredth of the replicas.
+    The whole is 10^4 replicas of 10^4 steps; what is measured is a hundredth of the replicas.
     """
     problem = th.quadratic(np.linspace(1.0, 2.0, D), covariance=0.1)
     method = th.ParallelSGD(th.Identity(), step=th.Constant(0.1))
