@@ -26,6 +26,7 @@ from .contractive import (
     conef_memory_schedule,
     iconef_variance,
 )
+from .diversity import conflict_batch_bound, glm_batch_bound, random_features_batch_bound
 from .elias import expected_elias_bits
 from .feedback_rates import (
     conef,
@@ -38,6 +39,13 @@ from .feedback_rates import (
 )
 from .frontiers import dcgd_frontier, diana_frontier, ef_cycle_factor, ef_frontier, marina_frontier
 from .level_set import level_set_gradient, level_set_second_moment
+from .mechanisms import (
+    drop_connect_factor,
+    langevin_factor,
+    mechanism_batch_bound,
+    mechanism_rounds,
+    quantized_factor,
+)
 from .memory import memory_error, memory_error_schedule
 from .memsgd import mem_sgd, mem_sgd_alpha, mem_sgd_memory, mem_sgd_shift, mem_sgd_weight_sum
 from .memsgd_bits import mem_sgd_counted_bits
@@ -122,6 +130,13 @@ from .spectral import (
     spectral_atomo_variance,
     spectral_beats_entrywise,
 )
+from .stability import (
+    generalization_gap,
+    sgd_stability,
+    sgd_stability_strongly_convex,
+    stability_diversity,
+    stability_step,
+)
 from .ternary import (
     ClippedGaussian,
     clipped_gaussian,
@@ -163,10 +178,12 @@ __all__ = [
     "conef_memory_schedule",
     "conef_noise",
     "conef_noise_frontier",
+    "conflict_batch_bound",
     "count_sketch_tail",
     "count_sketch_variance",
     "dcgd_frontier",
     "diana_frontier",
+    "drop_connect_factor",
     "ef_cycle_factor",
     "ef_frontier",
     "ef_sgd",
@@ -176,13 +193,16 @@ __all__ = [
     "elias_length",
     "expected_elias_bits",
     "gaussian_sketch_variance",
+    "generalization_gap",
     "geometric_entropy",
     "geometric_levels",
+    "glm_batch_bound",
     "greedy_probabilities",
     "half_variance",
     "iconef_variance",
     "kept_square",
     "l2_sign_error",
+    "langevin_factor",
     "least_variance",
     "level_set_gradient",
     "level_set_second_moment",
@@ -194,6 +214,8 @@ __all__ = [
     "linear_variance_bound",
     "majority_vote_bits",
     "marina_frontier",
+    "mechanism_batch_bound",
+    "mechanism_rounds",
     "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
@@ -233,8 +255,10 @@ __all__ = [
     "qsgd_variance",
     "qsgd_variance_attained",
     "qsgd_variance_exact",
+    "quantized_factor",
     "rand_k_contraction",
     "rand_k_variance",
+    "random_features_batch_bound",
     "rice_length",
     "rice_redundancy",
     "scaled_contraction",
@@ -246,6 +270,8 @@ __all__ = [
     "sgd_constant_step_floor",
     "sgd_inverse_time",
     "sgd_inverse_time_exact",
+    "sgd_stability",
+    "sgd_stability_strongly_convex",
     "sgd_uniform_average",
     "sgd_weighted_average",
     "sign_density",
@@ -258,6 +284,8 @@ __all__ = [
     "sparsity_lemma",
     "spectral_atomo_variance",
     "spectral_beats_entrywise",
+    "stability_diversity",
+    "stability_step",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",

@@ -19,6 +19,14 @@ from theory.problems.linear import linear_problem as linear_problem
 from theory.problems.linear import logistic as logistic
 from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
+from theory.problems.mechanisms import Diversified as Diversified
+from theory.problems.mechanisms import DropConnect as DropConnect
+from theory.problems.mechanisms import Langevin as Langevin
+from theory.problems.mechanisms import QuantizedGradients as QuantizedGradients
+from theory.problems.mechanisms import disturb as disturb
+from theory.problems.mechanisms import disturbed_moments as disturbed_moments
+from theory.problems.mechanisms import diversified as diversified
+from theory.problems.mechanisms import kept as kept
 from theory.problems.nonconvex import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.nonconvex import saturating_quadratic as saturating_quadratic
 from theory.problems.quadratic import Quadratic as Quadratic

@@ -11,11 +11,13 @@ import math
 import numpy as np
 import scipy.sparse.linalg as spla
 
+from ..bounds.mechanisms import mechanism_batch_bound
 from ..dispatch import kernel
 from .base import gradient, moments, rows
 from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
+from .mechanisms import Diversified, kept
 from .nonconvex import SaturatingQuadratic
 from .quadratic import Quadratic
 
@@ -51,6 +53,11 @@ def _max_row_norm2(A):
     for i in range(shape(A)[0]):
         largest = max(largest, row_norm2(A, i))
     return largest
+
+
+def without_mechanism(problem):
+    """The problem that has the same f and plain gradients."""
+    return problem.problem if isinstance(problem, Diversified) else problem
 
 
 def _curvature_bounds(problem) -> tuple[float, float]:
@@ -120,6 +127,7 @@ def lipschitz(problem) -> float:
     >>> lipschitz(quadratic([1.0, 4.0], covariance=1.0))
     4.0
     """
+    problem = without_mechanism(problem)
     if isinstance(problem, DRAWN):
         return float(problem.diagonal.max())
     return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
@@ -177,6 +185,7 @@ def strong_convexity(problem) -> float:
     >>> strong_convexity(ridge(([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), l2=0.5))
     1.0
     """
+    problem = without_mechanism(problem)
     if isinstance(problem, Quadratic):
         return float(problem.diagonal.min())
     if isinstance(problem, SaturatingQuadratic):
@@ -283,11 +292,11 @@ def batch_bound(problem, x) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
     At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point; the
-    same for a data set and for copies of it joined.
+    same for a data set and for copies of it joined.  Diversified: what replaces it, by `bounds.mechanism_batch_bound`.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
     x : array_like, shape (d,)
 
     Returns
@@ -301,4 +310,15 @@ def batch_bound(problem, x) -> float:
     2.0
     """
     moment, squared = _second_moment_and_norm2(problem, x)
+    if isinstance(problem, Diversified):
+        return _diversified_bound(problem, x, moment)
     return moment / squared if squared > 0.0 else math.inf
+
+
+def _diversified_bound(problem, x, moment) -> float:
+    plain, squared = _second_moment_and_norm2(problem.problem, x)
+    if plain == 0.0:  # nothing but noise, if that
+        return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
+    factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
+    n = rows(problem) if problem.shared else None
+    return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)

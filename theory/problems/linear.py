@@ -338,4 +338,6 @@ def astype(problem, dtype):
     """The same problem with entries of another type (float64 or float32); itself where it has that type."""
     if problem.dtype == np.dtype(dtype):
         return problem
+    if hasattr(problem, "mechanism"):  # a problem within a problem
+        return type(problem)(astype(problem.problem, dtype), *problem[1:])
     return type(problem)(as_matrix(problem.A, dtype), *problem[1:])

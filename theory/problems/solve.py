@@ -9,7 +9,7 @@ from scipy.optimize import OptimizeResult
 from ..dispatch import kernel
 from ..settings import require
 from .base import rows
-from .constants import DRAWN, SMALL, one_thread, strong_convexity
+from .constants import DRAWN, SMALL, one_thread, strong_convexity, without_mechanism
 from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .softmax import Softmax
@@ -179,6 +179,7 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     (array([1.5, 2. ]), 3.125, True)
     """
     require(0.0 < tolerance < 1.0, "tolerance", tolerance, "a number between 0 and 1")
+    problem = without_mechanism(problem)
     mu = strong_convexity(problem)
     if isinstance(problem, DRAWN):
         x = problem.optimum.astype(np.float64)

@@ -1,0 +1,277 @@
+"""Stability and generalization of mini-batch SGD.
+
+The source *sums* the gradients of a batch; the methods of this package *average* them: ``step`` is gamma, the step for
+a single gradient, and ``Constant(gamma B)`` is the same run.  ``gradients`` is T, the number of gradients, T/B rounds.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "generalization_gap", "sgd_stability", "sgd_stability_strongly_convex", "stability_diversity", "stability_step",
+]  # fmt: skip
+
+
+def _form(form: str, batch: int, n: int | None) -> float:
+    """The term that the printed conditions have and do not need: 1/(n - 1) for B > 1."""
+    require(form in ("derived", "printed"), "form", form, "'derived' or 'printed'")
+    if form == "derived":
+        return 0.0
+    require(n is not None and n >= 2, "n", n, "the number of rows, at least 2, for the printed form")
+    whole(2, n=n)
+    return 1.0 / (n - 1) if batch > 1 else 0.0
+
+
+def stability_step(
+    smoothness: float, *, batch: int, diversity: float, mu: float = 0.0, form: str = "derived", n: int | None = None
+) -> float:
+    """Largest step size for which a batch of B is as stable as single gradients.
+
+    Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
+    replacement, Bbar = inf over w != w' of the differential B_D(w, w').
+
+    Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)).  printed: the same with 1/(n - 1) added to the
+    bracket if B > 1, which the proof does not need.
+
+    Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
+    orthogonal rows with the same curvature, for every B).
+
+    Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed, there with B <= 1/(2 gamma mu) if mu > 0);
+    derived: their Lemma 1 for the differences of gradients, and co-coercivity.
+
+    Parameters
+    ----------
+    smoothness : float
+        beta, above 0 and at least mu.
+    batch : int
+        B, at least 1.
+    diversity : float
+        Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
+    mu : float
+        At least 0.
+    form : {"derived", "printed"}
+    n : int, optional
+        Number of rows, for the printed form.
+
+    Returns
+    -------
+    float
+        gamma.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> stability_step(0.5, batch=5, diversity=4.0), stability_step(0.5, batch=1, diversity=4.0)  # 4/(1 + 4/4)
+    (2.0, 4.0)
+    """
+    positive(smoothness=smoothness)
+    whole(1, batch=batch)
+    require(diversity >= 1, "diversity", diversity, "a number, at least 1")
+    require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
+    extra = _form(form, batch, n)
+    return 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / diversity + extra))
+
+
+def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
+    """Uniform stability of mini-batch SGD on convex losses.
+
+    Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
+    batch summed, T gradients in all, projections allowed.
+
+    Statement: |E f(w_T; z) - E f(w'_T; z)| <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
+    exchanged; for E||w_T - w'_T|| divide by L.
+
+    Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
+    whenever I is drawn).
+
+    Source: Yin et al., AISTATS 2018, Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
+
+    Parameters
+    ----------
+    gradients : int
+        T, at least 0.
+    n : int
+        Number of rows, at least 1.
+    step : float
+        gamma, above 0.
+    lipschitz : float
+        L, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_stability(100, n=50, step=0.25, lipschitz=2.0)  # 2 * 0.25 * 4 * 2
+    4.0
+    """
+    whole(0, gradients=gradients)
+    whole(1, n=n)
+    positive(step=step)
+    non_negative(lipschitz=lipschitz)
+    return 2.0 * step * lipschitz**2 * gradients / n
+
+
+def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
+    """Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
+
+    Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
+    constant step at most :func:`stability_step` with mu.
+
+    Statement: |E f(w_T; z) - E f(w'_T; z)| <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
+    smaller; for E||w_T - w'_T|| divide by L.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived:
+    in a round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, at least 1.
+    mu : float
+        Above 0.
+    lipschitz : float
+        L, at least 0.
+    smoothness : float, optional
+        beta, at least mu.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0)
+    1.0
+    >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0, smoothness=1.0)  # 2 * 1.5/(0.5 * 8)
+    0.75
+    """
+    whole(1, n=n)
+    positive(mu=mu)
+    non_negative(lipschitz=lipschitz)
+    if smoothness is None:
+        return 4.0 * lipschitz**2 / (mu * n)
+    require(smoothness >= mu, "smoothness", smoothness, f"None, or a number, at least mu = {mu}")
+    return 2.0 * lipschitz**2 * (1.0 / mu + 1.0 / smoothness) / n
+
+
+def stability_diversity(
+    smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
+) -> float:
+    """The diversity that a batch and a step size ask for: :func:`stability_step`, solved for Bbar.
+
+    Setting: as :func:`stability_step`.
+
+    Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1).  printed: with 1/(n - 1) taken off the denominator
+    if B > 1.
+
+    Kind: identity.
+
+    Source: Yin et al., AISTATS 2018, Theorems 9 and 10 (printed): the event whose probability is eta.
+
+    Parameters
+    ----------
+    smoothness : float
+        beta, above 0 and at least mu.
+    batch : int
+        B, at least 1.
+    step : float
+        gamma, above 0.
+    mu : float
+        At least 0.
+    form : {"derived", "printed"}
+    n : int, optional
+        Number of rows, for the printed form.
+
+    Returns
+    -------
+    float
+        Bbar; at most 1 asks for nothing, infinity is never met.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> stability_diversity(0.5, batch=5, step=2.0)
+    4.0
+    """
+    positive(smoothness=smoothness, step=step)
+    whole(1, batch=batch)
+    require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
+    room = 2.0 / (step * (smoothness + mu)) - 1.0 - _form(form, batch, n)
+    if room < 0.0 or (room == 0.0 and batch > 1):
+        return math.inf
+    return (batch - 1) / room if batch > 1 else 0.0
+
+
+def generalization_gap(
+    stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
+) -> float:
+    """How much worse the expected loss is than the mean loss over the data, in expectation.
+
+    Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
+    little diversity for the step size, Bbar < :func:`stability_diversity`, with probability eta.
+
+    Statement: |E f(w_T) - E f_S(w_T)| <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
+    runs may part by 2 gamma L with every gradient.
+
+    Kind: upper.
+
+    Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex).
+
+    Parameters
+    ----------
+    stability : float
+        eps, at least 0.
+    gradients : int
+        T, at least 0.
+    step : float
+        gamma, above 0.
+    lipschitz : float
+        L, at least 0.
+    failure : float
+        eta, in [0, 1].
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> generalization_gap(4.0, gradients=100, step=0.25, lipschitz=2.0, failure=0.5)  # 2 + 100
+    102.0
+    """
+    non_negative(stability=stability, lipschitz=lipschitz)
+    whole(0, gradients=gradients)
+    positive(step=step)
+    require(0 <= failure <= 1, "failure", failure, "a probability in [0, 1]")
+    return (1.0 - failure) * stability + failure * 2.0 * step * lipschitz**2 * gradients
