@@ -1,6 +1,16 @@
 """Estimators with confidence intervals."""
 
 from .audit import Audit, AuditTable, audit
+from .diversity import (
+    Diversity,
+    DiversityAlong,
+    DiversityFloor,
+    DiversityIntervals,
+    conflict_degree,
+    diversity,
+    diversity_along,
+    diversity_floor,
+)
 from .fuzz import Damage, fuzz
 from .inputs import INPUTS, input_vectors
 from .intervals import LEVEL, Interval, bernstein_interval, exactly, mean_interval, paired_interval, ratio_interval
@@ -16,10 +26,18 @@ __all__ = [
     "AuditTable",
     "Damage",
     "Deflated",
+    "Diversity",
+    "DiversityAlong",
+    "DiversityFloor",
+    "DiversityIntervals",
     "Interval",
     "Moments",
     "audit",
     "bernstein_interval",
+    "conflict_degree",
+    "diversity",
+    "diversity_along",
+    "diversity_floor",
     "empirical_entropy",
     "exactly",
     "fuzz",

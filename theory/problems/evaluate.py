@@ -115,12 +115,12 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)
     seed : int
-        Of the draws of a Quadratic; the others have no use for it.
+        Of the draws of a Quadratic and of the noise of a Diversified problem; the others have no use for it.
 
     Returns
     -------
@@ -147,8 +147,11 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     require(bool(inside.all()), "indices", picked[~inside][:3].tolist(), f"row numbers from 0 to {last}")
     stream = key(seed, "sample_gradient")
     out = np.zeros_like(x)
-    for i in picked:
-        base.add_loss_gradient(problem, int(i), np.uint64(derive(stream, np.uint64(i))), 1.0 / picked.size, x, out)
+    fresh = bool(problem.n) and base.gradient_noise(problem) == base.PER_DRAW  # a row's own noise in every place
+    for place, i in enumerate(picked):
+        own = derive(stream, np.uint64(i))
+        own = np.uint64(derive(own, np.uint64(place)) if fresh else own)
+        base.add_loss_gradient(problem, int(i), own, 1.0 / picked.size, x, out)
     return out + (problem.l2 * x).astype(out.dtype)
 
 

@@ -181,10 +181,17 @@ def _(A, i, weight, out):
 
 @row_norm2.register(CSR)
 def _(A, i):
-    total = 0.0
-    for value in A.data[A.indptr[i] : A.indptr[i + 1]]:
-        total += value * value
-    return total
+    data = A.data[A.indptr[i] : A.indptr[i + 1]]
+    s0 = s1 = s2 = s3 = 0.0
+    whole = data.size & ~3
+    for p in range(0, whole, 4):
+        s0 += data[p] * data[p]
+        s1 += data[p + 1] * data[p + 1]
+        s2 += data[p + 2] * data[p + 2]
+        s3 += data[p + 3] * data[p + 3]
+    for p in range(whole, data.size):
+        s0 += data[p] * data[p]
+    return (s0 + s1) + (s2 + s3)
 
 
 # --- the whole matrix -------------------------------------------------------------------------------------------------

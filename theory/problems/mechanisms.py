@@ -21,7 +21,18 @@ from ..dispatch import generic, kernel
 from ..random import derive, normal, uniform
 from ..settings import require, setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .base import (
+    PER_DRAW,
+    PER_STEP,
+    add_loss_gradient,
+    dimension,
+    gradient,
+    gradient_noise,
+    moments,
+    regularization,
+    rows,
+    value,
+)
 from .linear import norm2
 
 __all__ = [
@@ -278,6 +289,11 @@ def _(problem, x, out):
         for j in range(out.size):
             out[j] *= factor
     return moment
+
+
+@gradient_noise.register(Diversified)
+def _(problem):
+    return PER_STEP if problem.shared else PER_DRAW
 
 
 @add_loss_gradient.register(Diversified)
