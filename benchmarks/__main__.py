@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, epochs, feedback, lock_free, ranks, report
+from . import coding, diversity, epochs, feedback, lock_free, ranks, report
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "lockfree": lock_free.lock_free,
     "coding": coding.coding,
     "feedback": feedback.feedback,
+    "diversity": diversity.batch_bounds,
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }

@@ -74,10 +74,10 @@ def stability_step(
     """
     positive(smoothness=smoothness)
     whole(1, batch=batch)
-    require(diversity >= 1, "diversity", diversity, "a number, at least 1")
+    require(diversity >= 1 - 1e-12, "diversity", diversity, "a number, at least 1")
     require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
     extra = _form(form, batch, n)
-    return 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / diversity + extra))
+    return 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / max(1.0, diversity) + extra))
 
 
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:

@@ -227,13 +227,13 @@ def _(context):
     proof="stability.round.strongly-convex: a round multiplies the distance by 1 - gamma B beta lambda/(beta + lambda)"
     " and adds 2 gamma L B/n on average.",
     bound=bounds.sgd_stability_strongly_convex,
-    subject=lambda l2: l2,
-    mutants={"l2 a thousand times smaller than said": lambda l2: 1e-3 * l2},
+    subject=lambda l2, radius: {"l2": l2, "radius": radius},
+    mutants={"without the l2 term and the ball": lambda l2, radius: {}},
     see=("stability.round.strongly-convex", "stability.linear"),
 )
 def _(context):
     n, d, l2, radius, gradients, replicas = 40, 30, 0.5, 1.0, 1280, context.samples(400, 100)
-    first, second, _ = pair_of_data(context, n, d, l2=context.subject(l2), radius=radius)
+    first, second, _ = pair_of_data(context, n, d, **context.subject(l2, radius))
     beta, L, checks = 0.25 + l2, 1.0 + l2 * radius, []
     for batch in (16, 4, 1):
         # differences of gradients are H_i u, lambda <= H_i <= beta, so that B_D(w, w') >= 1 is all that is used here

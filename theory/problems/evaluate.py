@@ -149,8 +149,8 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     out = np.zeros_like(x)
     fresh = bool(problem.n) and base.gradient_noise(problem) == base.PER_DRAW  # a row's own noise in every place
     for place, i in enumerate(picked):
-        own = derive(stream, np.uint64(i))
-        own = np.uint64(derive(own, np.uint64(place)) if fresh else own)
+        own = np.uint64(derive(stream, np.uint64(i)))
+        own = np.uint64(derive(own, np.uint64(place))) if fresh else own
         base.add_loss_gradient(problem, int(i), own, 1.0 / picked.size, x, out)
     return out + (problem.l2 * x).astype(out.dtype)
 

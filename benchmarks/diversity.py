@@ -1,0 +1,49 @@
+"""Gradient diversity at a point and along a trajectory, in passes over the arrays of the sparse matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import theory as th
+from theory.dispatch import kernel
+from theory.measure import diversity, diversity_along
+
+from .pairing import Row, clocked, in_turn, versus
+
+AGAINST = "one pass over the CSR arrays"
+POINTS, SECONDS = 100, 2.0
+
+
+@kernel
+def _stream(data, indices):
+    """Read both arrays once, with as many sums side by side as a processor can take."""
+    s0 = s1 = s2 = s3 = 0.0
+    whole, columns = data.size & ~3, np.uint32(0)
+    for p in range(0, whole, 4):
+        s0 += data[p]
+        s1 += data[p + 1]
+        s2 += data[p + 2]
+        s3 += data[p + 3]
+        columns ^= indices[p] ^ indices[p + 1] ^ indices[p + 2] ^ indices[p + 3]
+    return (s0 + s1) + (s2 + s3), columns
+
+
+def batch_bounds(given):
+    """B_D of logistic regression: exactly, between two points, from samples, and along a trajectory."""
+    data = given.data
+    problem = th.logistic(data, l2=1 / data.n)
+    A, rng = problem.A, np.random.default_rng(0)
+    x, y = 0.1 * rng.standard_normal((2, data.d))
+    points = 0.1 * rng.standard_normal((POINTS, data.d))
+    calls = {
+        "B_D at a point": (lambda: diversity(problem, x), ("at most", 4.0)),
+        "the differential B_D between two points": (lambda: diversity(problem, x, y), None),
+        "B_D at a point from 1,000 samples, with its interval": (lambda: diversity(problem, x, samples=1000), None),
+    }
+    clocks = {what: clocked(call, 3) for what, (call, _) in calls.items()}
+    seconds = in_turn(given.turns, stream=clocked(lambda: _stream(A.data, A.indices), 5), **clocks)
+    for what, (_, target) in calls.items():
+        ratio = seconds[what] / seconds["stream"]
+        yield Row(what, AGAINST, ratio, target, versus(seconds[what], seconds["stream"]))
+    along = in_turn(max(3, given.turns // 3), ours=clocked(lambda: diversity_along(problem, points)))
+    yield Row(f"B_D at {POINTS} points of a trajectory", "", along["ours"], ("at most", SECONDS), unit=" s")
