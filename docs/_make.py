@@ -39,6 +39,9 @@ TOPICS = [
 CLAIM_TOPICS = {
     "sgd": "SGD",
     "minibatch": "Mini-batches",
+    "diversity": "Gradient diversity",
+    "mechanism": "Mechanisms that raise diversity",
+    "stability": "Stability and generalization",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",
