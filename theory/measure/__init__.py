@@ -1,16 +1,8 @@
 """Estimators with confidence intervals."""
 
 from .audit import Audit, AuditTable, audit
-from .diversity import (
-    Diversity,
-    DiversityAlong,
-    DiversityFloor,
-    DiversityIntervals,
-    conflict_degree,
-    diversity,
-    diversity_along,
-    diversity_floor,
-)
+from .diversity import Diversity, DiversityAlong, DiversityIntervals, diversity, diversity_along
+from .diversity_floor import DiversityFloor, conflict_degree, diversity_floor
 from .fuzz import Damage, fuzz
 from .inputs import INPUTS, input_vectors
 from .intervals import LEVEL, Interval, bernstein_interval, exactly, mean_interval, paired_interval, ratio_interval
