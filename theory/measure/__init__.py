@@ -4,13 +4,11 @@ from .audit import Audit, AuditTable, audit
 from .diversity import (
     Diversity,
     DiversityAlong,
-    DiversityFloor,
     DiversityIntervals,
-    conflict_degree,
     diversity,
     diversity_along,
-    diversity_floor,
 )
+from .diversity_floor import DiversityFloor, conflict_degree, diversity_floor
 from .fuzz import Damage, fuzz
 from .inputs import INPUTS, input_vectors
 from .intervals import (
