@@ -1,0 +1,355 @@
+"""How large a batch may be: closed forms by hand and by enumeration, doors, the finite sums, and the study's parts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import theory as th
+from theory import bounds
+from theory.claims.batch_rates import FLAT, SATURATING, SLOPES, SPHERE, slopes, three_batches
+from theory.claims.batch_sums import course, independent, least_squares, same_row
+from theory.data import make_dataset
+from theory.experiment import ConfigurationError
+from theory.experiment.studies import StudyConfiguration
+from theory.experiment.studies import largest_batch as study
+from theory.experiment.studies import largest_batch_report as report
+from theory.experiment.studies.problems import data_file
+from theory.measure import Interval
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+def unrolled(rounds, shrink, kick, start):
+    for _ in range(rounds):
+        start = shrink * start + kick
+    return start
+
+
+@pytest.mark.parametrize("batch", [1, 4, 10])
+def test_raw_theorems_unroll_one_line(batch):
+    """The recursions of the proofs, a round at a time, with (1 + delta) M^2 B gamma^2 of noise."""
+    step, mu, beta, second, start, limit = 0.02, 0.7, 2.0, 3.0, 5.0, 6.0
+    rounds, delta = 12, (batch - 1) / 6.0
+    kick = batch * step**2 * second * (1 + delta)
+    how = {"batch": batch, "step": step, "second_moment": second, "batch_bound": limit}
+    shrink = 1 - 2 * step * mu * batch
+    found = bounds.minibatch_strongly_convex(rounds * batch, mu=mu, distance=start, **how)
+    assert found == pytest.approx(unrolled(rounds, shrink, kick, start), rel=1e-12)
+    found = bounds.minibatch_pl(rounds * batch, mu=mu, smoothness=beta, gap=start, **how)
+    assert found == pytest.approx(unrolled(rounds, shrink, beta / 2 * kick, start), rel=1e-12)
+    # 2 B gamma (F - F*) <= a_k - a_{k+1} + kick, and B gamma ||grad||^2 <= F_k - F_{k+1} + beta/2 kick, summed
+    found = bounds.minibatch_convex(rounds * batch, distance=start, **how)
+    assert found == pytest.approx((start + rounds * kick) / (2 * batch * step * rounds), rel=1e-12)
+    found = bounds.minibatch_smooth(rounds * batch, smoothness=beta, gap=start, **how)
+    assert found == pytest.approx((start + rounds * beta / 2 * kick) / (batch * step * rounds), rel=1e-12)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.5, 3.0])
+def test_printed_schedules_keep_the_promise_of_the_raw_theorems(delta):
+    batch, second, eps = 5, 2.0, 0.1
+    limit = math.inf if delta == 0 else 4 / delta
+    common = {"batch": batch, "second_moment": second, "batch_bound": limit}
+    cases = [
+        (bounds.minibatch_smooth_schedule, bounds.minibatch_smooth, {"smoothness": 1.5, "gap": 2.0}),
+        (bounds.minibatch_pl_schedule, bounds.minibatch_pl, {"smoothness": 1.5, "mu": 0.5, "gap": 2.0}),
+        (bounds.minibatch_convex_schedule, bounds.minibatch_convex, {"distance": 2.0}),
+        (bounds.minibatch_strongly_convex_schedule, bounds.minibatch_strongly_convex, {"mu": 0.5, "distance": 2.0}),
+    ]
+    for schedule, raw, own in cases:
+        how = schedule(eps, **common, **own)
+        assert how.promised == pytest.approx((1 + delta / 2) * eps) and batch <= how.largest
+        gradients = batch * math.ceil(how.gradients / batch)
+        reached = raw(gradients, step=how.step, **common, **own)
+        assert reached <= how.promised * (1 + 1e-12)
+        assert reached > 0.9 * how.promised or raw in (bounds.minibatch_pl, bounds.minibatch_strongly_convex)
+        # half the gradients do not suffice for the two theorems without a logarithm
+        if "mu" not in own:
+            assert raw(batch * (gradients // (2 * batch)), step=how.step, **common, **own) > how.promised
+
+
+def test_largest_batch_and_speed_up():
+    assert bounds.largest_batch(231.0) == 232.0 and bounds.largest_batch(math.inf, delta=0) == 1.0
+    assert bounds.batch_delta(int(bounds.largest_batch(20.0, 0.5)), 20.0) == 0.5
+    speeds = [bounds.batch_speed_up(B, 10.0) for B in (1, 2, 11, 10**9)]
+    assert speeds == pytest.approx([1.0, 2 / 1.1, 5.5, 10.0]) and max(speeds) < 10.0
+    assert bounds.batch_speed_up(7, 1.0) == 1.0  # identical gradients: no speed-up at all
+
+
+def sphere(d):
+    return np.concatenate([np.eye(d), -np.eye(d)])
+
+
+def test_one_step_on_the_sphere_by_enumeration():
+    points, w, step, mu, batch = sphere(2), np.array([0.3, -0.4]), 0.1, 2.0, 3
+    after = [np.sum((w - step * sum(mu * (w - points[i]) for i in rows)) ** 2)
+             for rows in itertools.product(range(4), repeat=batch)]  # fmt: skip
+    found = bounds.sphere_quadratic_distance(1, batch=batch, step=step, mu=mu, distance=float(w @ w))
+    assert found == pytest.approx(np.mean(after), rel=1e-12)
+
+
+def test_the_floor_on_the_sphere_is_where_the_recursion_stays():
+    for batch in (1, 25, 90):
+        floor = bounds.sphere_quadratic_floor(batch, 0.02, 1.0)
+        assert floor == pytest.approx(0.02 / (2 - 0.02 * batch))
+        again = bounds.sphere_quadratic_distance(3, batch=batch, step=0.02, mu=1.0, distance=floor)
+        assert again == pytest.approx(floor, rel=1e-12)
+    assert bounds.divergent_batch(0.02, 1.0) == 100.0
+
+
+def test_delta_on_the_sphere_stays_below_a_third():
+    for x in (0.2, 0.02, 1e-4):
+        cap = bounds.sphere_quadratic_delta(0.5 / x, x, 1.0)
+        assert cap == pytest.approx((1 - 2 * x) / (3 + 2 * x)) and cap < 1 / 3
+        floor = 1.0 * x / (2 - 0.5)
+        assert cap == pytest.approx((0.5 / x - 1) / (1 + 1 / floor))
+
+
+def test_the_lower_bound_is_below_the_exact_law_and_the_upper_bound():
+    step, mu, second = 0.01, 1.0, 2.0
+    for batch in (2, 20, 50):
+        floor = bounds.sphere_quadratic_floor(batch, step, mu)
+        delta, rounds = bounds.sphere_quadratic_delta(batch, step, mu), 100
+        low = bounds.minibatch_worst_case(delta, passes=rounds * batch * step, step=step, mu=mu, second_moment=second)
+        high = bounds.minibatch_strongly_convex(rounds * batch, batch=batch, step=step, mu=mu, second_moment=second,
+                                                distance=floor, batch_bound=1 + 1 / floor)  # fmt: skip
+        assert low <= floor <= high
+        # as r = (1 + r)(1 + delta) gamma mu/2 where it settles, the constant is lost by 1 + r alone
+        assert low == pytest.approx(floor / (1 + floor) * -math.expm1(-2 * rounds * batch * step), rel=1e-9)
+
+
+def test_the_kink_cycles():
+    batch, step, mu, slope = 30, 0.03, 0.8, 2.0
+    a = math.sqrt(bounds.kink_cycle(batch, step, mu, slope))
+    assert a - step * batch * (slope + mu * a) == pytest.approx(-a, rel=1e-12)
+    M2, delta = (slope + mu * slope / (3 * mu)) ** 2, 1 / (2 * 0.01 * 0.5) - 1
+    assert bounds.kink_cycle(100, 0.01, 0.5, slope) == pytest.approx((slope / 1.5) ** 2)
+    assert bounds.kink_cycle(100, 0.01, 0.5, slope) == pytest.approx((1 + delta) * 0.01 * M2 / (8 * 0.5))
+
+
+def test_slopes_of_two_signs_by_enumeration():
+    """All sequences of batches, three rounds: the mean gap and what is left."""
+    G, sigma, step, batch, start, rounds = 0.7, 1.3, 0.11, 2, 0.4, 3
+    gaps, last = [], []
+    for signs in itertools.product((1, -1), repeat=batch * rounds):
+        w, gap = start, 0.0
+        for k in range(rounds):
+            gap += G * abs(w) / rounds
+            drawn = signs[k * batch : (k + 1) * batch]
+            w -= step * sum(G * math.copysign(1, w) + s * sigma for s in drawn)
+        gaps.append(gap)
+        last.append(w**2)
+    law = bounds.signed_slopes_gap(rounds * batch, batch=batch, step=step, slope=G, spread=sigma, distance=start**2,
+                                   last=float(np.mean(last)))  # fmt: skip
+    assert law == pytest.approx(np.mean(gaps), rel=1e-12)
+
+
+RAW = {"batch": 2, "step": 0.1, "second_moment": 1.0, "batch_bound": 2.0}
+REFUSED = [
+    ("gradients", lambda: bounds.minibatch_convex(5, **RAW, distance=1.0)),
+    ("batch_bound", lambda: bounds.minibatch_convex(4, **(RAW | {"batch_bound": 0.5}), distance=1.0)),
+    ("batch", lambda: bounds.minibatch_convex(4, **(RAW | {"batch": 1.5}), distance=1.0)),
+    ("distance", lambda: bounds.minibatch_convex(4, **RAW, distance=0.0)),
+    ("step", lambda: bounds.minibatch_strongly_convex(4, **(RAW | {"step": 0.3}), mu=1.0, distance=1.0)),
+    ("mu", lambda: bounds.minibatch_pl(4, **RAW, smoothness=1.0, mu=2.0, gap=1.0)),
+    ("gap", lambda: bounds.minibatch_smooth(4, **RAW, smoothness=1.0, gap=-1.0)),
+    ("accuracy", lambda: bounds.minibatch_convex_schedule(0.0, batch=1, second_moment=1.0, distance=1, batch_bound=1)),
+    ("accuracy", lambda: bounds.minibatch_strongly_convex_schedule(2.0, batch=1, mu=1.0, second_moment=1.0,
+                                                                   distance=1.0, batch_bound=1)),
+    ("accuracy", lambda: bounds.minibatch_smooth_schedule(math.inf, batch=1, smoothness=1.0, second_moment=1.0, gap=1.0,
+                                                          batch_bound=1)),
+    ("mu", lambda: bounds.minibatch_pl_schedule(0.1, batch=1, smoothness=1.0, mu=0.0, second_moment=1.0, gap=1.0,
+                                                batch_bound=1)),
+    ("delta", lambda: bounds.largest_batch(2.0, -1.0)),
+    ("batch_bound", lambda: bounds.largest_batch(math.nan)),
+    ("batch", lambda: bounds.batch_speed_up(0, 2.0)),
+    ("delta", lambda: bounds.minibatch_worst_case(-0.1, passes=1.0, step=0.1, mu=1.0, second_moment=1.0)),
+    ("passes", lambda: bounds.minibatch_worst_case(0.1, passes=0.0, step=0.1, mu=1.0, second_moment=1.0)),
+    ("step", lambda: bounds.sphere_quadratic_floor(20, 0.1, 1.0)),
+    ("batch", lambda: bounds.sphere_quadratic_delta(20.0, 0.1, 1.0)),
+    ("batch", lambda: bounds.sphere_quadratic_distance(1, batch=0, step=0.1, mu=1.0, distance=1.0)),
+    ("batch", lambda: bounds.kink_cycle(20, 0.1, 1.0, 1.0)),
+    ("slope", lambda: bounds.kink_cycle(2, 0.1, 1.0, 0.0)),
+    ("spread", lambda: bounds.signed_slopes_gap(2, batch=2, step=0.1, slope=1.0, spread=-1.0, distance=1.0, last=0.0)),
+    ("mu", lambda: bounds.divergent_batch(0.1, 0.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, call", REFUSED)
+def test_doors(name, call):
+    with pytest.raises(ValueError, match=rf"^{name}: got "):
+        call()
+
+
+# --- the finite sums that claims run on -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [SATURATING, SPHERE, FLAT, least_squares(3, 8, 3), least_squares(2, 8, 4, rank=2)])
+def test_constants_of_the_finite_sums(problem):
+    rng = np.random.default_rng(0)
+    d = problem.optimum.size
+    w = rng.uniform(-1, 1, (200, d)) / math.sqrt(d)
+    slope = problem.gradients(w).mean(axis=1)
+    h = 1e-6
+    for j in range(d):
+        difference = (problem.gap(w + h * np.eye(d)[j]) - problem.gap(w - h * np.eye(d)[j])) / (2 * h)
+        assert np.allclose(difference, slope[:, j], atol=1e-7)
+    assert problem.gap(problem.optimum[None])[0] == pytest.approx(0.0, abs=1e-12)
+    v = rng.uniform(-1, 1, (200, d)) / math.sqrt(d)
+    ratio = np.linalg.norm(problem.gradients(v).mean(axis=1) - slope, axis=1) / np.linalg.norm(v - w, axis=1)
+    assert ratio.max() <= problem.smoothness * (1 + 1e-9)
+    if problem.mu:  # 1/2 ||grad||^2 >= mu (F - F*)
+        assert np.all(0.5 * np.sum(slope**2, axis=1) >= problem.mu * problem.gap(w) * (1 - 1e-9))
+    second = np.mean(np.sum(problem.gradients(w) ** 2, axis=2), axis=1)
+    assert second.max() <= problem.second_moment * (1 + 1e-12)
+
+
+def test_a_course_is_sgd_with_sums():
+    """One replica by hand, and the moments of the two ways to draw."""
+    rng = np.random.default_rng(5)
+    drawn = independent(np.random.default_rng(5), 3, 8, 1)[0]
+    ran = course(SPHERE, [0.5, 0.0, 0.0, 0.0], batch=3, step=0.1, rounds=1, replicas=1, rng=rng)
+    points = np.concatenate([np.eye(4), -np.eye(4)])
+    w = np.array([0.5, 0.0, 0.0, 0.0])
+    after = w - 0.1 * sum(k * (w - x) for k, x in zip(drawn, points, strict=True))
+    assert ran.distance[1, 0] == pytest.approx(after @ after)
+    assert ran.most == pytest.approx(1.25) and ran.bound == pytest.approx(5.0)
+    assert ran.average_gap[0] == pytest.approx(0.125)
+    one = same_row(np.random.default_rng(0), 6, 8, 1000)
+    assert set(np.unique(one)) == {0.0, 6.0} and np.all(one.sum(axis=1) == 6)
+    many = independent(np.random.default_rng(0), 6, 8, 1000)
+    assert np.all(many.sum(axis=1) == 6) and abs(many.mean() - 0.75) < 1e-12
+
+
+def test_the_slopes_have_constant_moments_and_three_batches_are_around_the_bound():
+    g = slopes(0.3, 1.0).gradients(np.array([[0.5], [-2.0]]))
+    assert np.allclose(np.mean(g**2, axis=1), 1.09) and np.allclose(np.abs(g.mean(axis=1)), 0.3)
+    assert three_batches(SLOPES, [0.4]) == [18, 6, 2]  # B_D = 1.25/0.25 = 5
+
+
+@pytest.mark.parametrize("id", ["batch.smooth", "batch.convex.exact", "batch.worst-case", "batch.kink"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_verdicts_do_not_depend_on_the_seed(id, seed):
+    found = th.verify(id, quick=True, seed=seed)
+    assert found.ok, str(found)
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_norm_one():
+    X = np.array([[2.0, 0.0, 10.0], [1.0, -4.0, 0.0], [0.0, 0.0, 0.0]])
+    found = study.unit_rows(make_dataset(X, [1, -1, 1], "three"))
+    dense = found.X.toarray()
+    assert np.allclose(dense[0], np.array([1.0, 0.0, 1.0]) / math.sqrt(2))
+    assert np.allclose(dense[1], np.array([0.5, -1.0, 0.0]) / math.sqrt(1.25)) and np.all(dense[2] == 0)
+    unit = make_dataset(sp.csr_array(np.array([[0.6, 0.8], [0.0, 1.0]])), [1, -1], "two")
+    assert np.allclose(study.unit_rows(unit).X.toarray(), unit.X.toarray())  # not scaled by columns
+
+
+def test_copies_change_neither_b_d_nor_the_predicted_batch():
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((9, 4)), np.where(rng.random(9) < 0.5, 1.0, -1.0)
+    x = rng.standard_normal(4)
+    one, five = th.logistic((A, b), 0.1), th.logistic((np.tile(A, (5, 1)), np.tile(b, 5)), 0.1)
+    assert th.batch_bound(one, x) == pytest.approx(th.batch_bound(five, x), rel=1e-12)
+
+
+def test_the_ratio_of_geometric_means():
+    rng = np.random.default_rng(1)
+    serial, other = np.exp(rng.normal(0.0, 0.1, 50)), 3.0 * np.exp(rng.normal(0.0, 0.1, 50))
+    found = study.geometric_ratio(other, serial)
+    assert found.estimate == pytest.approx(np.exp(np.mean(np.log(other)) - np.mean(np.log(serial))))
+    assert found.low < 3.0 < found.high and found.high / found.low < 1.12
+    assert study.geometric_ratio(serial, serial)[:3] == (1.0, 1.0, 1.0)
+
+
+def test_the_best_exponent_is_found_from_both_sides():
+    for best in (-9, -2, 1):
+        assert study.best_exponent(lambda e, best=best: abs(e - best)) == best
+    assert study.best_exponent(lambda e: math.inf if e > -4 else abs(e + 6), first=-4) == -6
+    assert study.best_exponent(lambda e: e) == study.STEPS[0]
+
+
+def point(batch, low, middle, high):
+    return study.Point("p", 1.0, batch, middle, Interval(middle, low, high), 0.9)
+
+
+def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses():
+    points = [
+        point(1, 1, 1, 1),
+        point(2, 0.9, 1, 1.1),
+        point(4, 1.2, 1.4, 1.7),
+        point(8, 1.4, 1.8, 2),
+        point(16, 1, 1, 1),
+    ]
+    assert study._until(points, lambda p: p.ratio.estimate <= 1.5) == 4
+    assert study._until(points, lambda p: p.ratio.high <= 1.5) == 2
+    assert study._until(points, lambda p: p.ratio.low <= 1.5) == 16
+    assert study._until(points[:1], lambda p: False) == 1
+
+
+def threshold(data, least, ratio, measured, surely, at_most):
+    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most)
+
+
+def test_verdicts_of_the_study():
+    good = [threshold("a", 3.0, (0.9, 1.0, 1.1), 8, 8, 8), threshold("b", 31.0, (0.9, 1.0, 1.1), 64, 32, 64)]
+    mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64)]
+    speeds = [study.Speed("a", 4, 1.0, 10.0, 4.0, 2.0, measured) for measured in (1.5, 3.0)]
+    said = report.statements(good, mine, speeds, 1.5)
+    assert [s.verdict for s in said] == ["holds"] * 5
+    bad = [threshold("a", 3.0, (1.6, 2.0, 2.1), 64, 64, 64), threshold("b", 31.0, (1.6, 2.0, 2.1), 8, 8, 8)]
+    worse = [p._replace(accuracy=0.5) if p.batch > 1 else p for p in mine]
+    far = [s._replace(measured=9.0) for s in speeds]
+    said = report.statements(bad, worse, far, 1.5)
+    assert [s.verdict for s in said] == ["fails", "in part", "fails", "fails", "fails"]
+    assert "a, T = 1 n (64 against 4)" in said[1].numbers
+    open_ = [threshold("a", 3.0, (1.0, 1.2, 1.7), 8, 4, 32), threshold("b", 31.0, (1.0, 1.2, 1.7), 16, 8, 64)]
+    assert [s.verdict for s in report.statements(open_, mine + [point(16, 1, 1, 1)._replace(data="b")], [], 1.5)] == [
+        "undecided", "undecided", "undecided", "holds"]  # fmt: skip
+
+
+def test_files_that_are_not_there_are_left_out_with_a_word(tmp_path, monkeypatch):
+    monkeypatch.delenv("THEORY_DATA", raising=False)
+    rows = "\n".join(f"{1 if i % 3 else -1} 1:{1 + i % 5} {2 + i % 4}:1" for i in range(60))
+    (tmp_path / "mine.svm").write_text(rows + "\n", encoding="utf-8")
+    (tmp_path / "many.svm").write_text(rows.replace("-1", "7", 1) + "\n", encoding="utf-8")
+    assert data_file("mine.svm") is None and data_file(str(tmp_path / "mine.svm")) is not None
+    monkeypatch.setenv("THEORY_DATA", str(tmp_path))
+    assert data_file("mine.svm") == tmp_path / "mine.svm"
+    options = study.Options(files=("mine.svm", "none.svm", "many.svm"), bundled=(), copies=(5,))
+    found, left = study.tasks(options, "breast_cancer", None)
+    assert [task.name for task in found] == ["breast_cancer", "breast_cancer, 5 copies of 1/5", "mine"]
+    assert [task.n for task in found] == [455, 455, 48] and found[1].train.n == 91
+    assert left == ["none.svm (no such file, nor in the folder THEORY_DATA)", "many (not two classes)"]
+
+
+@pytest.mark.slow
+def test_a_small_problem_is_measured():
+    (task,), _ = study.tasks(study.Options(bundled=(), copies=()), "breast_cancer", None)
+    options = study.Options(seeds=4, most=64, passes=(1.0,))
+    found, points = study.measure(task, 1.0, options)
+    assert points[0].batch == 1 and points[0].ratio[:3] == (1.0, 1.0, 1.0)
+    assert found.surely <= found.at_most and found.least >= 1 and found.mean >= found.least
+    problem = th.logistic(task.train, 1.0 / task.n)
+    assert found.least <= th.batch_bound(problem, np.zeros(problem.d)) * (1 + 1e-12)  # the start is one of the places
+    # the loss of the mean of the runs, by the package once more: the mean of a batch with B times the step
+    step = found.step / th.max_lipschitz(problem)
+    method = th.ParallelSGD(th.Identity(sparse=True), step=th.Constant(4 * step), batch=4, compress="loss")
+    again = th.run(method, problem, workers=1, steps=455 // 4, replicas=4, record_every=455 // 4)
+    assert points[2].gap == pytest.approx(again.funs.mean() - th.solve(problem, 1e-9).fun, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"files": "a9a"}, {"bundled": [1]}, {"copies": [1]}, {"passes": []}, {"passes": [0.0]}, {"factor": 1.0},
+     {"seeds": 2}, {"most": 1}, {"goal": 1.0}],
+)  # fmt: skip
+def test_options_outside_their_domain(values):
+    with pytest.raises(ConfigurationError, match=next(iter(values))):
+        StudyConfiguration.from_dict({"study": "largest-batch", **values})
