@@ -73,6 +73,9 @@ CLAIM_TOPICS = {
     "sketch-memory": "A memory in one linear sketch",
     "memsgd": "SGD with memory",
     "frontier": "The longest stable step",
+    "collectives": "Collective operations",
+    "stragglers": "Stragglers",
+    "time": "Time to accuracy",
 }
 
 

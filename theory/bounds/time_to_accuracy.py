@@ -184,15 +184,17 @@ def iterations_to_accuracy(
 
 def fewest_iterations(
     accuracy: float, *, mu: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
-    omega: float = 0.0,
+    omega: float = 0.0, longest: float = math.inf,
 ) -> FewestIterations:  # fmt: skip
     """The constant step size with the fewest steps to the accuracy.
 
-    Setting: as for :func:`compressed_distance`.
+    Setting: as for :func:`compressed_distance`; the step may be limited, as it is to about 1/L where another direction
+    has the curvature L.
 
-    Statement: the step gamma that minimises :func:`iterations_to_accuracy`; without noise it is 1/(mu (1 + omega/N)).
+    Statement: the step gamma that minimises :func:`iterations_to_accuracy`; without noise and limit it is
+    1/(mu (1 + omega/N)).
 
-    Kind: identity (found on a grid of 2000 steps below 1/(mu (1 + omega/N)), to 1e-9).
+    Kind: identity (found on a grid of 2000 step sizes, to 1e-9).
 
     Source: derived.
 
@@ -200,6 +202,8 @@ def fewest_iterations(
     ----------
     accuracy, mu, variance, distance, workers, batch, omega
         As for :func:`iterations_to_accuracy`.
+    longest : float
+        The longest step that is allowed, above 0.
 
     Returns
     -------
@@ -215,8 +219,10 @@ def fewest_iterations(
     >>> found = fewest_iterations(1.0, mu=1.0, variance=0.0, distance=8.0, workers=1, omega=1.0)  # r = 1/2
     >>> round(found.step, 6), round(found.iterations, 6)
     (0.5, 3.0)
+    >>> fewest_iterations(1.0, mu=1.0, variance=0.0, distance=16.0, longest=0.5)  # 16/4^2 = 1
+    FewestIterations(step=0.5, iterations=2.0)
     """
-    positive(accuracy=accuracy, mu=mu)
+    positive(accuracy=accuracy, mu=mu, longest=longest)
     whole(1, workers=workers, batch=batch)
     non_negative(omega=omega, variance=variance, distance=distance)
 
@@ -225,7 +231,7 @@ def fewest_iterations(
                                       workers=workers, batch=batch, omega=omega)  # fmt: skip
 
     # r falls and the floor rises up to this step: beyond it nothing is won
-    longest = 1.0 / (mu * (1.0 + omega / workers))
+    longest = min(longest, 1.0 / (mu * (1.0 + omega / workers)))
     # the floor is below eps iff step (noise + mu^2 (1 + omega/N) eps) < 2 mu eps
     noise = averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
     limit = 2.0 * mu * accuracy / (noise + mu**2 * (1.0 + omega / workers) * accuracy)

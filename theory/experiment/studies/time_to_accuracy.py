@@ -35,7 +35,7 @@ MANY = (8, 16, 32, 64, 128, 256)  # workers of the curve that the model continue
 FULL = "SGD"
 CLOSE = 1.1  # "as many" allows this factor
 EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
-ROWS = 5000  # of the default data
+ROWS = 2000  # of the default data
 LONG = 131_072  # coordinates of the vector that coding is timed on: on a short one Python's part of a call would show
 
 
@@ -59,11 +59,11 @@ class Options(NamedTuple):
     """
 
     workers: tuple = (1, 2, 4, 8)
-    batches: tuple = (2, 8, 32, 128)
+    batches: tuple = (8, 32, 128)
     batch: int = 32
-    accuracy: float = 0.05
+    accuracy: float = 0.01
     seeds: int = 2
-    limit: int = 2000
+    limit: int = 600
 
     def domain(self):
         """Refuse values outside the domain."""
