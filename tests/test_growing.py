@@ -391,7 +391,8 @@ def test_the_verdicts_of_cr_psgd():
 
     def verdicts(growing, fixed=0.5, growing_rounds=rounds):
         curves = [curve("parallel SGD, B = 1", 1000, 0.010),
-                  curve("parallel SGD, fixed batch (B = 9)", rounds, fixed, ""),
+                  curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
+            curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
                   curve("local SGD (H = 10)", 100, 0.011),
                   curve("CR-PSGD (rho = 1.1)", growing_rounds, growing)]  # fmt: skip
         return [said.verdict for said in cr_psgd_study.statements(curves, options)]
