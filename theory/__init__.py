@@ -85,19 +85,22 @@ from .problems import (
     logistic,
     max_lipschitz,
     nonconvex_logistic,
+    pl_constant,
     proximal,
     quadratic,
     ridge,
     sample_gradient,
     saturating_quadratic,
     second_moment,
+    sine_quadratic,
+    sine_valley,
     softmax,
     solve,
     strong_convexity,
     value,
 )
 from .random import key, uniform
-from .schedules import Constant, GrowingBatch, InverseTime, Polynomial, Suffix, Uniform
+from .schedules import Constant, GrowingBatch, InverseTime, PolyakLojasiewicz, Polynomial, Suffix, Uniform
 from .wire import WireError
 
 __version__ = "0.1.0"
@@ -136,6 +139,7 @@ __all__ = [
     "OptimalSparsifier",
     "ParallelSGD",
     "PartialErrorFeedback",
+    "PolyakLojasiewicz",
     "Polynomial",
     "PowerSGD",
     "QuantizedSpectrum",
@@ -185,6 +189,7 @@ __all__ = [
     "nonconvex_logistic",
     "omega",
     "optimal_ratio",
+    "pl_constant",
     "proximal",
     "qsgd_bits",
     "quadratic",
@@ -195,6 +200,8 @@ __all__ = [
     "saturating_quadratic",
     "scaled",
     "second_moment",
+    "sine_quadratic",
+    "sine_valley",
     "softmax",
     "solve",
     "strong_convexity",

@@ -10,8 +10,17 @@ from .dispatch import generic
 from .settings import require, setting
 
 __all__ = [
-    "Constant", "GrowingBatch", "InverseTime", "Last", "Polynomial", "Suffix", "Uniform", "averaging_weight",
-    "batch_size", "step_size",
+    "Constant",
+    "GrowingBatch",
+    "InverseTime",
+    "Last",
+    "PolyakLojasiewicz",
+    "Polynomial",
+    "Suffix",
+    "Uniform",
+    "averaging_weight",
+    "batch_size",
+    "step_size",
 ]  # fmt: skip
 
 step_size = generic("step_size", "step_size(schedule, t) -> float: the step size at step t = 0, 1, 2, ...")
@@ -195,3 +204,31 @@ WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding er
 def _(schedule: GrowingBatch, t: int) -> int:
     size = schedule.rho**t * schedule.first
     return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
+
+
+# --- the step of functions that satisfy the Polyak-Lojasiewicz inequality ---------------------------------------------
+
+
+@setting
+class PolyakLojasiewicz(NamedTuple):
+    """The step size (2t + 1)/(2 mu (t + 1)^2), with mu > 0 the constant of the Polyak-Lojasiewicz inequality.
+
+    The first step is 1/(2 mu), after which Karimi, Nutini and Schmidt's bound no longer knows x_0; later steps are
+    close to 1/(mu (t + 1)).
+
+    Examples
+    --------
+    >>> step_size(PolyakLojasiewicz(mu=0.5), 0), step_size(PolyakLojasiewicz(mu=0.5), 1)
+    (1.0, 0.75)
+    """
+
+    mu: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.mu < math.inf, "mu", self.mu, "a finite number above 0")
+
+
+@step_size.register(PolyakLojasiewicz)
+def _(schedule, t):
+    return (2.0 * t + 1.0) / (2.0 * schedule.mu * (t + 1.0) ** 2)

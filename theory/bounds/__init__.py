@@ -83,6 +83,16 @@ from .nuqsgd import (
     optimal_ratio,
 )
 from .partial_feedback import partial_factor, partial_memory
+from .polyak_lojasiewicz import (
+    gd_strongly_convex,
+    logistic_curvature,
+    pl_gd,
+    pl_sgd_constant_step,
+    pl_sgd_decreasing,
+    pl_sgd_decreasing_exact,
+    pl_sgd_floor,
+    pl_sgd_step,
+)
 from .quantization import (
     qsgd_inf_variance,
     qsgd_nonzeros,
@@ -213,6 +223,7 @@ __all__ = [
     "elias_length",
     "expected_elias_bits",
     "gaussian_sketch_variance",
+    "gd_strongly_convex",
     "geometric_entropy",
     "geometric_levels",
     "greedy_probabilities",
@@ -241,6 +252,7 @@ __all__ = [
     "local_sgd_order",
     "local_sgd_shift",
     "local_steps_limit",
+    "logistic_curvature",
     "majority_vote_bits",
     "marina_frontier",
     "median_sketch_spike",
@@ -271,6 +283,12 @@ __all__ = [
     "partial_factor",
     "partial_memory",
     "pl_contraction",
+    "pl_gd",
+    "pl_sgd_constant_step",
+    "pl_sgd_decreasing",
+    "pl_sgd_decreasing_exact",
+    "pl_sgd_floor",
+    "pl_sgd_step",
     "power_sgd_cold_error",
     "power_sgd_halko",
     "power_sgd_warm_factor",

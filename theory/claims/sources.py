@@ -205,6 +205,31 @@ _ENTRIES = r"""
   year      = {2023},
   note      = {arXiv:2312.08538}
 }
+
+@inproceedings{karimi2016linear,
+  author    = {Karimi, Hamed and Nutini, Julie and Schmidt, Mark},
+  title     = {Linear Convergence of Gradient and Proximal-Gradient Methods Under the {Polyak-{\L}ojasiewicz}
+               Condition},
+  booktitle = {Machine Learning and Knowledge Discovery in Databases ({ECML PKDD})},
+  year      = {2016},
+  note      = {arXiv:1608.04636}
+}
+
+@article{taylor2018exact,
+  author    = {Taylor, Adrien B. and Hendrickx, Julien M. and Glineur, Fran{\c c}ois},
+  title     = {Exact Worst-Case Convergence Rates of the Proximal Gradient Method for Composite Convex Minimization},
+  journal   = {Journal of Optimization Theory and Applications},
+  year      = {2018},
+  note      = {arXiv:1705.04398}
+}
+
+@article{abbaszadehpeivasti2023conditions,
+  author    = {Abbaszadehpeivasti, Hadi and de Klerk, Etienne and Zamani, Moslem},
+  title     = {Conditions for Linear Convergence of the Gradient Method for Non-Convex Optimization},
+  journal   = {Optimization Letters},
+  year      = {2023},
+  note      = {arXiv:2204.00647}
+}
 """
 
 BIBTEX = {re.search(r"\{(\w+),", entry).group(1): entry for entry in _ENTRIES.strip().split("\n\n")}

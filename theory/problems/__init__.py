@@ -23,10 +23,16 @@ from theory.problems.nonconvex import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.nonconvex import saturating_quadratic as saturating_quadratic
 from theory.problems.nonconvex_logistic import NonconvexLogistic as NonconvexLogistic
 from theory.problems.nonconvex_logistic import nonconvex_logistic as nonconvex_logistic
+from theory.problems.polyak_lojasiewicz import PLConstant as PLConstant
+from theory.problems.polyak_lojasiewicz import pl_constant as pl_constant
 from theory.problems.proximal import Proximal as Proximal
 from theory.problems.proximal import proximal as proximal
 from theory.problems.quadratic import Quadratic as Quadratic
 from theory.problems.quadratic import quadratic as quadratic
+from theory.problems.sines import SineQuadratic as SineQuadratic
+from theory.problems.sines import SineValley as SineValley
+from theory.problems.sines import sine_quadratic as sine_quadratic
+from theory.problems.sines import sine_valley as sine_valley
 from theory.problems.softmax import Softmax as Softmax
 from theory.problems.softmax import softmax as softmax
 from theory.problems.solve import solve as solve

@@ -38,3 +38,13 @@ gradient_noise = generic(
 moments = generic(
     "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
 )
+
+
+def _mu_pl(problem) -> float:
+    """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+    from .polyak_lojasiewicz import pl_constant  # it asks every kind of problem, and so imports them all
+
+    return pl_constant(problem).mu
+
+
+mu_pl = property(_mu_pl)

@@ -20,6 +20,7 @@ from .nonconvex import SaturatingQuadratic
 from .nonconvex_logistic import NonconvexLogistic
 from .proximal import Proximal
 from .quadratic import Quadratic
+from .sines import SineQuadratic, SineValley
 
 __all__ = [
     "batch_bound", "gradient_diversity", "gradient_variance", "lipschitz", "max_lipschitz", "second_moment",
@@ -27,7 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
-DRAWN = (Quadratic, SaturatingQuadratic)  # problems whose gradients are drawn: f and its constants are closed forms
+# problems whose gradients are drawn: f and its constants are closed forms
+DRAWN = (Quadratic, SaturatingQuadratic, SineQuadratic, SineValley)
 TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
 
 
@@ -106,10 +108,13 @@ def lipschitz(problem) -> float:
     * NonconvexLogistic: ``lambda_max(A'A) / (4n) + 2 weight``, reached at x = 0.
     * Quadratic, SaturatingQuadratic: ``max_j h_j``.
     * Proximal: that of f, plus theta.
+    * SineQuadratic: ``8 max_j h_j``, reached at x*.
+    * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
+      residual 3, then residual.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
 
     Returns
     -------
@@ -127,7 +132,7 @@ def lipschitz(problem) -> float:
     if isinstance(problem, Proximal):
         return lipschitz(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
-        return float(problem.diagonal.max())
+        return problem.curvatures[1]
     if isinstance(problem, NonconvexLogistic):
         return lipschitz(problem.losses) + 2.0 * problem.weight
     return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
@@ -140,11 +145,11 @@ def max_lipschitz(problem) -> float:
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
     * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
     * NonconvexLogistic: ``max_i ||a_i||^2 / 4 + 2 weight``.
-    * Quadratic, SaturatingQuadratic: ``max_j h_j``, since the noise does not depend on x.
+    * The others, whose gradients are drawn: that of f, since the noise does not depend on x.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
 
     Returns
     -------
@@ -157,7 +162,7 @@ def max_lipschitz(problem) -> float:
     6.75
     """
     if isinstance(problem, DRAWN):
-        return float(problem.diagonal.max())
+        return problem.curvatures[1]
     if isinstance(problem, NonconvexLogistic):
         return max_lipschitz(problem.losses) + 2.0 * problem.weight
     return _curvature_bounds(problem)[1] * _max_row_norm2(problem.A) + problem.l2
@@ -174,11 +179,13 @@ def strong_convexity(problem) -> float:
     * Quadratic: ``min_j h_j``.
     * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
     * Proximal: that of f, plus theta.
+    * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
+    * SineValley: ``-residual``, on the edge of its region.
     * NonconvexLogistic: ``-weight / 2``, a lower bound: what the regulariser has at x_j = 1, without the losses.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
 
     Returns
     -------
@@ -192,10 +199,8 @@ def strong_convexity(problem) -> float:
     """
     if isinstance(problem, Proximal):
         return strong_convexity(problem.inner) + problem.theta
-    if isinstance(problem, Quadratic):
-        return float(problem.diagonal.min())
-    if isinstance(problem, SaturatingQuadratic):
-        return -0.25 * float(problem.diagonal.max())
+    if isinstance(problem, DRAWN):
+        return problem.curvatures[0]
     if isinstance(problem, NonconvexLogistic):
         return -0.5 * problem.weight
     flattest = _curvature_bounds(problem)[0]
@@ -225,11 +230,11 @@ def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
 def second_moment(problem, x) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
-    Quadratic, SaturatingQuadratic: ``||grad f(x)||^2 + tr C``.
+    Where the gradients are drawn: ``||grad f(x)||^2 + tr C``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     x : array_like, shape (d,)
 
     Returns
@@ -248,11 +253,11 @@ def second_moment(problem, x) -> float:
 def gradient_variance(problem, x) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
-    Quadratic, SaturatingQuadratic: ``tr C``.
+    Where the gradients are drawn: ``tr C``.
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     x : array_like, shape (d,)
 
     Returns
@@ -304,7 +309,7 @@ def batch_bound(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     x : array_like, shape (d,)
 
     Returns

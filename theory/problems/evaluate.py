@@ -30,7 +30,7 @@ def value(problem, x) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     x : array_like, shape (d,)
 
     Returns
@@ -56,7 +56,7 @@ def gradient(problem, x) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     x : array_like, shape (d,)
 
     Returns
@@ -86,7 +86,7 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     i : int
         0 to n - 1.  A Quadratic (saturating or not) draws its gradients: there it is the number of the draw.
     x : array_like, shape (d,)
@@ -116,7 +116,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, NonconvexLogistic, Quadratic or SaturatingQuadratic
+    problem : problem
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)

@@ -32,7 +32,7 @@ from ..data import Dataset, make_dataset, require_binary
 from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
 from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
@@ -141,6 +141,7 @@ def linear_problem(cls):
     for name, answer in (("n", _n), ("d", _d), ("dtype", _dtype), ("name", _name)):
         if name not in cls.__dict__:
             setattr(cls, name, property(answer))
+    cls.mu_pl = mu_pl
     for ask, answer in (
         (rows, _rows),
         (dimension, _dimension),

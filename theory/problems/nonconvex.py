@@ -8,7 +8,7 @@ import numpy as np
 
 from ..settings import setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, mu_pl, regularization, rows, value
 from .linear import astype
 from .quadratic import Quadratic, add_noise, drawn, retyped
 
@@ -38,12 +38,17 @@ class SaturatingQuadratic(NamedTuple):
     deviation: np.ndarray
     root: np.ndarray
 
-    n, d, l2, dtype, noise = Quadratic.n, Quadratic.d, Quadratic.l2, Quadratic.dtype, Quadratic.noise
+    n, d, l2, dtype, noise, mu_pl = Quadratic.n, Quadratic.d, Quadratic.l2, Quadratic.dtype, Quadratic.noise, mu_pl
 
     @property
     def name(self) -> str:
         """What tables and records call it."""
         return f"saturating quadratic, d={self.d}"
+
+    @property
+    def curvatures(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue that the Hessian can have: -h/4 is where u_j^2 = 1, h at x*."""
+        return -0.25 * float(self.diagonal.max()), float(self.diagonal.max())
 
     @property
     def steepest(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from ..dispatch import inlined, kernel
 from ..settings import require, setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
 from .linear import Logistic, _number, astype, logistic
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
@@ -39,6 +39,8 @@ class NonconvexLogistic(NamedTuple):
 
     losses: Logistic
     weight: float
+
+    mu_pl = mu_pl
 
     def domain(self):
         """Refuse values outside the domain."""

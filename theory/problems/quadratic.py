@@ -10,7 +10,7 @@ from ..dispatch import inlined, kernel
 from ..random import normal
 from ..settings import require, setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, mu_pl, regularization, rows, value
 from .linear import astype
 from .matrix import frozen
 
@@ -39,6 +39,8 @@ class Quadratic(NamedTuple):
     optimum: np.ndarray
     deviation: np.ndarray
     root: np.ndarray
+
+    mu_pl = mu_pl
 
     @property
     def n(self) -> int:
@@ -70,8 +72,13 @@ class Quadratic(NamedTuple):
         """Trace of C: the expected squared norm of the gradient's noise."""
         return float(np.sum(np.square(self.deviation, dtype=np.float64)))
 
+    @property
+    def curvatures(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue of the Hessian."""
+        return float(self.diagonal.min()), float(self.diagonal.max())
+
     def __repr__(self) -> str:
-        low, high = self.diagonal.min(), self.diagonal.max()
+        low, high = self.curvatures
         return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
 
 

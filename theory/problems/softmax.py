@@ -17,7 +17,7 @@ import numpy as np
 from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import add_entry, dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
 from .linear import _dataset, _domain, _dtype, _label, _n, _name, _number, norm2
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
@@ -144,7 +144,7 @@ class Softmax(NamedTuple):
     classes: int
     label: np.ndarray
 
-    n, dtype, name = property(_n), property(_dtype), property(_name)
+    n, dtype, name, mu_pl = property(_n), property(_dtype), property(_name), mu_pl
     curvature_bounds = (0.0, 0.5)  # of diag(p) - p p' over all probabilities p: 1/2 where two classes share them
 
     @property

@@ -155,9 +155,9 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+    problem : problem
         mu > 0 is needed (l2 > 0, or ridge regression whose columns are independent, d <= 500), but where the minimum
-        is known: the two quadratics.
+        is known: quadratics and sines.
     tolerance : float
         In (0, 1).
 

@@ -1,0 +1,369 @@
+"""Problems under the Polyak-Lojasiewicz inequality: kernels, constants with their certificates, and the bounds."""
+
+from __future__ import annotations
+
+import math
+
+import mpi_problems
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import ROOT, run_mpi
+from scipy.special import expit
+
+import theory as th
+from theory import bounds
+from theory.claims import Context, find_claim
+from theory.problems import base
+from theory.problems.linear import astype
+from theory.schedules import PolyakLojasiewicz, step_size
+
+COVARIANCE = np.array([[2.0, 1.0], [1.0, 2.0]])
+H, CENTER = np.array([1.0, 3.0]), np.array([0.5, -2.0])
+RANK_2 = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+
+
+def ratio(problem, x, least=0.0):
+    """||grad f||^2 / (2 (f - f*)) at a point: at least mu everywhere."""
+    g = th.gradient(problem, x)
+    return g @ g / (2.0 * (th.value(problem, x) - least))
+
+
+def sine(u):
+    return u * u + 3.0 * np.sin(u) ** 2
+
+
+# --- the problems -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "f"),
+    [
+        (th.sine_quadratic(H, COVARIANCE, CENTER), lambda x: np.sum(H * sine(x - CENTER))),
+        (th.sine_valley(2.0, COVARIANCE), lambda x: 0.5 * (x[1] - math.sin(x[0])) ** 2),
+    ],
+    ids=["sine_quadratic", "sine_valley"],
+)
+def test_kernels(problem, f):
+    assert (problem.n, problem.d, problem.l2, base.rows(problem), base.dimension(problem)) == (0, 2, 0.0, 0, 2)
+    x = np.array([1.3, -0.4])
+    assert th.value(problem, x) == pytest.approx(f(x), rel=1e-14)
+    g = np.array([(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(2)])
+    np.testing.assert_allclose(th.gradient(problem, x), g, rtol=1e-7, atol=1e-8)
+    assert problem.noise == pytest.approx(4.0)
+    assert th.second_moment(problem, x) == pytest.approx(g @ g + 4.0, rel=1e-7)
+    assert th.gradient_variance(problem, x) == pytest.approx(4.0)
+    assert th.batch_bound(problem, x) == pytest.approx((g @ g + 4.0) / (g @ g), rel=1e-6)
+    same = th.quadratic([1.0, 1.0], COVARIANCE)  # one draw, whatever the problem around it
+    noise = th.sample_gradient(same, 5, x, seed=7) - th.gradient(same, x)
+    np.testing.assert_allclose(th.sample_gradient(problem, 5, x, seed=7) - th.gradient(problem, x), noise, atol=1e-14)
+    result = th.solve(problem)
+    assert result.success and result.fun == 0.0 and f(result.x) == 0.0
+    with pytest.raises(TypeError, match="no finite sum"):
+        th.gradient_diversity(problem, x)
+    narrow = astype(problem, np.float32)
+    assert narrow.dtype == narrow.root.dtype == np.float32 and astype(problem, np.float64) is problem
+    assert th.value(narrow, x) == pytest.approx(f(x), rel=1e-6)
+
+
+def test_curvature_of_the_sine_quadratic():
+    problem, grid = th.sine_quadratic([2.0], 0.0), np.linspace(-4.0, 4.0, 8001)
+    slopes = np.array([th.gradient(problem, [x])[0] for x in grid])
+    curvatures = np.diff(slopes) / np.diff(grid)
+    assert th.lipschitz(problem) == th.max_lipschitz(problem) == pytest.approx(curvatures.max(), rel=1e-5) == 16.0
+    assert th.strong_convexity(problem) == pytest.approx(curvatures.min(), rel=1e-5) == -8.0
+
+
+@pytest.mark.parametrize("residual", [0.01, 0.7, 2.5, 2.999, 3.0, 8.0])
+def test_curvature_of_the_sine_valley(residual):
+    r, s = np.meshgrid(np.linspace(-residual, residual, 81), np.linspace(-1.0, 1.0, 2001))
+    trace, root = 2.0 - s * s + r * s, np.sqrt((2.0 - s * s + r * s) ** 2 - 4.0 * r * s)
+    problem = th.sine_valley(residual)
+    assert th.lipschitz(problem) == pytest.approx(np.max(trace + root) / 2.0, rel=1e-6)
+    assert th.lipschitz(problem) >= np.max(trace + root) / 2.0 - 1e-12
+    assert th.strong_convexity(problem) == pytest.approx(np.min(trace - root) / 2.0, rel=1e-12)
+    assert th.lipschitz(problem) == th.max_lipschitz(problem)
+    # the matrix behind trace and determinant, at one point, from the gradients
+    x, h = np.array([0.9, math.sin(0.9) + 0.5]), 1e-5
+    hessian = np.array([(th.gradient(problem, x + e) - th.gradient(problem, x - e)) / (2 * h) for e in h * np.eye(2)])
+    assert np.trace(hessian) == pytest.approx(2.0 - math.sin(0.9) ** 2 + 0.5 * math.sin(0.9), rel=1e-8)
+    assert np.linalg.det(hessian) == pytest.approx(0.5 * math.sin(0.9), rel=1e-7)
+
+
+# --- the constants ----------------------------------------------------------------------------------------------------
+
+
+def test_the_constant_of_the_sine_quadratic():
+    u = np.linspace(1e-3, 12.0, 400_001)
+    ratios = (2.0 * u + 3.0 * np.sin(2.0 * u)) ** 2 / (2.0 * sine(u))
+    found = th.pl_constant(th.sine_quadratic([1.0], 0.0))
+    assert found.exact and ratios.min() >= found.mu == pytest.approx(ratios.min(), rel=1e-8)
+    assert found.mu == pytest.approx(0.1755, abs=5e-5)  # 5.6 times the published 1/32
+    assert ratio(th.sine_quadratic([1.0], 0.0), found.witness) == pytest.approx(found.mu, rel=2e-12)
+    assert abs(found.witness[0]) == pytest.approx(u[ratios.argmin()], abs=1e-4)
+
+
+def test_the_constant_of_a_separable_sum_is_the_least():
+    h = np.array([2.0, 0.0, 0.5, 3.0])
+    problem = th.sine_quadratic(h, 0.0, 1.0)
+    one, found = th.sine_quadratic([1.0], 0.0).mu_pl, th.pl_constant(problem)
+    assert found.mu == problem.mu_pl == 0.5 * one
+    assert ratio(problem, found.witness) == pytest.approx(found.mu, rel=1e-11)
+    rng = np.random.default_rng(1)
+    assert min(ratio(problem, 1.0 + 3.0 * rng.normal(size=4)) for _ in range(2000)) >= found.mu
+    copies = th.sine_quadratic(np.ones(5), 0.0)
+    assert copies.mu_pl == one and ratio(copies, found.witness[2] - 1.0 + np.zeros(5)) == pytest.approx(one, rel=1e-11)
+
+
+def test_the_constant_of_the_sine_valley_is_one():
+    problem = th.sine_valley(1.5)
+    found = th.pl_constant(problem)
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-6.0, 6.0, size=1000)
+    ratios = [ratio(problem, [a, math.sin(a) + r]) for a, r in zip(x, rng.uniform(-1.5, 1.5, 1000), strict=True)]
+    assert found.mu == problem.mu_pl == 1.0 and 1.0 <= min(ratios) < 1.001
+    assert ratio(problem, found.witness) == pytest.approx(1.0, rel=1e-14)
+    assert abs(found.witness[1] - math.sin(found.witness[0])) <= problem.residual
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rank_deficient_least_squares(form):
+    b = np.array([1.0, -1.0, 2.0, 5.0])  # not in the range of A: f* > 0
+    problem = th.ridge((form(RANK_2), b), 0.0)
+    found = th.pl_constant(problem)  # the eigenvalues of A'A are 25, 9 and 0
+    assert found.exact and found.mu == pytest.approx(9.0 / 4.0, rel=1e-13)
+    assert "rank 2 of 3" in found.certificate
+    least = _least(RANK_2, b)
+    assert ratio(problem, found.witness, least) == pytest.approx(found.mu, rel=1e-12)
+    rng = np.random.default_rng(3)
+    assert min(ratio(problem, 5.0 * rng.normal(size=3), least) for _ in range(200)) >= found.mu
+    assert th.strong_convexity(problem) == 0.0
+
+
+def _least(A, b):
+    residual = A @ np.linalg.pinv(A) @ b - b
+    return 0.5 * residual @ residual / len(b)
+
+
+def test_zero_is_told_from_rounding():
+    rng = np.random.default_rng(4)
+    Q, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    W, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+
+    def with_singular_values(s):
+        return th.ridge(((Q * np.asarray(s)) @ W.T, np.zeros(6)), 0.0)
+
+    assert th.pl_constant(with_singular_values([3, 2, 1, 0, 0, 0])).mu == pytest.approx(1.0 / 6.0, rel=1e-13)
+    assert th.pl_constant(with_singular_values([3, 2, 1, 1, 1, 1e-6])).mu == pytest.approx(1e-12 / 6.0, rel=1e-7)
+    with pytest.raises(ValueError, match="may be 0 but for rounding"):
+        th.pl_constant(with_singular_values([3, 2, 1, 1, 1, 2e-14]))
+    with pytest.raises(ValueError, match="a matrix of zeros"):
+        th.pl_constant(th.ridge((np.zeros((2, 2)), [1.0, 2.0]), 0.0))
+
+
+def test_the_constant_of_ridge_regression():
+    b = np.array([1.0, -1.0, 2.0, 5.0])
+    singular, full = th.ridge((RANK_2, b), 0.5), th.ridge((RANK_2 + np.eye(4, 3), b), 0.5)
+    assert singular.mu_pl == 0.5 == th.pl_constant(th.ridge((RANK_2[:2], b[:2]), 0.5)).mu
+    spectrum = np.linalg.eigvalsh((full.A.T @ full.A) / 4.0)
+    found = th.pl_constant(full)
+    assert found.mu == pytest.approx(spectrum[0] + 0.5, rel=1e-12) and found.exact
+    assert ratio(full, found.witness, th.solve(full).fun) == pytest.approx(found.mu, rel=1e-9)
+
+
+def test_the_constant_of_quadratics():
+    problem = th.quadratic([0.0, 2.0, 5.0], 1.0, 0.3)
+    found = th.pl_constant(problem)
+    assert found.mu == problem.mu_pl == 2.0 and ratio(problem, found.witness) == pytest.approx(2.0, rel=1e-13)
+
+
+def test_logistic_regression_on_a_ball():
+    A, b = RANK_2[[0, 1, 2, 2]], np.array([1.0, -1.0, 1.0, -1.0])
+    problem, radius = th.logistic((A, b), 0.0), 0.4
+    found = th.pl_constant(problem, radius=radius)
+    largest = radius * math.sqrt(20.0)
+    s = expit(largest) * expit(-largest)
+    assert found.mu == pytest.approx(s * 18.0 / 4.0, rel=1e-12) and not found.exact  # eigenvalues 25, 18 and 0
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(4000, 3))
+    points *= radius * rng.random(4000)[:, None] ** (1 / 3) / np.linalg.norm(points, axis=1)[:, None]
+    least = th.value(problem, _gradient_descent(problem, radius))
+    ratios = [ratio(problem, x, least) for x in points if th.value(problem, x) > least + 1e-9]
+    assert len(ratios) > 3900 and found.mu <= min(ratios) < 2.0 * th.lipschitz(problem)
+    far = ratio(problem, 200.0 * np.array([1.0, 2.0, 0.0]), least)
+    assert far < found.mu  # outside of the ball the constant does not hold
+    with_l2 = th.logistic((np.eye(4, 3), b), 0.3)
+    s = expit(0.4) * expit(-0.4)
+    assert with_l2.mu_pl == 0.3 and th.pl_constant(with_l2, radius=0.4).mu == pytest.approx(0.3 + s / 4.0, rel=1e-12)
+
+
+def _gradient_descent(problem, radius):
+    x, step = np.zeros(problem.d), 1.0 / th.lipschitz(problem)
+    for _ in range(3000):
+        x = x - step * th.gradient(problem, x)
+        x = x * min(1.0, radius / max(np.linalg.norm(x), 1e-300))
+    return x
+
+
+def test_l2_is_the_best_constant_of_logistic_regression():
+    problem = th.logistic((RANK_2, [1, -1, 1, -1]), 0.25)
+    found, least = th.pl_constant(problem), th.solve(problem).fun
+    far = ratio(problem, 1e6 * np.array([0.0, 0.0, 1.0]), least)
+    assert found.exact and found.mu == 0.25 and found.mu <= far < 0.25 * 1.0001
+    assert th.softmax((RANK_2, [1, 2, 3, 1]), 0.25).mu_pl == 0.25
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (
+            lambda: th.pl_constant(th.saturating_quadratic([1.0], 1.0)),
+            TypeError,
+            "SaturatingQuadratic does not satisfy",
+        ),
+        (lambda: th.nonconvex_logistic((RANK_2, [1, -1, 1, 1]), 0.1).mu_pl, TypeError, "stationary points"),
+        (lambda: th.logistic((RANK_2, [1, -1, 1, 1]), 0.0).mu_pl, ValueError, "l2 = 0, allowed: .* radius=R"),
+        (lambda: th.softmax((RANK_2, [1, -1, 1, 1]), 0.0).mu_pl, ValueError, "a Softmax with l2 = 0"),
+        (lambda: th.quadratic([0.0, 0.0], 1.0).mu_pl, ValueError, "f is constant"),
+        (lambda: th.pl_constant("x"), TypeError, "known for a str"),
+        (lambda: th.pl_constant(th.quadratic([1.0], 1.0), radius=1.0), ValueError, "radius: got 1.0"),
+        (lambda: th.pl_constant(th.logistic((RANK_2, [1, -1, 1, 1]), 0.0), radius=0.0), ValueError, "radius: got 0.0"),
+        (lambda: th.sine_valley(0.0), ValueError, "residual: got 0.0"),
+        (lambda: th.sine_valley("1"), ValueError, "residual: got '1'"),
+        (lambda: th.sine_valley(1.0, [1.0, 1.0, 1.0]), ValueError, "covariance"),
+        (lambda: th.sine_valley(1.0, dtype=np.int64), ValueError, "dtype: got 'int64'"),
+        (lambda: th.sine_quadratic([-1.0], 0.0), ValueError, "diagonal: got -1.0"),
+        (lambda: PolyakLojasiewicz(0.0), ValueError, "mu: got 0.0"),
+        (lambda: th.value(th.sine_valley(), [1.0, 2.0, 3.0]), ValueError, "x: got 'shape"),
+    ],
+)
+def test_refusals(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_matrices_too_large_for_their_singular_values():
+    A = sp.random_array((600, 700), density=0.01, rng=np.random.default_rng(6)).tocsr()
+    with pytest.raises(ValueError, match="too large"):
+        th.pl_constant(th.ridge((A, np.ones(600)), 0.0))
+    assert th.pl_constant(th.ridge((A, np.ones(600)), 0.1))[:2] == (0.1, True)  # fewer rows than columns
+    assert th.pl_constant(th.ridge((A.T.tocsr(), np.ones(700)), 0.1))[:2] == (0.1, False)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_steps():
+    mu = 0.25
+    for t in (0, 1, 7, 1000):
+        assert step_size(PolyakLojasiewicz(mu), t) == pytest.approx((2 * t + 1) / (2 * mu * (t + 1) ** 2), rel=1e-15)
+
+
+def test_gradient_descent_forms():
+    known = dict(mu=0.3, lipschitz=2.0, gap=1.5)
+    for step in np.linspace(0.01, 0.999, 40):
+        simple, sharp = (bounds.pl_gd(3, step=step, form=form, **known) for form in ("simple", "sharp"))
+        convex = bounds.gd_strongly_convex(3, step=step, **known)
+        assert convex <= sharp * (1 + 1e-12) and sharp <= simple * (1 + 1e-12)
+    for edge in (0.5, math.sqrt(3.0) / 2.0):  # the three pieces meet
+        below, above = (bounds.pl_gd(1, step=edge * (1 + e), form="sharp", **known) for e in (-1e-9, 1e-9))
+        assert below == pytest.approx(above, rel=1e-6)
+    assert bounds.pl_gd(1, mu=1.0, lipschitz=1.0, step=1.0, gap=1.0) == 0.0
+
+
+def test_theorem_4_on_the_quadratic_by_hand():
+    mu, C2 = 0.5, 3.0
+    gap, total = 7.0, 0.0
+    for t in range(50):  # E f(x_+) = (1 - 2 alpha mu) E f(x) + mu C^2 alpha^2/2: the start is forgotten at once
+        alpha = (2 * t + 1) / (2 * mu * (t + 1) ** 2)
+        gap = (1.0 - 2.0 * alpha * mu) * gap + 0.5 * mu * C2 * alpha**2
+        total += ((2 * t + 1) / (t + 1)) ** 2
+    found = bounds.pl_sgd_decreasing(50, mu=mu, lipschitz=mu, second_moment=C2, form="sharp")
+    assert found == pytest.approx(gap, rel=1e-12) == pytest.approx(mu * C2 * total / (8 * mu**2 * 2500), rel=1e-12)
+    assert found < bounds.pl_sgd_decreasing(50, mu=mu, lipschitz=mu, second_moment=C2) < 1.1 * found
+    constant = 7.0
+    for _ in range(20):
+        constant = (1.0 - 2.0 * 0.3 * mu) * constant + 0.5 * mu * C2 * 0.3**2
+    found = bounds.pl_sgd_constant_step(20, mu=mu, lipschitz=mu, step=0.3, second_moment=C2, gap=7.0)
+    assert found == pytest.approx(constant, rel=1e-12)
+    # the variance alone would be too little
+    exact = bounds.pl_sgd_decreasing_exact(3, mu=mu, variance=C2)
+    assert exact < bounds.pl_sgd_decreasing(3, mu=mu, lipschitz=mu, second_moment=C2)
+
+
+def test_one_step_by_enumeration():
+    L, x, a, C2 = 2.0, 0.7, 0.3, 5.0
+    g, spread = L * x, math.sqrt(C2 - (L * x) ** 2)
+    after = np.mean([0.5 * L * (x - a * (g + s * spread)) ** 2 for s in (-1, 1)])
+    known = dict(lipschitz=L, step=a, gradient_squared=g * g, second_moment=C2)
+    assert bounds.pl_sgd_step(0.5 * L * x * x, **known) == pytest.approx(after, rel=1e-13)
+
+
+def test_logistic_curvature():
+    for m in (0.0, 0.5, 3.0, 30.0):
+        assert bounds.logistic_curvature(m) == pytest.approx(expit(m) * expit(-m), rel=1e-12)
+    assert bounds.logistic_curvature(5000.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bounds.pl_gd(1, mu=2.0, lipschitz=1.0, step=0.1, gap=1.0), "lipschitz: got 1.0"),
+        (lambda: bounds.pl_gd(1, mu=1.0, lipschitz=2.0, step=1.0, gap=1.0), "step: got 1.0"),
+        (lambda: bounds.pl_gd(1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0, form="best"), "form: got 'best'"),
+        (lambda: bounds.pl_gd(-1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0), "steps: got -1"),
+        (lambda: bounds.gd_strongly_convex(1, mu=0.0, lipschitz=2.0, step=0.5, gap=1.0), "mu: got 0.0"),
+        (lambda: bounds.pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.6, second_moment=1.0), "step: got 0.6"),
+        (lambda: bounds.pl_sgd_decreasing(0, mu=1.0, lipschitz=2.0, second_moment=1.0), "steps: got 0"),
+        (lambda: bounds.pl_sgd_decreasing(1, mu=1.0, lipschitz=2.0, second_moment=-1.0), "second_moment: got -1.0"),
+        (lambda: bounds.logistic_curvature(-1.0), "margin: got -1.0"),
+        (
+            lambda: bounds.pl_sgd_step(1.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=3.0),
+            "second_moment: got 3.0",
+        ),
+    ],
+)
+def test_bounds_refuse(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+# --- claims and runs --------------------------------------------------------------------------------------------------
+
+
+def test_claims_refuse_problems_without_the_inequality():
+    for make, error in (
+        (lambda: th.saturating_quadratic([1.0, 1.0], 0.0), TypeError),
+        (lambda: th.nonconvex_logistic((np.eye(2), [1, -1]), 0.1), TypeError),
+        (lambda: th.logistic((np.eye(2), [1, -1]), 0.0), ValueError),
+    ):
+        with pytest.raises(error, match="pl_constant"):
+            find_claim("pl.gd").measure(Context(lambda make=make: (make(), 1.0), "pl.gd", quick=True))
+
+
+def test_a_run_descends_without_convexity():
+    """The simulator on the sine quadratic, without noise, is gradient descent with Theorem 4's steps."""
+    problem, x = th.sine_quadratic([1.0, 0.5], 0.0), np.array([2.0, -7.0])
+    mu = problem.mu_pl
+    method = th.ParallelSGD(th.Identity(), step=PolyakLojasiewicz(20.0 * mu))
+    result = th.run(method, problem, workers=1, steps=6, x0=x, wire_dtype=np.float64)
+    for t in range(6):
+        x = x - (2 * t + 1) / (40.0 * mu * (t + 1) ** 2) * np.array([1.0, 0.5]) * (2.0 * x + 3.0 * np.sin(2.0 * x))
+    np.testing.assert_allclose(result.x, x, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_drawn_problems_run_in_single_precision():
+    problem = th.quadratic([1.0, 4.0], 0.0, 0.5)
+    method = th.ParallelSGD(th.Identity(), step=th.Constant(0.25))
+    result = th.run(method, problem, workers=1, steps=3, x0=[1.5, 1.5], dtype=np.float32)
+    assert result.x.dtype == np.float32
+    np.testing.assert_allclose(result.x, [0.5 + 0.75**3, 0.5], rtol=1e-6)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_ranks():
+    done = run_mpi(2, ROOT / "tests" / "mpi_problems.py", timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["digest", mpi_problems.digest()]

@@ -1,0 +1,395 @@
+"""Gradient descent and SGD under the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).
+
+f need not be convex, and its minimiser need not be unique.  ``gap`` is f(x_0) - f*, and mu <= L always.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..settings import require
+from ._domain import non_negative, positive, whole
+
+__all__ = [
+    "gd_strongly_convex", "logistic_curvature", "pl_gd", "pl_sgd_constant_step", "pl_sgd_decreasing",
+    "pl_sgd_decreasing_exact", "pl_sgd_floor", "pl_sgd_step",
+]  # fmt: skip
+
+
+def _curved(mu: float, lipschitz: float) -> None:
+    positive(mu=mu)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+
+
+def _descending(step: float, lipschitz: float) -> float:
+    require(0 < step < 2.0 / lipschitz, "step", step, f"a number in (0, 2/L) = (0, {2.0 / lipschitz})")
+    return step * lipschitz
+
+
+def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
+    """Gradient descent under the Polyak-Lojasiewicz inequality.
+
+    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), constant step size gamma < 2/L, exact gradients.
+
+    Statement: f(x_T) - f* <= r^T (f(x_0) - f*), with c = gamma L and
+    simple: r = 1 - gamma mu (2 - c), which is 1 - mu/L for gamma = 1/L;
+    sharp: r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu gamma))/(2 L + mu))^2 for c <= 1,
+    1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3),
+    (c - 1)^2/((c - 1)^2 + mu gamma (2 - c)) for larger c.  That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
+
+    Kind: upper.
+
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 1 (simple, gamma = 1/L; otherwise derived from
+    f(x_+) <= f(x) - gamma (1 - c/2) ||grad f(x)||^2); Abbaszadehpeivasti, de Klerk, Zamani, Optimization Letters 2023,
+    Theorem 3 (sharp).
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, lipschitz : float
+        0 < mu <= L.
+    step : float
+        gamma in (0, 2/L).
+    gap : float
+        f(x_0) - f*, at least 0.
+    form : {"simple", "sharp"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_gd(2, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
+    1.0
+    >>> round(pl_gd(1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0, form="sharp"), 12)  # 2/5
+    0.4
+    """
+    require(form in ("simple", "sharp"), "form", form, "'simple' or 'sharp'")
+    whole(0, steps=steps)
+    _curved(mu, lipschitz)
+    non_negative(gap=gap)
+    c, pull = _descending(step, lipschitz), step * mu
+    if form == "simple":
+        factor = 1.0 - pull * (2.0 - c)
+    elif c <= 1.0:
+        inside = 4.0 * lipschitz**2 - 2.0 * lipschitz * (lipschitz + mu) * (2.0 - c) * pull
+        factor = ((mu * (1.0 - c) + math.sqrt(max(0.0, inside))) / (2.0 * lipschitz + mu)) ** 2
+    elif c <= math.sqrt(3.0):
+        factor = 1.0 - (4.0 - c * c) * pull / (2.0 + pull)
+    else:
+        factor = (c - 1.0) ** 2 / ((c - 1.0) ** 2 + pull * (2.0 - c))
+    return max(0.0, factor) ** steps * gap
+
+
+def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
+    """Gradient descent on a strongly convex function.
+
+    Setting: f is L-smooth and mu-strongly convex, constant step size gamma < 2/L, exact gradients.
+
+    Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).
+
+    Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
+
+    Source: Taylor, Hendrickx, Glineur, "Exact worst-case convergence rates of the proximal gradient method for
+    composite convex minimization", JOTA 2018, Theorem 3.3.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, lipschitz : float
+        0 < mu <= L.
+    step : float
+        gamma in (0, 2/L).
+    gap : float
+        f(x_0) - f*, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> gd_strongly_convex(1, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
+    1.0
+    """
+    whole(0, steps=steps)
+    _curved(mu, lipschitz)
+    non_negative(gap=gap)
+    c = _descending(step, lipschitz)
+    return max(abs(1.0 - step * mu), abs(1.0 - c)) ** (2 * steps) * gap
+
+
+def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: float, second_moment: float) -> float:
+    """Expected gap after one step of SGD.
+
+    Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= C^2.
+
+    Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2.
+
+    Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = C^2).
+
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, proof of Theorem 4.
+
+    Parameters
+    ----------
+    gap : float
+        f(x) - f*, at least 0.
+    lipschitz : float
+        L, above 0.
+    step : float
+        alpha, above 0.
+    gradient_squared : float
+        ||grad f(x)||^2, at least 0.
+    second_moment : float
+        C^2, the second moment and not the variance: at least ``gradient_squared``.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
+    1.0
+    """
+    positive(lipschitz=lipschitz, step=step)
+    non_negative(gap=gap, gradient_squared=gradient_squared)
+    allowed = f"a number, at least gradient_squared = {gradient_squared}"
+    require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
+    return gap - step * gradient_squared + 0.5 * lipschitz * second_moment * step**2
+
+
+def pl_sgd_constant_step(
+    steps: int, *, mu: float, lipschitz: float, step: float, second_moment: float, gap: float
+) -> float:
+    """SGD with a constant step under the Polyak-Lojasiewicz inequality.
+
+    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
+    not the variance), constant step size alpha <= 1/(2 mu).
+
+    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) L C^2 alpha/(4 mu), r = 1 - 2 mu alpha.
+
+    Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
+
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (without the factor 1 - r^T).
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu, lipschitz : float
+        0 < mu <= L.
+    step : float
+        alpha in (0, 1/(2 mu)].
+    second_moment : float
+        C^2, at least 0.
+    gap : float
+        f(x_0) - f*, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_sgd_constant_step(1, mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0, gap=1.0)  # 1/2 + 1/2 * 1/2
+    0.75
+    """
+    whole(0, steps=steps)
+    non_negative(gap=gap)
+    floor = pl_sgd_floor(mu=mu, lipschitz=lipschitz, step=step, second_moment=second_moment)
+    left = (1.0 - 2.0 * step * mu) ** steps
+    return left * gap + (1.0 - left) * floor
+
+
+def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
+    """Where the gap of SGD with a constant step settles, at most.
+
+    Setting: as for :func:`pl_sgd_constant_step`.
+
+    Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
+
+    Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with C^2 the second moment there: for every alpha).
+
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4.
+
+    Parameters
+    ----------
+    mu, lipschitz : float
+        0 < mu <= L.
+    step : float
+        alpha in (0, 1/(2 mu)].
+    second_moment : float
+        C^2, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0)
+    0.5
+    """
+    _curved(mu, lipschitz)
+    require(0 < step <= 0.5 / mu, "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
+    non_negative(second_moment=second_moment)
+    return lipschitz * second_moment * step / (4.0 * mu)
+
+
+def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
+    """SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
+
+    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
+    not the variance); any start; ``PolyakLojasiewicz(mu)``.
+
+    Statement: E f(x_T) - f* is at most
+    simple: L C^2/(2 mu^2 T);
+    sharp: (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
+
+    Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t; the simple
+    form is larger by a factor that tends to 1).
+
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (simple); the sharp form is what its proof sums.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 1.
+    mu, lipschitz : float
+        0 < mu <= L.
+    second_moment : float
+        C^2, at least 0.
+    form : {"simple", "sharp"}
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
+    1.0
+    >>> pl_sgd_decreasing(1, mu=1.0, lipschitz=1.0, second_moment=8.0, form="sharp")
+    1.0
+    """
+    require(form in ("simple", "sharp"), "form", form, "'simple' or 'sharp'")
+    whole(1, steps=steps)
+    _curved(mu, lipschitz)
+    non_negative(second_moment=second_moment)
+    scale, T = lipschitz * second_moment / (2.0 * mu**2), int(steps)
+    if form == "simple":
+        return scale / T
+    return scale / T**2 * math.fsum(((t + 0.5) / (t + 1.0)) ** 2 for t in range(T))
+
+
+def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
+    """Gap of SGD with the step size (2t + 1)/(2 mu (t + 1)^2) on the isotropic quadratic.
+
+    Setting: f = (mu/2) ||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, start at the minimum.
+
+    Statement: E f(x_T) = D_T, D_0 = 0, D_{t+1} = (1 - a_t)^2 D_t + a_t^2 sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2).
+
+    Kind: identity.
+
+    Source: derived.
+
+    Parameters
+    ----------
+    steps : int
+        T, at least 0.
+    mu : float
+        Above 0.
+    variance : float
+        sigma^2, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> pl_sgd_decreasing_exact(1, mu=1.0, variance=8.0)  # a_0 = 1/2
+    1.0
+    """
+    whole(0, steps=steps)
+    positive(mu=mu)
+    non_negative(variance=variance)
+    gap = 0.0
+    for t in range(int(steps)):
+        a = (2.0 * t + 1.0) / (2.0 * (t + 1.0) ** 2)
+        gap = (1.0 - a) ** 2 * gap + a * a * variance / (2.0 * mu)
+    return gap
+
+
+def logistic_curvature(margin: float) -> float:
+    """Least second derivative of the logistic loss where the margin is bounded.
+
+    Setting: log(1 + exp(-m)), |m| <= R.
+
+    Statement: the second derivative e^m/(1 + e^m)^2 = 1/(2 + 2 cosh m) is at least 1/(2 + 2 cosh R).
+
+    Kind: tight (at |m| = R).
+
+    Source: derived.
+
+    Parameters
+    ----------
+    margin : float
+        R, at least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If R is negative.
+
+    Examples
+    --------
+    >>> logistic_curvature(0.0)
+    0.25
+    """
+    non_negative(margin=margin)
+    small = math.exp(-margin)  # cosh itself would overflow
+    return small / (1.0 + small) ** 2
