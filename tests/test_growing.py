@@ -301,7 +301,6 @@ def test_cr_psgd_chooses_what_the_theorem_says():
 @pytest.mark.parametrize("name, problem, options, message", [
     ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
     ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
-    ("problem", [0.0, 4.0], {}, r"the PL condition"),
     ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
     ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
     ("step", [4.0, 4.0], {}, r"another step"),
@@ -310,6 +309,14 @@ def test_cr_psgd_chooses_what_the_theorem_says():
 def test_cr_psgd_refuses(name, problem, options, message):
     with pytest.raises(ValueError, match=rf"^{name}: got .*, allowed: .*{message}"):
         th.cr_psgd(th.quadratic(problem, covariance=1.0), **({"workers": 2, "samples": 100} | options))
+
+
+def test_cr_psgd_wants_the_pl_condition(saturating):
+    with pytest.raises(TypeError, match="SaturatingQuadratic does not satisfy the Polyak-Lojasiewicz inequality"):
+        th.cr_psgd(saturating, workers=2, samples=100)
+    flat = th.logistic(([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]), l2=0.0)
+    with pytest.raises(ValueError, match="l2"):
+        th.cr_psgd(flat, workers=2, samples=100)
 
 
 @pytest.mark.mpi
@@ -391,7 +398,8 @@ def test_the_verdicts_of_cr_psgd():
 
     def verdicts(growing, fixed=0.5, growing_rounds=rounds):
         curves = [curve("parallel SGD, B = 1", 1000, 0.010),
-                  curve("parallel SGD, fixed batch (B = 9)", rounds, fixed, ""),
+                  curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
+            curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
                   curve("local SGD (H = 10)", 100, 0.011),
                   curve("CR-PSGD (rho = 1.1)", growing_rounds, growing)]  # fmt: skip
         return [said.verdict for said in cr_psgd_study.statements(curves, options)]

@@ -11,6 +11,7 @@ import math
 
 from ..settings import require
 from ._domain import non_negative, positive, whole
+from .polyak_lojasiewicz import pl_gd
 
 __all__ = [
     "cr_psgd", "cr_psgd_geometric", "cr_psgd_rate", "growing_batches", "growing_rounds", "growth_limit", "optimal_rho",
@@ -59,7 +60,7 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
     gamma = 1.0 / lipschitz if step is None else step
     require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
-    return max(0.0, 1.0 - gamma * mu * (2.0 - lipschitz * gamma))
+    return max(0.0, pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0))  # 0 but for rounding where mu = L
 
 
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:

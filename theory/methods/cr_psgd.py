@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .. import bounds
 from ..compressors.identity import Identity
-from ..problems import constants
+from ..problems.constants import lipschitz
+from ..problems.polyak_lojasiewicz import pl_constant
 from ..schedules import Constant, GrowingBatch
 from ..settings import require
 from .parallel_sgd import ParallelSGD
@@ -34,7 +35,7 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     step : float, optional
         Step size, below 2/L; 1/L by default.
     mu : float, optional
-        The PL constant; by default what is known of the problem.
+        The PL constant; by default ``pl_constant(problem).mu``.
     compressor : compressor
         Of the messages; the theorem is about full precision.
     **options
@@ -48,7 +49,9 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     Raises
     ------
     ValueError
-        If no PL constant is known, or an argument is outside its domain; for rho the message names the interval.
+        If an argument is outside its domain; for rho the message names the interval.
+    TypeError or ValueError
+        If no PL constant is known for the problem; see :func:`theory.pl_constant`.
 
     Notes
     -----
@@ -67,17 +70,10 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     """
     from ..cluster.run import run  # which knows the methods
 
-    L, mu = constants.lipschitz(problem), _pl(problem) if mu is None else float(mu)
-    require(mu > 0, "problem", f"mu = {mu:g}", "one with the PL condition: give it an l2 term, or say mu=")
+    L, mu = lipschitz(problem), pl_constant(problem).mu if mu is None else float(mu)
     limit = bounds.growth_limit(mu, L, step)
     rho = bounds.optimal_rho(mu, L, step) if rho is None else float(rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     batch = GrowingBatch(rho, first)
     method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch)
     return run(method, problem, workers=workers, samples=samples, **options)
-
-
-def _pl(problem) -> float:
-    """The PL constant of a problem; strong convexity is one."""
-    known = getattr(constants, "pl_constant", constants.strong_convexity)
-    return known(problem)

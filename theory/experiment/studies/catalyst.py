@@ -157,13 +157,13 @@ def study(
     title = f"{name}: n = {problem.n:,}, d = {problem.d:,}"
     table = cost_table(title, curves, options.samples, options.workers, what)
     setting = (
-        f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(weight)}, half of the losses'"
-        f" L, on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients for each. The"
-        " talk's network is left out: its constants are unknown. Catalyst has theta = 3 L, the step 1/(4 L), B_1 = 1 and"
-        " the growth sqrt(2); the others have the constant step that their theorem's bound prefers, at most 1/L, and local"
-        " SGD the H of N^(3/4) T^(3/4) rounds; the fixed batch is sqrt(T/N), with the step 1/L. What is shown is the"
-        " mean of ||grad f||^2 over the iterates so far (Catalyst: over the outer steps), means over"
-        f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error."
+        f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(weight)}, half of the"
+        f" losses' L, on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients for"
+        " each. The talk's network is left out: its constants are unknown. Catalyst has theta = 3 L, the step"
+        " 1/(4 L), B_1 = 1 and the growth sqrt(2); the others have the constant step that their theorem's bound"
+        " prefers, at most 1/L, and local SGD the H of N^(3/4) T^(3/4) rounds; the fixed batch is sqrt(T/N), with"
+        " the step 1/L. What is shown is the mean of ||grad f||^2 over the iterates so far (Catalyst: over the"
+        f" outer steps), means over {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error."
     )
     return Study(
         "catalyst", "Growing batches without convexity: Catalyst", setting, {"curves": curves}, [table],

@@ -125,7 +125,7 @@ def draw_curves(curves, what: str):
                 axes.set_title(name)
             row[0].set_ylabel(what)
         handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 5))
     return figure
 
 
