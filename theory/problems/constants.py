@@ -118,7 +118,6 @@ def lipschitz(problem) -> float:
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
     * Proximal: that of f, plus theta.
-    * Proximal: that of f, plus theta.
     * SineQuadratic: ``8 max_j h_j``, reached at x*.
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
@@ -192,7 +191,6 @@ def strong_convexity(problem) -> float:
     * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
     * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
     * SineValley: ``-residual``, on the edge of its region.
-    * Proximal: that of f, plus theta.
     * Proximal: that of f, plus theta.
     * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
     * SineValley: ``-residual``, on the edge of its region.
@@ -326,7 +324,6 @@ def batch_bound(problem, x) -> float:
     Parameters
     ----------
     problem : problem
-    problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
     x : array_like, shape (d,)
 
     Returns
