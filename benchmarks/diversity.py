@@ -41,7 +41,7 @@ def batch_bounds(given):
         "B_D at a point from 1,000 samples, with its interval": (lambda: diversity(problem, x, samples=1000), None),
     }
     clocks = {what: clocked(call, 3) for what, (call, _) in calls.items()}
-    seconds = in_turn(given.turns, stream=clocked(lambda: _stream(A.data, A.indices), 5), **clocks)
+    seconds = in_turn(given.turns, stream=clocked(lambda: _stream(A.data, A.indices), 3), **clocks)
     for what, (_, target) in calls.items():
         ratio = seconds[what] / seconds["stream"]
         yield Row(what, AGAINST, ratio, target, versus(seconds[what], seconds["stream"]))

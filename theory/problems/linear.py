@@ -33,7 +33,7 @@ from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
-from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_norm2, shape
+from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_dot_and_norm2, row_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 
@@ -105,9 +105,9 @@ def _moments(problem, x, out):
     for j in range(out.size):
         out[j] = l2 * x[j]
     for i in range(n):
-        m = margin(problem, i, x)
+        m, row2 = row_dot_and_norm2(problem.A, i, x)
         s = slope(problem, i, m)
-        total += s * s * row_norm2(problem.A, i) + 2.0 * l2 * s * m
+        total += s * s * row2 + 2.0 * l2 * s * m
         add_row(problem.A, i, s / n, out)
     return total / n + l2 * l2 * size2
 

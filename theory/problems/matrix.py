@@ -134,6 +134,10 @@ def _row_norm2_dense(A, i):
     return total
 
 
+def _row_dot_and_norm2_dense(A, i, x):
+    return row_dot(A, i, x), row_norm2(A, i)
+
+
 def _shape_dense(A):
     return A.shape[0], A.shape[1]
 
@@ -144,6 +148,10 @@ row_dot = generic(
 )
 add_row = generic("add_row", "add_row(A, i, weight, out): out += weight * row i, for any vector out.", _add_row_dense)
 row_norm2 = generic("row_norm2", "row_norm2(A, i) -> float: squared Euclidean norm of row i.", _row_norm2_dense)
+row_dot_and_norm2 = generic(
+    "row_dot_and_norm2", "row_dot_and_norm2(A, i, x) -> (float, float): row i times the array x, and its squared norm.",
+    _row_dot_and_norm2_dense,
+)  # fmt: skip
 
 
 @shape.register(CSR)
@@ -192,6 +200,27 @@ def _(A, i):
     for p in range(whole, data.size):
         s0 += data[p] * data[p]
     return (s0 + s1) + (s2 + s3)
+
+
+@row_dot_and_norm2.register(CSR)
+def _(A, i, x):
+    lo, hi = A.indptr[i], A.indptr[i + 1]
+    indices, data = A.indices[lo:hi], A.data[lo:hi]
+    s0 = s1 = s2 = s3 = q0 = q1 = q2 = q3 = 0.0
+    whole = indices.size & ~3
+    for p in range(0, whole, 4):
+        s0 += data[p] * x[indices[p]]
+        s1 += data[p + 1] * x[indices[p + 1]]
+        s2 += data[p + 2] * x[indices[p + 2]]
+        s3 += data[p + 3] * x[indices[p + 3]]
+        q0 += data[p] * data[p]
+        q1 += data[p + 1] * data[p + 1]
+        q2 += data[p + 2] * data[p + 2]
+        q3 += data[p + 3] * data[p + 3]
+    for p in range(whole, indices.size):
+        s0 += data[p] * x[indices[p]]
+        q0 += data[p] * data[p]
+    return (s0 + s1) + (s2 + s3), (q0 + q1) + (q2 + q3)
 
 
 # --- the whole matrix -------------------------------------------------------------------------------------------------
