@@ -46,12 +46,12 @@ def train(context, diagonal, step, batch, *, steps, workers=1, start=0.0, replic
     subject=lambda rho, first, workers: (GrowingBatch(rho, first), workers),
     mutants={
         "batches stay as they are": lambda rho, first, workers: (first, workers),
-        "batches grow one round late": lambda rho, first, workers: (GrowingBatch(rho**0.9, first), workers),
+        "batches grow more slowly": lambda rho, first, workers: (GrowingBatch(rho**0.8, first), workers),
         "the same noise for all workers": lambda rho, first, workers: (GrowingBatch(rho, first), 1),
     },
 )
 def _(context):
-    L, d, rho, first, workers, replicas = 2.0, 4, 1.2, 2, 4, context.samples(4000, 2500)
+    L, d, rho, first, workers, replicas = 2.0, 2, 1.2, 2, 4, context.samples(4000, 1500)
     checks = []
     for c, steps in ((0.3, 12), (0.7, 16)):
         batch, simulated = context.subject(rho, first, workers)
@@ -200,7 +200,7 @@ def _(context):
         spent.append(samples)
     for N in counts:
         batch, workers = context.subject(rho, N)
-        steps = len(bounds.growing_batches(200, batch.rho, 2)) if isinstance(batch, GrowingBatch) else 100
+        steps = len(bounds.growing_batches(60, batch.rho, 2)) if isinstance(batch, GrowingBatch) else 30
         found, _ = train(context, [mu, L], 1.0 / L, batch, steps=steps, workers=workers, replicas=replicas,
                          name=f"N={N}")  # fmt: skip
         by_workers.append(found)

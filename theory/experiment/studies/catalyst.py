@@ -155,7 +155,7 @@ def study(
     curves = trace(name, ways(problem, options), options.workers, options.seeds, seed)
     what = "mean of ||grad f||^2"
     title = f"{name}: n = {problem.n:,}, d = {problem.d:,}"
-    table = cost_table(title, curves, options.samples, options.workers, what)
+    table = cost_table(title, curves, options.samples, options.workers, "mean squared gradient norm")
     setting = (
         f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(weight)}, half of the"
         f" losses' L, on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients for"
