@@ -64,10 +64,14 @@ class Chromium:
         os.close(to_browser)
         os.close(from_browser)
         self._session = None
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+        try:
+            target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+            self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.ask(f"{domain}.enable")
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self
@@ -91,7 +95,10 @@ class Chromium:
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
+        try:
+            os.write(self._write, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            self._ended()
         answer = self._until(lambda m: m.get("id") == self._number, method)
         assert "error" not in answer, f"{method}: {answer.get('error')}"
         return answer["result"]
@@ -107,10 +114,18 @@ class Chromium:
                 if wanted(message):
                     return message
             ready = select.select([self._read], [], [], max(0.0, end - time.monotonic()))[0]
-            data = os.read(self._read, 1 << 20) if ready else b""
+            if not ready:
+                pytest.fail(f"browser: no answer to {what} in {self.timeout} s")
+            data = os.read(self._read, 1 << 20)
             if not data:
-                pytest.fail(f"browser: no answer to {what}" + ("" if ready else f" in {self.timeout} s"))
+                self._ended()
             self._rest += data
+
+    def _ended(self):
+        """A browser that ends at once is not installed properly, which says nothing about the page."""
+        if self._session is None:
+            pytest.skip(f"browser: {find_chromium()} ends as soon as it is started")
+        pytest.fail("browser: it has ended")
 
     def open(self, address: str) -> None:
         """Go to a page and wait until it is loaded."""

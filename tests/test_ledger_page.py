@@ -118,8 +118,10 @@ def test_a_long_formula_may_break_before_relations_but_not_within_norms():
 
 
 def test_numbers_as_they_are_read():
-    found = [number(v) for v in (0.123456, -2.0, math.nan, math.inf, -math.inf, None)]
-    assert found == ["0.1235", "−2", "not a number", "∞", "−∞", "–"]
+    found = [number(v) for v in (0.123456, -2.0, 0.0, math.nan, math.inf, -math.inf, None)]
+    assert found == ["0.1235", "−2", "0", "not a number", "∞", "−∞", "–"]
+    found = [number(v) for v in (2.84678e8, 1e-10, -1e-5, 3e300, 99999.9, -1.5e-7)]
+    assert found == ["2.847·10⁸", "10⁻¹⁰", "−10⁻⁵", "3·10³⁰⁰", "10⁵", "−1.5·10⁻⁷"]
 
 
 def bar_width(ratio: float) -> float:
@@ -309,6 +311,7 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(capsys, tmp_path, mon
     ("arguments", "reason"),
     [
         (["--html", "nowhere/l.html"], "--html: there is no folder nowhere"),
+        (["--html", "same.json"], "--html: and --json both name same.json"),
         (["--errata", "nowhere/e.md", "--printed"], "--errata: there is no folder nowhere"),
         (["topk.contraction", "--errata", "e.md"], "--printed"),
     ],

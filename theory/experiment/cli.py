@@ -173,6 +173,8 @@ def _verify(argv, comm) -> int:
         if importlib.util.find_spec("latex2mathml") is None:
             parser.error("--html: latex2mathml, which sets the formulas, is not installed (pip install latex2mathml)")
         options.json = options.json or os.path.splitext(options.html)[0] + ".json"
+        if os.path.abspath(options.json) == os.path.abspath(options.html):
+            parser.error(f"--html: and --json both name {options.html}")
 
     from ..cluster import abort_on_error
     from .ledger import verify_all

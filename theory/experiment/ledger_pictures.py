@@ -28,7 +28,7 @@ def number(value: float | None, digits: int = 4) -> str:
     factor, _, power = f"{value:.{digits}g}".replace("-", "−").partition("e")
     if not power:
         return factor
-    factor = "" if factor == "1" else f"{factor}·"
+    factor = {"1": "", "−1": "−"}.get(factor, f"{factor}·")
     return f"{factor}10{power.replace('+', '').replace('−0', '−').lstrip('0').translate(RAISED)}"
 
 
