@@ -498,6 +498,14 @@ def test_on_paper_there_are_rows_only(opened):
     opened.ask("Emulation.setEmulatedMedia", media="")
 
 
+def test_without_scripts_everything_is_shown(opened):
+    opened.ask("Emulation.setScriptExecutionDisabled", value=True)
+    opened.open(opened.run("location.href.split('#')[0]"))
+    assert all(is_open(opened, id) for id in CHEAP)
+    assert opened.run("document.querySelector('.controls').offsetHeight") == 0
+    opened.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(opened, scheme):
     """At least 4.5 to 1, for every colour that text has."""
