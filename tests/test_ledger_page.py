@@ -307,6 +307,23 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(capsys, tmp_path, mon
     assert path.read_text() == "old"
 
 
+def test_an_interruption_shows_what_there_is(capsys, tmp_path, monkeypatch):
+    import theory.claims
+
+    def one_then_stop(id, **options):
+        if id != "topk.contraction":
+            raise KeyboardInterrupt
+        return verify(id, **options)
+
+    monkeypatch.setattr(theory.claims, "verify", one_then_stop)
+    path = tmp_path / "ledger.html"
+    assert run(capsys, "topk.contraction", "qsgd.variance", "--quick", "--html", path)[0] == 130
+    assert "Interrupted" in path.read_text(encoding="utf-8") and "topk.contraction" in path.read_text(encoding="utf-8")
+    path.write_text("old")
+    assert run(capsys, "qsgd.variance", "--quick", "--html", path)[0] == 130
+    assert path.read_text() == "old"  # nothing was verified: better the old page than an empty one
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -55,7 +55,7 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
         }  # fmt: skip
         _write(json_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
         say(f"ledger: {json_file}")
-    if html_file is not None:
+    if html_file is not None and results:
         from .ledger_page import page
 
         facts = dict(seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted)
