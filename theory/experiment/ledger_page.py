@@ -152,8 +152,8 @@ def _footer(results, seed: int, quick: bool, versions) -> str:
     tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
     effort = "in quick mode" if quick else "with all samples"
     return (
-        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all. Intervals are at the level 1 − 10⁻⁶; a number "
-        f"without one was computed, not sampled. {tools}.</p>"
+        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals are at the "
+        f"level 1 − 10⁻⁶; a number without one was computed, not sampled. {tools}.</p>"
     )
 
 
