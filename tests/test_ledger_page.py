@@ -110,7 +110,8 @@ def test_what_the_translation_gets_wrong_is_mended():
 
 def test_a_long_formula_may_break_before_relations_but_not_within_norms():
     assert mathml(r"a \le b = c").count("<math") == 3
-    assert mathml(r"\|a = b\| + |c = d| + (e = f)").count("<math") == 1
+    assert mathml(r"\|a = b\| |c = d| (e = f)").count("<math") == 1
+    assert mathml("a + b").count("<math") == 1 and mathml("a + b + c + d + e + f").count("<math") == 2
     assert mathml(r"a = b,\quad c = d").count("<span>") == 2
 
 

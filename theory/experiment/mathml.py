@@ -16,7 +16,7 @@ OPENING, CLOSING, UPRIGHT = set("([{⟨⌈⌊"), set(")]}⟩⌉⌋"), set("|‖"
 LIMITS = {"sup", "inf", "min", "max", "lim", "arg min", "argmin"}
 SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
 UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not have
-LONG = 22  # symbols after which a sum may go on in the next line
+LONG = 8  # symbols before a sum may go on in the next line: none stands there alone
 
 
 class FormulaError(ValueError):
