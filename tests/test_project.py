@@ -253,6 +253,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     info = f"theory-{PYPROJECT['project']['version']}.dist-info/"
     assert {name for name in names if not name.startswith(("theory/", info))} == set()
-    shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in {".py", ".mplstyle", ".typed", ".bib"}]
+    endings = {".py", ".mplstyle", ".typed", ".bib", ".html", ".toml"}
+    shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in endings]
     assert {path.relative_to(ROOT).as_posix() for path in shipped} <= names
     assert not any("__pycache__" in name for name in names)

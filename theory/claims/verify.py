@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Check, Claim, Context, Measurement, find_claim
@@ -79,6 +79,15 @@ def _plain(value):
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+def _as_dict(c: Check) -> dict:
+    """A check as JSON holds it."""
+    return {
+        "label": c.label, "rule": c.rule, "measured": _plain(c.interval.estimate),
+        "interval": [_plain(c.interval.low), _plain(c.interval.high)], "predicted": _plain(c.predicted),
+        "tolerance": _plain(c.tolerance), "trivial": _plain(c.trivial), "verdict": judge(c),
+    }  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Verification:
     """What ``verify`` found.
@@ -106,6 +115,8 @@ class Verification:
         The statement stands in print, and "refuted" is what is expected.
     seed, quick, effort
         How it was run.
+    mutant_checks : dict
+        Name to the checks of the mutant's last attempt: what it measured where the subject was measured.
     """
 
     id: str
@@ -125,6 +136,7 @@ class Verification:
     seed: int
     quick: bool
     effort: int
+    mutant_checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
 
     @property
     def tightness(self) -> float | None:
@@ -144,17 +156,13 @@ class Verification:
 
     def as_dict(self) -> dict:
         """All of it as numbers, texts, lists and dicts, for JSON."""
-        checks = [
-            {"label": c.label, "rule": c.rule, "measured": _plain(c.interval.estimate),
-             "interval": [_plain(c.interval.low), _plain(c.interval.high)], "predicted": _plain(c.predicted),
-             "tolerance": _plain(c.tolerance), "trivial": _plain(c.trivial), "verdict": judge(c)}
-            for c in self.checks
-        ]  # fmt: skip
+        found = {name: [_as_dict(c) for c in checks] for name, checks in self.mutant_checks.items()}
         return {
             "id": self.id, "title": self.title, "kind": self.kind, "statement": self.statement,
             "verdict": self.verdict, "measured": _plain(self.measured), "interval": [_plain(e) for e in self.interval],
             "predicted": _plain(self.predicted), "tightness": _plain(self.tightness), "mutants": dict(self.mutants),
-            "checks": checks, "samples": int(self.samples), "seconds": float(self.seconds), "note": self.note,
+            "checks": [_as_dict(c) for c in self.checks], "mutant_checks": found,
+            "samples": int(self.samples), "seconds": float(self.seconds), "note": self.note,
             "printed": self.printed, "ok": self.ok, "seed": int(self.seed), "quick": self.quick, "effort": self.effort,
         }  # fmt: skip
 
@@ -212,13 +220,14 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         verdict = overall(truth.checks)
         if verdict != "undecided":
             break
-    fates = {}
+    fates, found_by = {}, {}
     for name, wrong in claim.mutants.items():
         fates[name] = "survived"
         for power in EFFORTS:
             if power < effort:
                 continue
             found = _attempt(claim, wrong, power, seed, quick, data)
+            found_by[name] = tuple(found.checks)
             if overall(found.checks) == "refuted":
                 fates[name] = "refuted" if resolves(truth, found) else "survived"
                 break
@@ -231,4 +240,5 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         claim.id, claim.title, claim.kind, claim.statement, verdict, headline.interval.estimate,
         (headline.interval.low, headline.interval.high), headline.predicted, fates, tuple(truth.checks),
         truth.samples, time.perf_counter() - begin, truth.note, claim.printed, seed, quick, effort,
+        found_by,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shlex
 import sys
@@ -143,13 +144,18 @@ def _verify(argv, comm) -> int:
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
         "Exits with 1 if a claim is refuted that is not marked as a refuted printed statement, or if a mutant survives."
     )
-    parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --json ledger.json")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="claims (default: all); see `list`")
-    parser.add_argument("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
-    parser.add_argument("--seed", type=int, default=0, metavar="S")
-    parser.add_argument("--json", metavar="FILE", help="write the ledger there as well")
+    parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="claims (default: all); see `list`")
+    add("--printed", action="store_true", help="the refuted printed statements, and what replaces them")
+    add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--json", metavar="FILE", help="write the ledger there as well")
+    add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or where --json says)")
+    add("--errata", metavar="FILE", help="write the page of the refuted printed statements there")
     options = parser.parse_args(argv)
     from ..claims import list_claims
+    from .errata import printed_claims
 
     known = [str(claim) for claim in list_claims()]
     for name in options.ids:
@@ -157,17 +163,26 @@ def _verify(argv, comm) -> int:
             parser.error(f"unknown claim {name!r}: {nearest(name, known)}")
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
-
-    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
-        parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")
+    for flag, path in (("--json", options.json), ("--html", options.html), ("--errata", options.errata)):
+        if path and not os.path.isdir(os.path.dirname(path) or "."):
+            parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
+    ids = list(dict.fromkeys(options.ids + (printed_claims() if options.printed else []))) or known
+    if options.errata and not set(printed_claims()) <= set(ids):
+        parser.error("--errata: needs all printed statements among the claims; add --printed")
+    if options.html:
+        if importlib.util.find_spec("latex2mathml") is None:
+            parser.error("--html: latex2mathml, which sets the formulas, is not installed (pip install latex2mathml)")
+        options.json = options.json or os.path.splitext(options.html)[0] + ".json"
+        if os.path.abspath(options.json) == os.path.abspath(options.html):
+            parser.error(f"--html: and --json both name {options.html}")
 
     from ..cluster import abort_on_error
     from .ledger import verify_all
     from .ranks import from_root
 
+    files = dict(json_file=options.json, html_file=options.html, errata_file=options.errata)
     with abort_on_error(comm):
-        work = lambda: verify_all(options.ids or known, options.seed, options.quick, options.json, _say)  # noqa: E731
-        return from_root(comm, work)
+        return from_root(comm, lambda: verify_all(ids, options.seed, options.quick, _say, **files))
 
 
 def _audit(argv, comm) -> int:

@@ -1,4 +1,4 @@
-"""``verify``: claims on the command line, in a ledger and as JSON."""
+"""``verify``: claims on the command line, in a ledger, as JSON, and on pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .progress import on_terminal
 from .records import versions
 
 
-def verify_all(ids, seed: int, quick: bool, path: str | None, say) -> int:
+def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=None, errata_file=None) -> int:
     """Verify claims one after the other and show the ledger.
 
     An interruption shows, and writes, what was verified until then.
@@ -20,17 +20,21 @@ def verify_all(ids, seed: int, quick: bool, path: str | None, say) -> int:
     ids : sequence of str
     seed : int
     quick : bool
-    path : str, optional
-        Where the ledger goes as JSON.
     say : callable
         Gets the texts.
+    json_file : str, optional
+        Where the ledger goes as JSON.
+    html_file : str, optional
+        Where it goes as a page.
+    errata_file : str, optional
+        Where the page of refuted printed statements goes; all of them must be among ``ids``.
 
     Returns
     -------
     int
         1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
     """
-    from ..claims import exit_code, ledger, verify
+    from ..claims import exit_code, ledger, list_claims, verify
 
     results, interrupted = [], False
     try:
@@ -44,16 +48,32 @@ def verify_all(ids, seed: int, quick: bool, path: str | None, say) -> int:
     tail = ", interrupted" if interrupted else ""
     say(f"{len(results)} of {len(ids)} claims in {seconds:.1f} s, seed {seed}{tail}")
     code = exit_code(results)
-    if path is not None:
+    if json_file is not None:
         content = {
             "seed": seed, "quick": quick, "versions": versions(), "interrupted": interrupted, "exit_code": code,
             "results": [result.as_dict() for result in results],
         }  # fmt: skip
-        part = Path(f"{path}.part")
-        part.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        os.replace(part, path)
-        say(f"ledger: {path}")
+        _write(json_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        say(f"ledger: {json_file}")
+    if html_file is not None and results:
+        from .ledger_page import page
+
+        facts = dict(seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted)
+        _write(html_file, page(results, **facts))
+        say(f"page: {html_file}")
+    if errata_file is not None and not interrupted:
+        from .errata import errata
+
+        _write(errata_file, errata({result.id: result for result in results}))
+        say(f"errata: {errata_file}")
     return 130 if interrupted else code
+
+
+def _write(path: str, text: str) -> None:
+    """A file appears whole or not at all."""
+    part = Path(f"{path}.part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
 
 
 def _watched(ids):

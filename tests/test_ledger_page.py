@@ -1,0 +1,547 @@
+"""The ledger's page: it is complete, it asks for nothing from outside, and it does what its controls say."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import html
+import json
+import math
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+from chromium import Chromium
+from conftest import ROOT
+
+from theory.claims import Measurement, claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
+from theory.claims.base import REGISTRY
+from theory.experiment.cli import main
+from theory.experiment.errata import errata, printed_claims
+from theory.experiment.ledger_page import alarms, page
+from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
+from theory.experiment.mathml import FormulaError, mathml
+from theory.measure import Interval, exactly
+
+CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.nonzeros.theorem-3.4", "randk.variance"]  # no long compilation
+FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [verify(id, quick=True) for id in CHEAP]
+
+
+@pytest.fixture
+def own():
+    """Register claims, and forget them afterwards."""
+    before = dict(REGISTRY)
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, the text of each claim's rows, and whether every element is closed."""
+
+    VOID = {"meta", "col", "wbr", "input", "br", "link", "img"}
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements, self.stack, self.texts, self.row = [], [], {}, None
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "tbody" and "id" in dict(attributes):
+            self.row = dict(attributes)["id"]
+            self.texts[self.row] = ""
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, text):
+        if self.row is not None:
+            self.texts[self.row] += text
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+# --- formulas ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", [id for id in list_claims() if find_claim(id).latex])
+def test_every_formula_is_typeset(id):
+    text = mathml(find_claim(id).latex)
+    assert "<math" in text and "\\" not in text and " style=" not in text
+    ET.fromstring(f"<p>{text}</p>")  # well formed: it may stand in any page
+
+
+@pytest.mark.parametrize("latex", [r"\nosuch x", r"\frac{1}{", "a}", r"\left( x", "x^", "", r"\mathop{x}"])
+def test_a_formula_that_is_not_understood_is_refused(latex):
+    with pytest.raises(FormulaError, match="^latex: "):
+        mathml(latex)
+
+
+def symbols(latex: str) -> list[tuple[str, str]]:
+    tree = ET.fromstring(f"<p>{mathml(latex)}</p>")
+    return [(e.tag, e.text) for e in tree.iter() if (e.text or "").strip()]
+
+
+def test_what_the_translation_gets_wrong_is_mended():
+    assert symbols(r"\Big\|x\Big\|") == [("mo", "‖"), ("mi", "x"), ("mo", "‖")]
+    assert symbols(r"\Big\{x\Big\}") == [("mo", "{"), ("mi", "x"), ("mo", "}")]
+    assert symbols(r"\mathrm{rand}_k") == [("mi", "rand"), ("mi", "k")]
+    assert symbols(r"\arg\min_p \omega") == [("mi", "arg"), ("mi", "min"), ("mi", "p"), ("mi", "ω")]
+    assert "<munder><mi>sup</mi><mi>v</mi></munder>" in mathml(r"\sup_v x")
+    assert '<mo form="prefix" lspace="0" rspace="0">−</mo>' in mathml(r"a\to-1")
+    assert 'form="prefix"' not in mathml("a - 1")
+
+
+def test_a_long_formula_may_break_before_relations_but_not_within_norms():
+    assert mathml(r"a \le b = c").count("<math") == 3
+    assert mathml(r"\|a = b\| |c = d| (e = f)").count("<math") == 1
+    assert mathml("a + b").count("<math") == 1 and mathml("a + b + c + d + e + f").count("<math") == 2
+    assert mathml(r"a = b,\quad c = d").count("<span>") == 2
+
+
+# --- numbers and pictures ---------------------------------------------------------------------------------------------
+
+
+def test_numbers_as_they_are_read():
+    found = [number(v) for v in (0.123456, -2.0, 0.0, math.nan, math.inf, -math.inf, None)]
+    assert found == ["0.1235", "−2", "0", "not a number", "∞", "−∞", "–"]
+    found = [number(v) for v in (2.84678e8, 1e-10, -1e-5, 3e300, 99999.9, -1.5e-7)]
+    assert found == ["2.847·10⁸", "10⁻¹⁰", "−10⁻⁵", "3·10³⁰⁰", "10⁵", "−1.5·10⁻⁷"]
+
+
+def bar_width(ratio: float) -> float:
+    return float(re.search(r'class="bar"[^>]* width="([\d.]+)"', tightness_bar(ratio))[1])
+
+
+def test_the_bar_is_as_long_as_the_ratio():
+    assert bar_width(0.5) == pytest.approx(bar_width(1.0) / 2, abs=0.1)
+    assert bar_width(1.25) == bar_width(70.0) == pytest.approx(88.0)
+    assert bar_width(-1.0) == bar_width(0.0) == 0.0
+    assert [tightness_bar(v) for v in (None, math.nan, math.inf, -math.inf)] == [""] * 4
+
+
+def place(picture: str, pattern: str) -> float:
+    return float(re.search(pattern, picture)[1])
+
+
+def test_the_picture_of_a_check_shows_the_interval_beside_the_prediction():
+    picture = check_picture(upper("", Interval(5.0, 4.0, 6.0, samples=9), 10.0))
+    line, dot = place(picture, r'class="mark" d="M([\d.]+)'), place(picture, r'cx="([\d.]+)"')
+    low, high = place(picture, r'class="whisker" d="M([\d.]+)'), place(picture, r"H([\d.]+)m0-4v8")
+    assert low < dot < high < line
+    assert (dot - low) == pytest.approx(high - dot, abs=0.11)
+    assert (line - dot) == pytest.approx(5 * (dot - low), abs=0.6)  # to scale
+    shade = place(picture, r'class="band" x="([\d.]+)"')
+    assert shade == line  # what the bound excludes lies beyond it
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        identity("", 0.0, 0.0),
+        identity("", 7.0, 7.0),
+        equality("", Interval(-1e300, -2e300, 1e300), 0.0),
+        lower("", exactly(2.0), 1.0),
+        rate("", Interval(-1.0, -1.1, -0.9), -1.0, 0.2),
+        upper("", Interval(1.0, 0.5, math.inf), 2.0),
+        upper("", exactly(1e-12), 1e9),
+    ],
+)
+def test_pictures_hold_no_wrong_coordinates(check):
+    for value in re.findall(r'(?:cx|x|width)="([^"]*)"', check_picture(check)):
+        assert -1.0 <= float(value) <= 251.0
+
+
+@pytest.mark.parametrize("check", [upper("", exactly(math.nan), 1.0), upper("", exactly(1.0), math.inf)])
+def test_there_is_no_picture_of_what_is_no_number(check):
+    assert check_picture(check) == ""
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_claim_stands_once_with_all_that_is_known(results):
+    text = page(results, **FACTS)
+    reader = Reader(text)
+    assert [a["id"] for a in reader.named("tbody") if "id" in a] == CHEAP
+    assert "@@" not in text
+    for result in results:
+        known, shown = find_claim(result.id), reader.texts[result.id]
+        for fact in (known.title, known.statement, known.source, known.proof, *known.mutants, known.bibtex):
+            assert fact in shown
+        assert all(check.label in shown for check in result.checks)
+        assert f"python -m theory.experiment verify {result.id} --seed 0 --quick" in shown
+        assert all(f'<a href="#{other}">' in text or other not in CHEAP for other in known.see)
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    controls = {a["aria-controls"] for a in reader.named("button") if "aria-controls" in a}
+    assert controls == {f"more-{id}" for id in CHEAP} and controls <= set(ids)
+
+
+def test_mutants_are_shown_with_what_they_measured(results):
+    result = results[CHEAP.index("qsgd.variance")]
+    assert set(result.mutant_checks) == set(result.mutants)
+    shown = Reader(page(results, **FACTS)).texts["qsgd.variance"]
+    inverted = result.mutant_checks["rounding with the probability inverted"][0].interval.estimate
+    assert number(inverted) in shown and inverted > 2 * result.predicted
+    written = json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert written["mutant_checks"]["rounding with the probability inverted"][0]["measured"] == inverted
+
+
+def test_nothing_leaves_the_page(results):
+    text = page(results, **FACTS)
+    reader = Reader(text)
+    tags = {tag for tag, _ in reader.elements}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "base", "video", "audio", "source"}
+    for tag, attributes in reader.elements:
+        assert "src" not in attributes and "style" not in attributes and "action" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+        assert attributes.get("href", "#").startswith("#"), tag
+    assert not re.search(r"url\(|@import|https?://", re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1])
+    (policy,) = [a["content"] for a in reader.named("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy
+    for tag in ("style", "script"):
+        (inline,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_texts_are_escaped(own):
+    evil = "<script>alert('1')</script> & \"x\" @@rows@@"
+    claim("coin.evil", title=evil, statement=evil + ".", source=evil, kind="identity", subject=1.0, proof=evil,
+          tight_where=evil, mutants={evil: 2.0}, bibtex="@misc{x, title = {" + evil + "}}")(
+        lambda context: Measurement(identity(evil, context.subject, 1.0), note=evil))  # fmt: skip
+    text = page([verify("coin.evil")], **FACTS)
+    reader = Reader(text)
+    assert len(reader.named("script")) == 1 and "<script>alert" not in text
+    assert reader.texts["coin.evil"].count(evil) >= 8
+    assert text.count(html.escape(evil)) >= 9  # in the attributes, too
+
+
+@pytest.mark.parametrize(("measured", "predicted"), [(0.0, 0.0), (math.nan, 1.0), (math.inf, 1.0), (1.0, math.inf)])
+def test_ratios_that_are_no_numbers_sort_last(results, measured, predicted):
+    check = upper("odd", exactly(measured), predicted)
+    odd = dataclasses.replace(results[0], measured=measured, predicted=predicted, checks=(check,))
+    (row,) = [a for a in Reader(page([odd], **FACTS)).named("tbody") if "id" in a]
+    assert row["data-tightness"] == ("0" if math.isinf(predicted) else "")
+
+
+def summary(results) -> str:
+    text = page(results, **FACTS)
+    return text[text.index("<header>") : text.index("</header>")]
+
+
+def test_the_summary_counts(results):
+    text = summary(results)
+    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>printed statements refuted" in text
+    assert "<b>0</b>alarms" in text and "No alarm" in text
+    assert (
+        "qsgd.nonzeros.theorem-3.4" in text and "qsgd.nonzeros.paper" in text
+    )  # what is refuted, and what replaces it
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"verdict": "refuted"}, "refuted"),
+        ({"verdict": "undecided"}, "undecided"),
+        ({"mutants": {"idle": "survived"}}, "mutant survived: idle"),
+        ({"printed": True}, "a printed statement that was to be refuted: holds"),
+    ],
+)
+def test_what_is_not_expected_is_an_alarm(results, changes, reason):
+    wrong = dataclasses.replace(results[0], **changes)
+    assert alarms(wrong) == [reason]
+    text = summary([wrong, *results[1:]])
+    assert "<b>1</b>alarms" in text and reason in text and "No alarm" not in text
+    assert wrong.ok is False
+
+
+def test_an_interrupted_or_partial_ledger_says_so(results):
+    text = page(results, **{**FACTS, "known": 99}, interrupted=True)
+    assert "4 of 99" in text and "Interrupted" in text
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    try:
+        code = main(["verify", *map(str, arguments)])
+    except SystemExit as stop:
+        code = stop.code
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_the_command_writes_the_page_and_the_numbers_beside_it(capsys, tmp_path):
+    path = tmp_path / "ledger.html"
+    path.write_text("old")
+    code, out, _ = run(capsys, "topk.contraction", "--quick", "--seed", 5, "--html", path)
+    assert code == 0 and f"page: {path}" in out
+    assert "verify topk.contraction --seed 5 --quick" in path.read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "ledger.json").read_text())["seed"] == 5
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.html", "ledger.json"]  # no part is left
+    code, out, _ = run(capsys, "topk.contraction", "--quick", "--html", path, "--json", tmp_path / "n.json")
+    assert code == 0 and f"ledger: {tmp_path / 'n.json'}" in out
+
+
+def test_a_page_that_cannot_be_finished_leaves_the_old_one(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "ledger.html"
+    path.write_text("old")
+    monkeypatch.setattr("theory.experiment.ledger.os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError):
+        run(capsys, "topk.contraction", "--quick", "--html", path, "--json", tmp_path / "n.json")
+    assert path.read_text() == "old"
+
+
+def test_an_interruption_shows_what_there_is(capsys, tmp_path, monkeypatch):
+    import theory.claims
+
+    def one_then_stop(id, **options):
+        if id != "topk.contraction":
+            raise KeyboardInterrupt
+        return verify(id, **options)
+
+    monkeypatch.setattr(theory.claims, "verify", one_then_stop)
+    path = tmp_path / "ledger.html"
+    assert run(capsys, "topk.contraction", "qsgd.variance", "--quick", "--html", path)[0] == 130
+    assert "Interrupted" in path.read_text(encoding="utf-8") and "topk.contraction" in path.read_text(encoding="utf-8")
+    path.write_text("old")
+    assert run(capsys, "qsgd.variance", "--quick", "--html", path)[0] == 130
+    assert path.read_text() == "old"  # nothing was verified: better the old page than an empty one
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--html", "nowhere/l.html"], "--html: there is no folder nowhere"),
+        (["--html", "same.json"], "--html: and --json both name same.json"),
+        (["--errata", "nowhere/e.md", "--printed"], "--errata: there is no folder nowhere"),
+        (["topk.contraction", "--errata", "e.md"], "--printed"),
+    ],
+)
+def test_the_command_refuses(capsys, tmp_path, monkeypatch, arguments, reason):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and reason in err
+
+
+# --- errata -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_errata_has_every_printed_statement():
+    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    again = "python -m theory.experiment verify --printed --errata docs/errata.md"
+    printed = [find_claim(id) for id in list_claims() if find_claim(id).printed]
+    assert printed
+    for known in printed:
+        assert f"`{known.id}`" in text and known.latex in text, f"{known.id} is missing or old: run {again}"
+        for other in known.see:
+            assert f"(`{other}`)" in text and find_claim(other).latex in text, f"{known.id} is old: run {again}"
+    assert text.count("\n## ") == len(printed), f"some are printed no more: run {again}"
+    assert "do not refute it now" not in text
+
+
+def test_errata_name_witness_and_correction(results, own):
+    wanted = ["qsgd.nonzeros.theorem-3.4", "qsgd.nonzeros.paper", "qsgd.nonzeros"]
+    for id in [id for id in REGISTRY if REGISTRY[id].printed and id != wanted[0]]:
+        del REGISTRY[id]
+    assert printed_claims() == wanted
+    text = errata({id: verify(id, quick=True) for id in wanted})
+    # equal magnitudes in 10,000 dimensions: s sqrt(d) = 200 for s = 2, against s^2 + sqrt(d) = 104
+    row = next(line for line in text.splitlines() if line.startswith("| [Non-zeros of QSGD"))
+    measured, printed = (float(cell) for cell in row.split("|")[3:5])
+    assert printed == 104.0 and measured == pytest.approx(200.0, rel=0.05)
+    assert "Correct reading" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
+
+
+def test_errata_say_what_was_not_at_hand():
+    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    for entry in text.split("\n## ")[1:]:
+        quoted = "not at hand" in re.search(r"^\*(?:In print|Read from|Quoted from):\*.*", entry, re.MULTILINE)[0]
+        assert ("The text was not at hand: " in entry) == quoted == ("*Quoted from:*" in entry)
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def opened(browser, results, tmp_path):
+    """The page, open; afterwards nothing was asked for but the page, and the console is empty."""
+    path = tmp_path / "ledger.html"
+    path.write_text(page(results, **FACTS), encoding="utf-8")
+    browser.size(1280, 900)
+    browser.open(path.as_uri())
+    yield browser
+    browser.run("0")  # the events of what went before have come
+    assert browser.complaints() == []
+    assert {address.partition("#")[0] for address in browser.requests()} == {path.as_uri()}
+
+
+ROWS = "[...document.querySelector('.ledger').tBodies]"
+
+
+def visible(browser) -> list[str]:
+    return browser.run(f"{ROWS}.filter(b => b.offsetHeight > 0).map(b => b.id)")
+
+
+def choose(browser, id: str, value: str) -> None:
+    browser.run(
+        f"(() => {{ const f = document.getElementById({id!r}); f.value = {value!r}; "
+        "f.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "left"),
+    [
+        ("topic", "qsgd", ["qsgd.variance", "qsgd.nonzeros.theorem-3.4"]),
+        ("kind", "equality", ["randk.variance"]),
+        ("verdict", "refuted (printed)", ["qsgd.nonzeros.theorem-3.4"]),
+        ("search", "PROBABILITY rounding", ["qsgd.variance"]),
+        ("search", "no such words", []),
+    ],
+)
+def test_filters(opened, control, value, left):
+    assert visible(opened) == CHEAP
+    choose(opened, control, value)
+    assert visible(opened) == left
+    assert opened.run("document.getElementById('shown').textContent") == f"{len(left)} of 4 claims"
+    opened.run("document.querySelector('button[type=reset]').click()")
+    opened.run("new Promise(done => setTimeout(done, 20))")
+    assert visible(opened) == CHEAP
+
+
+def test_sorting_by_the_heads_and_by_the_list(opened, results):
+    tightness = {result.id: result.tightness for result in results}
+    head = "document.querySelector('th[data-key=tightness]')"
+    opened.run(f"{head}.querySelector('button').click()")
+    assert visible(opened) == sorted(CHEAP, key=tightness.get)
+    assert opened.run(f"{head}.getAttribute('aria-sort')") == "ascending"
+    opened.run(f"{head}.querySelector('button').click()")
+    assert visible(opened) == sorted(CHEAP, key=tightness.get, reverse=True)
+    assert opened.run(f"{head}.getAttribute('aria-sort')") == "descending"
+    choose(opened, "sort", "id")
+    choose(opened, "direction", "ascending")
+    assert visible(opened) == sorted(CHEAP)
+    assert opened.run(f"{head}.getAttribute('aria-sort')") == "none"
+    choose(opened, "sort", "order")
+    assert visible(opened) == CHEAP
+
+
+def test_rows_without_a_ratio_come_last(browser, results, tmp_path):
+    path = tmp_path / "ledger.html"
+    none = dataclasses.replace(results[0], measured=0.0, predicted=0.0)
+    path.write_text(page([none, *results[1:]], **FACTS), encoding="utf-8")
+    browser.size(1280, 900)
+    browser.open(path.as_uri())
+    choose(browser, "sort", "tightness")
+    assert visible(browser)[-1] == CHEAP[0]
+    choose(browser, "direction", "descending")
+    assert visible(browser)[-1] == CHEAP[0]
+
+
+def is_open(browser, id: str) -> bool:
+    return browser.run(f"document.getElementById('more-{id}').offsetHeight > 0")
+
+
+def test_a_row_opens_by_keyboard(opened):
+    opened.run("document.querySelector('th:last-child button').focus()")
+    opened.press("Tab")
+    assert opened.run("document.activeElement.getAttribute('aria-controls')") == f"more-{CHEAP[0]}"
+    assert opened.run("document.activeElement.matches(':focus-visible')")
+    assert opened.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    for key, wanted in (("Enter", True), ("Enter", False), (" ", True)):
+        opened.press(key)
+        assert is_open(opened, CHEAP[0]) is wanted
+        assert opened.run("document.activeElement.getAttribute('aria-expanded')") == str(wanted).lower()
+    assert not any(is_open(opened, id) for id in CHEAP[1:])
+    assert opened.run("location.hash") == f"#{CHEAP[0]}"
+
+
+def test_a_fragment_opens_its_row(opened):
+    choose(opened, "topic", "topk")  # also where a filter hides it
+    opened.run("location.hash = '#qsgd.variance'")
+    opened.run("new Promise(done => setTimeout(done, 50))")
+    assert is_open(opened, "qsgd.variance") and not is_open(opened, "randk.variance")
+    address = opened.run("location.href.split('#')[0]")
+    opened.open("about:blank")
+    opened.open(f"{address}#randk.variance")
+    opened.run("new Promise(done => setTimeout(done, 50))")
+    assert is_open(opened, "randk.variance")
+
+
+def test_formulas_are_laid_out(opened):
+    """Browsers that know MathML put a denominator below its numerator; others set all in one line."""
+    boxes = "[...document.querySelector('mfrac').children].map(e => e.getBoundingClientRect())"
+    top, bottom = opened.run(f"{boxes}.map(b => [b.top, b.bottom])")
+    assert top[1] <= bottom[0] + 1.0 and top[1] > top[0]
+
+
+@pytest.mark.parametrize("width", [320, 390, 699])
+def test_on_a_phone_rows_are_cards_and_nothing_sticks_out(opened, width):
+    opened.size(width, 844, mobile=True)
+    opened.run("document.querySelector('.open-row').click()")
+    assert opened.run("document.documentElement.scrollWidth") <= width
+    assert opened.run("getComputedStyle(document.querySelector('tr.row')).display") == "grid"
+    assert opened.run("document.querySelector('.ledger > thead').offsetHeight") == 0
+
+
+def test_on_paper_there_are_rows_only(opened):
+    opened.run("document.querySelector('.open-row').click()")
+    opened.ask("Emulation.setEmulatedMedia", media="print")
+    assert visible(opened) == CHEAP
+    assert not is_open(opened, CHEAP[0])
+    assert opened.run("document.querySelector('.controls').offsetHeight") == 0
+    opened.ask("Emulation.setEmulatedMedia", media="")
+
+
+def test_without_scripts_everything_is_shown(opened):
+    opened.ask("Emulation.setScriptExecutionDisabled", value=True)
+    opened.open(opened.run("location.href.split('#')[0]"))
+    assert all(is_open(opened, id) for id in CHEAP)
+    assert opened.run("document.querySelector('.controls').offsetHeight") == 0
+    opened.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(opened, scheme):
+    """At least 4.5 to 1, for every colour that text has."""
+    opened.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    names = ("ink", "soft", "link", "good", "vague", "bad", "printed", "paper", "shade")
+    script = (
+        "(names => { const box = document.body.appendChild(document.createElement('i')); "
+        "return names.map(n => { box.style.color = `var(--${n})`; return getComputedStyle(box).color }) })"
+    )
+    found = dict(zip(names, opened.run(f"{script}({json.dumps(names)})"), strict=True))
+
+    def luminance(colour):
+        parts = [int(v) / 255 for v in re.findall(r"\d+", colour)[:3]]
+        r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    for name in names[:-2]:
+        for ground in ("paper", "shade"):
+            light, dark = sorted((luminance(found[name]), luminance(found[ground])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, ground)
+    opened.ask("Emulation.setEmulatedMedia", features=[])

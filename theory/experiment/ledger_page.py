@@ -1,0 +1,317 @@
+"""The ledger as one page of HTML that needs no network: a row for each claim, and all that was measured behind it.
+
+The frame (``ledger_page.html``) holds the style and the script, the rows are written here, formulas are MathML and
+pictures SVG.  A Content-Security-Policy in the page lets nothing else run or load: it names the two by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import re
+from html import escape
+from pathlib import Path
+
+from ..claims import Verification, find_claim
+from ..claims.base import Claim
+from ..claims.sources import BIBTEX
+from ..claims.verify import judge
+from .ledger_pictures import check_picture, finite, number, tightness_bar
+from .mathml import FormulaError, mathml
+
+__all__ = ["alarms", "command", "page"]
+
+FRAME = Path(__file__).with_name("ledger_page.html")
+SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
+MARKS = {"holds": "✓", "holds, vacuous": "○", "refuted": "✗", "undecided": "?"}
+COLUMNS = (  # what it is sorted by, its heading, its width in percent
+    ("id", "Claim", 12), ("title", "Statement", 25), ("source", "Source", 12), ("kind", "Kind", 6),
+    ("measured", "Measured", 10), ("bound", "Bound", 7), ("tightness", "Measured / bound", 8),
+    ("verdict", "Verdict", 8), ("mutants", "Mutants caught", 6), ("seconds", "Seconds", 6),
+)  # fmt: skip
+
+
+def command(result: Verification) -> str:
+    """What repeats a result."""
+    quick = " --quick" if result.quick else ""
+    return f"python -m theory.experiment verify {result.id} --seed {result.seed}{quick}"
+
+
+def alarms(result: Verification) -> list[str]:
+    """What is wrong with a result; nothing if it is as expected."""
+    found = [f"mutant survived: {name}" for name in result.survivors]
+    if result.printed and result.verdict != "refuted":
+        found.insert(0, f"a printed statement that was to be refuted: {result.verdict}")
+    elif not result.printed and not result.verdict.startswith("holds"):
+        found.insert(0, result.verdict)
+    return found
+
+
+def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    results : sequence of Verification
+    seed : int
+    quick : bool
+    versions : dict
+        Name to version of what computed.
+    known : int
+        How many claims there are.
+    interrupted : bool
+        Whether some are missing for this reason.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    frame = FRAME.read_text(encoding="utf-8")
+    ids = {result.id for result in results}
+    topics = [result.id.split(".")[0] for result in results]
+    heads = "".join(
+        f'<th role="columnheader" scope="col" aria-sort="none" data-key="{key}"><button type="button">{title}'
+        f"</button></th>" for key, title, _ in COLUMNS
+    )  # fmt: skip
+    parts = {
+        "policy": _policy(frame),
+        "summary": _summary(results, known, interrupted),
+        "topics": _options(topics),
+        "kinds": _options([result.kind for result in results]),
+        "verdicts": _options([_verdict(result) for result in results]),
+        "orders": "".join(f'<option value="{key}">{title.lower()}</option>' for key, title, _ in COLUMNS),
+        "columns": "".join(f'<col width="{width}%">' for *_, width in COLUMNS),
+        "heads": heads,
+        "rows": "\n".join(_rows(result, find_claim(result.id), ids) for result in results),
+        "footer": _footer(results, seed, quick, versions),
+    }
+    return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], frame)
+
+
+def _policy(frame: str) -> str:
+    hashes = {}
+    for tag in ("style", "script"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", frame, re.DOTALL)
+        hashes[tag] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _options(values) -> str:
+    counts = {value: values.count(value) for value in sorted(set(values))}
+    return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
+
+
+def _link(id: str, ids) -> str:
+    name = f'<span class="id">{escape(id)}</span>'
+    return f'<a href="#{escape(id)}">{name}</a>' if id in ids else name
+
+
+# --- the head and the foot --------------------------------------------------------------------------------------------
+
+
+def _summary(results, known: int, interrupted: bool) -> str:
+    ids = {result.id for result in results}
+    expected = [result for result in results if not alarms(result)]
+    refuted = [result for result in expected if result.printed]
+    caught = sum(len(result.mutants) - len(result.survivors) for result in results)
+    counts = [
+        (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
+        (sum(result.verdict == "holds" for result in expected), "hold"),
+        (sum(result.verdict == "holds, vacuous" for result in expected), "hold, vacuously"),
+        (len(refuted), "printed statements refuted"),
+        (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
+        (len(results) - len(expected), "alarms"),
+    ]
+    items = "".join(f"<li><b>{count}</b>{name}</li>" for count, name in counts)
+    parts = [f'<ul class="counts">{items}</ul>']
+    if interrupted:
+        parts.append('<p class="box alarm">Interrupted: the claims that are missing were not verified.</p>')
+    wrong = [(result, alarms(result)) for result in results if alarms(result)]
+    if wrong:
+        rows = "".join(f"<li>{_link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
+        parts.append(f'<section class="box alarm"><h2 class="refuted">✗ Alarms</h2><ul>{rows}</ul></section>')
+    else:
+        parts.append('<p class="box calm">✓ No alarm: every verdict is the expected one, and no mutant survived.</p>')
+    if refuted:
+        rows = ""
+        for result in refuted:
+            instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
+            rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}</li>"
+        title = "Printed statements that the numbers refute, and what replaces them"
+        parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
+    return "\n".join(parts)
+
+
+def _footer(results, seed: int, quick: bool, versions) -> str:
+    seconds = sum(result.seconds for result in results)
+    tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
+    effort = "in quick mode" if quick else "with all samples"
+    return (
+        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals are at the "
+        f"level 1 − 10⁻⁶; a number without one was computed, not sampled. {tools}.</p>"
+    )
+
+
+# --- a claim ----------------------------------------------------------------------------------------------------------
+
+
+def _verdict(result: Verification) -> str:
+    return "refuted (printed)" if result.printed and result.verdict == "refuted" else result.verdict
+
+
+def _tone(verdict: str, printed: bool = False) -> str:
+    if verdict == "refuted":
+        return "printed" if printed else "refuted"
+    return {"holds": "holds", "holds, vacuous": "vacuous"}.get(verdict, "undecided")
+
+
+def _interval(interval) -> str:
+    """The ends of an interval, or that there is none."""
+    return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
+
+
+def _formula(claim: Claim) -> str:
+    """The formula; the statement where there is none; the LaTeX where it cannot be translated."""
+    if not claim.latex:
+        return f"<div>{escape(claim.statement)}</div>"
+    try:
+        return f'<div class="formula">{mathml(claim.latex)}</div>'
+    except FormulaError:
+        return f"<code>{escape(claim.latex)}</code>"
+
+
+def _rows(result: Verification, claim: Claim, ids) -> str:
+    headline, ratio = result.checks[0], result.tightness
+    share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
+    keys = {
+        "id": result.id, "topic": result.id.split(".")[0], "title": result.title, "source": claim.source,
+        "kind": result.kind, "verdict": _verdict(result), "measured": _key(result.measured),
+        "bound": _key(result.predicted), "tightness": _key(ratio), "mutants": _key(share),
+        "seconds": _key(result.seconds),
+    }  # fmt: skip
+    data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
+    alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the head of the page says why
+    tone = _tone(result.verdict, result.printed)
+    mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
+    wide = {"Statement", "Source", "Claim"}
+    cells = [
+        f'<button type="button" class="open-row id" aria-expanded="false" aria-controls="more-{escape(result.id)}">'
+        f"{_breakable(result.id)}</button>",
+        f"<div>{escape(result.title)}</div>{_formula(claim)}",
+        f'<span class="source">{escape(claim.source)}</span>',
+        escape(result.kind),
+        f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
+        f"{SIGNS[headline.rule]}{number(result.predicted)}",
+        f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
+        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {escape(_verdict(result))}</span>{alarm}',
+        mutants,
+        f"{result.seconds:.2f}",
+    ]
+    row = ""
+    for (_, title, _), cell in zip(COLUMNS, cells, strict=True):
+        label = "" if title in ("Claim", "Statement") else f' data-label="{title}"'  # for cards, which have no heads
+        row += f'<td role="cell" class="{"wide" if title in wide else "number"}"{label}>{cell}</td>'
+    return (
+        f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
+        f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
+        f"{_details(result, claim, ids)}</td></tr>\n</tbody>"
+    )
+
+
+def _key(value) -> str:
+    """What a number is sorted by; empty where there is nothing to sort by."""
+    return f"{value:.6g}" if finite(value) else ""
+
+
+def _breakable(id: str) -> str:
+    """An id that may be broken after its dots."""
+    return escape(id).replace(".", ".<wbr>")
+
+
+def _details(result: Verification, claim: Claim, ids) -> str:
+    bound = ""
+    if claim.bound is not None:
+        function = getattr(claim.bound, "func", claim.bound)  # a partial has chosen a form
+        given = "".join(f", here {k}={v!r}" for k, v in getattr(claim.bound, "keywords", {}).items())
+        names = inspect.signature(function)
+        bare = names.replace(
+            parameters=[p.replace(annotation=p.empty) for p in names.parameters.values()],
+            return_annotation=names.empty,
+        )
+        bound = f"<code>{escape(f'theory.bounds.{function.__name__}{bare}{given}')}</code>"
+    bibtex = BIBTEX.get(claim.bibtex, claim.bibtex).strip()
+    meaning = [
+        ("Statement", escape(claim.statement)),
+        ("Proof sketch", escape(claim.proof)),
+        ("Tight", escape(claim.tight_where)),
+        ("Closed form", bound),
+        ("Note", escape(result.note)),
+        ("See also", ", ".join(_link(other, ids) for other in claim.see)),
+        ("Source", escape(claim.source)),
+    ]
+    use = [
+        ("Repeat", f"<code>{escape(command(result))}</code>"),
+        ("BibTeX", f"<pre>{escape(bibtex)}</pre>" if bibtex else ""),
+    ]
+    return _list(meaning) + _checks(result) + _mutants(result) + _list(use)
+
+
+def _list(facts) -> str:
+    return "<dl>" + "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts if text) + "</dl>"
+
+
+def _checks(result: Verification) -> str:
+    rows = ""
+    for check in result.checks:
+        verdict, ratio = judge(check), None
+        if finite(check.interval.estimate, check.predicted) and check.predicted:
+            ratio = check.interval.estimate / check.predicted
+        within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
+        mark, tone = MARKS.get(verdict, "?"), _tone(verdict, result.printed)
+        rows += (
+            f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
+            f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"
+            f'<td data-label="ratio">{number(ratio)}</td><td class="{tone}">{mark} {verdict}</td>'
+            f"<td>{check_picture(check)}</td></tr>"
+        )
+    heads = "".join(
+        f'<th scope="col">{title}</th>'
+        for title in ("Check", "Measured", "Interval", "Predicted", "Ratio", "Verdict", "Interval beside prediction")
+    )
+    samples = f", {result.samples} samples" if result.samples else ""
+    return _table(f"Checks{samples}", heads, rows)
+
+
+def _mutants(result: Verification) -> str:
+    if not result.mutants:
+        return ""
+    rows = ""
+    for name, fate in result.mutants.items():
+        checks = result.mutant_checks.get(name, ())
+        shown = next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
+        found = f"<td>–</td><td>–</td><td>–</td><td>{check_picture(shown) if shown else ''}</td>"
+        if shown is not None:
+            found = (
+                f'<td class="text">{escape(shown.label)}</td>'
+                f"<td>{number(shown.interval.estimate)} {_interval(shown.interval)}</td>"
+                f"<td>{SIGNS[shown.rule]}{number(shown.predicted)}</td><td>{check_picture(shown)}</td>"
+            )
+        text, tone = ("✓ caught", "holds") if fate == "refuted" else ("✗ survived", "refuted")
+        rows += f'<tr><th scope="row">{escape(name)}</th><td class="{tone}">{text}</td>{found}</tr>'
+    heads = "".join(
+        f'<th scope="col">{title}</th>'
+        for title in ("Mutant", "Fate", "Where", "Measured", "Predicted", "Interval beside prediction")
+    )
+    return _table("Mutants", heads, rows)
+
+
+def _table(caption: str, heads: str, rows: str) -> str:
+    return (
+        f'<div class="inner"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>'
+        "</table></div>"
+    )

@@ -1,0 +1,181 @@
+"""Formulas for a page without scripts or fonts of its own: LaTeX becomes MathML, which browsers typeset themselves.
+
+The translation is latex2mathml's.  What it gets wrong, or leaves to a renderer that browsers are not, is mended here:
+large norms and braces, names of several letters, the space around them, signs, and limits below ``sup``.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+THIN = "0.167em"
+RELATIONS = set("=<>≤≥∼∝→←⇒⇔⟺⟹≈≠∈")
+OPENING, CLOSING, UPRIGHT = set("([{⟨⌈⌊"), set(")]}⟩⌉⌋"), set("|‖")
+LIMITS = {"sup", "inf", "min", "max", "lim", "arg min", "argmin"}
+SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
+UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not have
+LONG = 8  # symbols before a sum may go on in the next line: none stands there alone
+
+
+class FormulaError(ValueError):
+    """A formula that cannot be translated."""
+
+
+def mathml(latex: str) -> str:
+    r"""A displayed formula as HTML.
+
+    Where the formula has a wide space (``\quad``) it falls into parts, which a narrow page sets below each other.
+    A part that is too long by itself may break before a relation, or before a plus far from its beginning.
+
+    Parameters
+    ----------
+    latex : str
+        A formula, without dollar signs.
+
+    Returns
+    -------
+    str
+        ``<span>`` elements with ``<math>`` elements.
+
+    Raises
+    ------
+    FormulaError
+        If a command is not known, or the braces do not match.
+
+    Examples
+    --------
+    >>> mathml(r"\sqrt d")
+    '<span><math displaystyle="true"><mrow><msqrt><mi>d</mi></msqrt></mrow></math></span>'
+    >>> mathml(r"a^2 + b^2 = c^2").count("<math")
+    2
+    """
+    from latex2mathml.converter import convert
+
+    try:
+        tree = ET.fromstring(convert(UNKNOWN.sub(r"\\operatorname{\1}", latex), display="block"))
+    except Exception as error:  # its errors have no common class, and say little
+        raise FormulaError(f"latex: {latex!r} was not understood ({type(error).__name__} {error})") from error
+    for element in tree.iter():
+        element.tag = element.tag.removeprefix(NAMESPACE)
+    _mend_symbols(tree)
+    _mend_rows(tree)
+    for element in tree.iter():
+        stray = element.tag in ("mi", "mo") and (len(element) or (element.tag == "mi" and element.text in ("{", "}")))
+        if stray or "\\" in (element.text or ""):
+            raise FormulaError(f"latex: {latex!r} has {element.text!r}, which is not known or has no partner")
+    body = list(tree[0]) if len(tree) == 1 and tree[0].tag == "mrow" else list(tree)
+    return " ".join(f"<span>{' '.join(map(_written, part))}</span>" for part in _parts(body))
+
+
+def _written(children) -> str:
+    math = ET.Element("math", displaystyle="true")
+    ET.SubElement(math, "mrow").extend(children)
+    return ET.tostring(math, encoding="unicode")
+
+
+# --- symbols ----------------------------------------------------------------------------------------------------------
+
+
+def _mend_symbols(tree) -> None:
+    for element in tree.iter():
+        text = element.text or ""
+        if element.tag == "mrow" and len(element) > 1 and all(_is_letter(child) for child in element):
+            letters = "".join(child.text for child in element)  # \mathrm{rand} comes as four identifiers
+            bold = element[0].get("mathvariant") == "bold"
+            _become(element, "mi", letters, **({"mathvariant": "bold"} if bold else {}))
+        elif element.tag == "mo" and text in (r"\|", r"\{", r"\}", r"\lVert", r"\rVert"):  # after \Big they come raw
+            element.text = "‖" if text[1] not in "{}" else text[1]
+        elif element.tag == "mi" and text in ("⟨", "⟩"):
+            _become(element, "mo", text, stretchy="false")
+        elif element.tag == "mi" and text == ":":
+            _become(element, "mo", text)
+        elif element.tag == "mo" and len(text) > 1 and text.replace(" ", "").isalpha():
+            _become(element, "mi", text)  # a function's name; as an operator it would stand far from its argument
+        if element.tag == "mo" and element.text in UPRIGHT | {"/"}:
+            element.attrib |= {"lspace": "0", "rspace": "0"}
+            if element.get("minsize"):
+                element.set("stretchy", "true")
+    for element in tree.iter():
+        if element.tag == "msub" and _name(element[0]) in LIMITS:
+            element.tag = "munder"
+
+
+def _is_letter(element) -> bool:
+    return element.tag == "mi" and element.get("mathvariant") in ("normal", "bold") and len(element.text or "") == 1
+
+
+def _become(element, tag: str, text: str, **attributes) -> None:
+    tail = element.tail
+    element.clear()
+    element.tag, element.text, element.tail = tag, text, tail
+    element.attrib.update(attributes)
+
+
+def _name(element) -> str:
+    """The name of a function such as log or sup, without its sub- and superscripts; empty if it is none."""
+    if element.tag in SCRIPTS:
+        element = element[0]
+    text = element.text or ""
+    return text if element.tag == "mi" and len(text) > 1 and text.replace(" ", "").isalpha() else ""
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _mend_rows(tree) -> None:
+    """Space around the names of functions, and signs that stand close to their number."""
+    for row in list(tree.iter()):
+        if row.tag not in ("mrow", "mstyle", "math", "msqrt"):
+            continue
+        children = list(row)
+        for index, child in enumerate(children):
+            before = children[index - 1] if index else None
+            after = children[index + 1] if index + 1 < len(children) else None
+            if child.tag == "mo" and child.text in ("+", "−") and (before is None or _opens(before)):
+                child.attrib |= {"form": "prefix", "lspace": "0", "rspace": "0"}
+            if _name(child) and after is not None and (after.tag != "mo" or after.text == "∑"):
+                row.insert(list(row).index(child) + 1, ET.Element("mspace", width=THIN))
+            if _name(child) and before is not None and _is_operand(before):
+                row.insert(list(row).index(child), ET.Element("mspace", width=THIN))
+
+
+def _opens(element) -> bool:
+    """After this a minus is a sign."""
+    return element.tag == "mspace" or (element.tag == "mo" and (element.text or "") in OPENING | RELATIONS | set(",:/"))
+
+
+def _is_operand(element) -> bool:
+    if element.tag in SCRIPTS:
+        element = element[0]
+    closes = element.tag == "mo" and element.text in CLOSING
+    return closes or (element.tag in ("mi", "mn", "mfrac", "msqrt") and not _name(element))
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def _parts(children) -> list[list[list]]:
+    """The formula in parts, divided by wide spaces, and these in pieces, before relations and late plus signs."""
+    parts, depth, inside, length = [[[]]], 0, dict.fromkeys(UPRIGHT, False), 0
+    for child in children:
+        base = child[0] if child.tag in SCRIPTS else child
+        text = (base.text or "") if base.tag == "mo" else ""
+        if text in UPRIGHT:
+            inside[text] = not inside[text]
+        depth += (text in OPENING) - (text in CLOSING)
+        outside = not depth and not any(inside.values())
+        wide = child.tag == "mspace" and child.get("width") in ("1em", "2em")
+        follows = text in RELATIONS or (text in ("+", "−") and child.get("form") != "prefix" and length > LONG)
+        if outside and wide:
+            parts.append([[]])
+            length = 0
+            continue
+        if outside and follows and parts[-1][-1]:
+            parts[-1].append([])
+            length = 0
+            child.attrib |= {"form": "infix", "lspace": "0"}  # the blank between the pieces is space enough
+        parts[-1][-1].append(child)
+        length += sum(1 for symbol in child.iter() if symbol.text)
+    return [part for part in parts if part[0]]
