@@ -33,7 +33,7 @@ from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
 from ..vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
-from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_dot_and_norm2, row_norm2, shape
+from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_dot_and_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 
