@@ -116,6 +116,25 @@ def test_intervals_from_samples_hold_as_often_as_they_say(kind, with_other):
     )
 
 
+def test_intervals_hold_as_often_as_they_say_where_repeats_share_their_noise():
+    # 5 rows in groups of 62 draws: a group holds only 5 independent noises, so its draws of a row tell nothing new
+    A, b, x, _ = sample(n=5, d=4)
+    noisy = th.diversified(th.ridge((A, b), L2), th.Langevin(1.0), True)
+    truth, runs, level = measure.diversity(noisy, x), 300, 0.9
+    found = [measure.diversity(noisy, x, samples=4000, seed=s, level=level).intervals for s in range(runs)]
+    for k in (0, 1, 2, 3):
+        held = sum(truth[k] in intervals[k] for intervals in found)
+        assert abs(held - level * runs) < 5.0 * math.sqrt(runs * level * (1.0 - level)), (k, held)
+
+
+def test_an_estimate_of_a_square_is_not_negative():
+    problem = th.ridge(([[1.0], [1.0]], [1.0, -1.0]), l2=0)  # two opposite gradients: half of the means are negative
+    for seed in range(20):
+        found = measure.diversity(problem, [0.0], samples=1280, seed=seed)
+        squared = found.intervals.gradient_squared
+        assert 0.0 == squared.low <= squared.estimate == found.gradient_squared <= squared.high
+
+
 def test_an_interval_is_open_where_the_mean_gradient_may_be_zero():
     # two opposite gradients: M^2 = 1 and grad f = 0
     problem = th.ridge(([[1.0], [1.0]], [1.0, -1.0]), l2=0)
