@@ -107,7 +107,7 @@ def _(context):
     checks, T = [], 5_000
     for diagonal, variance in (([1.0], [1.0]), ([1.0, 10.0], [0.0, 1.0]), ([1.0, 10.0], [1.0, 0.0])):
         h, (beta, shift) = max(diagonal), bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=max(diagonal))
-        law = gaps(context.subject * schedule(InverseTime(beta, 1.0, shift + 1.0), T), diagonal, variance, 0.5)
+        law = gaps(context.subject * schedule(InverseTime(beta, 1.0, shift), T), diagonal, variance, 0.5)
         keywords = {"mu": 1.0, "lipschitz": h, "noise": 1.0, "gap": 0.5, "beta": beta, "shift": shift}
         at = np.unique(np.geomspace(1, T, 60).astype(int))
         bound = np.array([bounds.bottou_decreasing_step(t, **keywords) for t in at])

@@ -141,9 +141,12 @@ def _(context):
 def _(context):
     rng, binary, several = small(context, n=40, d=6)
     samples, checks = context.samples(80_000, 40_000), []
-    few = ridge((np.asarray(binary.A)[:5], rng.standard_normal(5)), binary.l2)
-    for problem in (binary, several, diversified(few, Langevin(3.0), True)):
-        x = rng.standard_normal(problem.d)
+    points = [rng.standard_normal(problem.d) for problem in (binary, several, binary)]
+    few = ridge((np.asarray(binary.A)[:3], rng.standard_normal(3)), binary.l2)
+    noise = Langevin(
+        float(np.sqrt(7.0 * diversity(few, points[2]).second_moment / few.d))
+    )  # M^2 is then 8 times as large
+    for problem, x in zip((binary, several, diversified(few, noise, True)), points, strict=True):
         found = context.subject(problem, x, samples=samples, seed=context.stream("draws"), level=context.level(9))
         exact, name = diversity(problem, x), type(problem).__name__
         for what in ("batch_bound", "second_moment", "gradient_squared"):
