@@ -72,6 +72,15 @@ def test_printed_schedules_keep_the_promise_of_the_raw_theorems(delta):
             assert raw(batch * (gradients // (2 * batch)), step=how.step, **common, **own) > how.promised
 
 
+def test_beyond_the_largest_batch_nothing_is_promised():
+    common = {"second_moment": 2.0, "batch_bound": 2.0, "mu": 0.5}
+    for schedule, own in ((bounds.minibatch_pl_schedule, {"gap": 1.0, "smoothness": 1.0}),
+                          (bounds.minibatch_strongly_convex_schedule, {"distance": 1.0})):  # fmt: skip
+        largest = int(schedule(0.5, batch=1, **common, **own).largest)
+        assert schedule(0.5, batch=largest, **common, **own).promised is not None
+        assert schedule(0.5, batch=largest + 1, **common, **own).promised is None
+
+
 def test_largest_batch_and_speed_up():
     assert bounds.largest_batch(231.0) == 232.0 and bounds.largest_batch(math.inf, delta=0) == 1.0
     assert bounds.batch_delta(int(bounds.largest_batch(20.0, 0.5)), 20.0) == 0.5
@@ -154,7 +163,7 @@ REFUSED = [
     ("batch_bound", lambda: bounds.minibatch_convex(4, **(RAW | {"batch_bound": 0.5}), distance=1.0)),
     ("batch", lambda: bounds.minibatch_convex(4, **(RAW | {"batch": 1.5}), distance=1.0)),
     ("distance", lambda: bounds.minibatch_convex(4, **RAW, distance=0.0)),
-    ("step", lambda: bounds.minibatch_strongly_convex(4, **(RAW | {"step": 0.3}), mu=1.0, distance=1.0)),
+    ("batch", lambda: bounds.minibatch_strongly_convex(4, **(RAW | {"step": 0.3}), mu=1.0, distance=1.0)),
     ("mu", lambda: bounds.minibatch_pl(4, **RAW, smoothness=1.0, mu=2.0, gap=1.0)),
     ("gap", lambda: bounds.minibatch_smooth(4, **RAW, smoothness=1.0, gap=-1.0)),
     ("accuracy", lambda: bounds.minibatch_convex_schedule(0.0, batch=1, second_moment=1.0, distance=1, batch_bound=1)),
@@ -169,7 +178,7 @@ REFUSED = [
     ("batch", lambda: bounds.batch_speed_up(0, 2.0)),
     ("delta", lambda: bounds.minibatch_worst_case(-0.1, passes=1.0, step=0.1, mu=1.0, second_moment=1.0)),
     ("passes", lambda: bounds.minibatch_worst_case(0.1, passes=0.0, step=0.1, mu=1.0, second_moment=1.0)),
-    ("step", lambda: bounds.sphere_quadratic_floor(20, 0.1, 1.0)),
+    ("batch", lambda: bounds.sphere_quadratic_floor(20, 0.1, 1.0)),
     ("batch", lambda: bounds.sphere_quadratic_delta(20.0, 0.1, 1.0)),
     ("batch", lambda: bounds.sphere_quadratic_distance(1, batch=0, step=0.1, mu=1.0, distance=1.0)),
     ("batch", lambda: bounds.kink_cycle(20, 0.1, 1.0, 1.0)),

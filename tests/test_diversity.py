@@ -116,6 +116,25 @@ def test_intervals_from_samples_hold_as_often_as_they_say(kind, with_other):
     )
 
 
+def test_intervals_hold_as_often_as_they_say_where_repeats_share_their_noise():
+    # 5 rows in groups of 62 draws: a group holds only 5 independent noises, so its draws of a row tell nothing new
+    A, b, x, _ = sample(n=5, d=4)
+    noisy = th.diversified(th.ridge((A, b), L2), th.Langevin(1.0), True)
+    truth, runs, level = measure.diversity(noisy, x), 300, 0.9
+    found = [measure.diversity(noisy, x, samples=4000, seed=s, level=level).intervals for s in range(runs)]
+    for k in (0, 1, 2, 3):
+        held = sum(truth[k] in intervals[k] for intervals in found)
+        assert abs(held - level * runs) < 5.0 * math.sqrt(runs * level * (1.0 - level)), (k, held)
+
+
+def test_an_estimate_of_a_square_is_not_negative():
+    problem = th.ridge(([[1.0], [1.0]], [1.0, -1.0]), l2=0)  # two opposite gradients: half of the means are negative
+    for seed in range(20):
+        found = measure.diversity(problem, [0.0], samples=1280, seed=seed)
+        squared = found.intervals.gradient_squared
+        assert 0.0 == squared.low <= squared.estimate == found.gradient_squared <= squared.high
+
+
 def test_an_interval_is_open_where_the_mean_gradient_may_be_zero():
     # two opposite gradients: M^2 = 1 and grad f = 0
     problem = th.ridge(([[1.0], [1.0]], [1.0, -1.0]), l2=0)
@@ -262,9 +281,9 @@ def test_mechanism_bounds_at_their_ends():
     (lambda: bounds.conflict_batch_bound(3, 3), "degree: got 3, allowed: at most n - 1 = 2"),
     (lambda: bounds.random_features_batch_bound(3, 3, form="exact"), "form: got 'exact'"),
     (lambda: bounds.random_features_batch_bound(3, 3, form="guaranteed", failure=0.0), "failure: got 0.0"),
-    (lambda: bounds.stability_step(1.0, batch=2, diversity=0.9), "diversity: got 0.9"),
-    (lambda: bounds.stability_step(1.0, batch=2, diversity=2.0, mu=1.5), "mu: got 1.5"),
-    (lambda: bounds.stability_step(1.0, batch=2, diversity=2.0, form="printed"), "n: got None"),
+    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=0.9), "batch_bound: got 0.9"),
+    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, mu=1.5), "mu: got 1.5"),
+    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, form="printed"), "n: got None"),
     (lambda: bounds.sgd_stability(10, n=0, step=0.1, lipschitz=1.0), "n: got 0"),
     (lambda: bounds.sgd_stability_strongly_convex(n=3, mu=1.0, lipschitz=1.0, smoothness=0.5), "smoothness: got 0.5"),
     (lambda: bounds.generalization_gap(1.0, gradients=1, step=0.1, lipschitz=1.0, failure=1.1), "failure: got 1.1"),
@@ -404,22 +423,29 @@ def test_the_expected_factor_of_a_mechanism():
 
 @pytest.mark.parametrize("form", ["derived", "printed"])
 @pytest.mark.parametrize("batch", [1, 2, 17])
-def test_the_step_and_the_diversity_that_stability_asks_for_are_inverse(batch, form):
-    for beta, mu, diversity in ((0.25, 0.0, 3.0), (2.0, 0.5, 40.0)):
-        step = bounds.stability_step(beta, batch=batch, diversity=diversity, mu=mu, form=form, n=50)
-        wanted = bounds.stability_diversity(beta, batch=batch, step=step, mu=mu, form=form, n=50)
+def test_the_step_and_the_batch_bound_that_stability_asks_for_are_inverse(batch, form):
+    for beta, mu, diversity in ((0.25, 0.0, 3.0), (2.0, 0.02, 40.0)):
+        step = bounds.stability_step(beta, batch=batch, batch_bound=diversity, mu=mu, form=form, n=50)
+        wanted = bounds.stability_batch_bound(beta, batch=batch, step=step, mu=mu, form=form, n=50)
         assert wanted == pytest.approx(diversity if batch > 1 else 0.0, rel=1e-9)
-    assert bounds.stability_diversity(1.0, batch=2, step=2.0) == math.inf
-    assert bounds.stability_diversity(1.0, batch=1, step=2.0) == 0.0
-    assert bounds.stability_diversity(1.0, batch=1, step=2.1) == math.inf
+    assert bounds.stability_batch_bound(1.0, batch=2, step=2.0) == math.inf
+    assert bounds.stability_batch_bound(1.0, batch=1, step=2.0) == 0.0
+    assert bounds.stability_batch_bound(1.0, batch=1, step=2.1) == math.inf
 
 
 def test_the_printed_condition_asks_for_a_smaller_step():
-    derived = bounds.stability_step(1.0, batch=8, diversity=4.0)
-    printed = bounds.stability_step(1.0, batch=8, diversity=4.0, form="printed", n=11)
+    derived = bounds.stability_step(1.0, batch=8, batch_bound=4.0)
+    printed = bounds.stability_step(1.0, batch=8, batch_bound=4.0, form="printed", n=11)
     assert derived == pytest.approx(2 / 2.75) and printed == pytest.approx(2 / 2.85)
-    single = bounds.stability_step(1.0, batch=1, diversity=4.0, form="printed", n=11)
-    assert single == bounds.stability_step(1.0, batch=1, diversity=4.0) == 2.0
+    single = bounds.stability_step(1.0, batch=1, batch_bound=4.0, form="printed", n=11)
+    assert single == bounds.stability_step(1.0, batch=1, batch_bound=4.0) == 2.0
+    # 2/(1.25 * 16) without, and 1/(2 * 16 * 0.5) with, the printed limit B <= 1/(2 gamma mu)
+    given = {"batch": 16, "batch_bound": 1.0, "mu": 0.5}
+    assert bounds.stability_step(0.75, **given) == pytest.approx(0.1)
+    assert bounds.stability_step(0.75, **given, form="printed", n=40) == pytest.approx(0.0625)
+    for step, wanted in ((0.0625, True), (0.0626, False)):
+        asked = bounds.stability_batch_bound(0.75, batch=16, step=step, mu=0.5, form="printed", n=40)
+        assert math.isfinite(asked) == wanted
 
 
 def test_generalization_gap_between_its_two_cases():

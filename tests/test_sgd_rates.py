@@ -31,7 +31,7 @@ def worst_distance(step, steps, mu, second, distance):
 @pytest.mark.parametrize("eps", [0.3, 0.01])
 def test_the_recipe_for_an_accuracy_is_enough_and_not_much_more(floor, eps):
     mu, second, distance = 0.5, 2.0, 3.0
-    step, steps = bounds.sgd_steps_for(eps, mu=mu, second_moment=second, distance=distance, floor=floor)
+    step, steps = bounds.sgd_steps_for(eps, mu=mu, second_moment=second, distance=distance, floor_share=floor)
     assert worst_distance(step, steps, mu, second, distance) <= eps
     assert step * second / (2 * mu) == pytest.approx(floor * eps, rel=1e-12)
     # the bound without the factor 1 - r^T on the floor, with exp instead of the power, is just met
@@ -177,10 +177,19 @@ def test_bottou_best_beta():
     best = bounds.bottou_decreasing_step(10**9, beta=plan[0], shift=plan[1], **keywords) * 1e9
     assert best == pytest.approx(2 * 4 * 1 / (0.5 * 0.5) ** 2, rel=1e-6)  # (4.24)
     for factor in (0.8, 1.3):
-        beta, shift = factor * plan[0], factor * (plan[1] + 1)
+        beta, shift = factor * plan[0], factor * plan[1] + 1
         assert bounds.bottou_decreasing_step(10**9, beta=beta, shift=shift, **keywords) * 1e9 > best
     with pytest.raises(ValueError, match="step"):
         bounds.bottou_decreasing_step(1, beta=plan[0], shift=plan[1] - 0.1, **keywords)
+    with pytest.raises(ValueError, match="shift: got 1.0"):
+        bounds.bottou_decreasing_step(1, beta=plan[0], shift=1.0, **keywords)
+
+
+def test_the_shift_of_bottous_plan_is_that_of_inverse_time():
+    # the largest step that is allowed, first/(L second), is the first one
+    beta, shift = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
+    rule = th.InverseTime(c=beta * 0.5, mu=0.5, shift=shift)
+    assert th.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
 
 
 def test_smooth_convex_forms_and_steps_agree():
@@ -202,10 +211,11 @@ SMOOTH = {"steps": 1, "lipschitz": 2.0, "variance": 1.0, "distance": 1.0}
 DOORS = [
     (bounds.sgd_steps_for, {"accuracy": 0.6, "distance": 1.0, **STEP}, "accuracy"),
     (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": -1.0, **STEP}, "distance"),
-    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": 1.0, "floor": 1.0, **STEP}, "floor"),
+    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": 1.0, "floor_share": 1.0, **STEP}, "floor_share"),
     (bounds.sgd_convex, {"steps": 0, "step": 1.0, "second_moment": 1.0, "distance": 1.0}, "steps"),
     (bounds.sgd_convex_steps_for, {"accuracy": 0.0, "second_moment": 1.0, "distance": 1.0}, "accuracy"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 0.5, **STEP}, "c"),
+    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "printed", **STEP}, "distance"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "paper", **STEP}, "form"),
     (bounds.sgd_smooth_last, {"steps": 5, "lipschitz": 0.5, **STEP}, "lipschitz"),
     (bounds.sgd_smooth_average, {"steps": 5, "lipschitz": 1.0, "form": "printed", **STEP}, "form"),

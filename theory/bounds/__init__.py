@@ -264,7 +264,7 @@ from .stability import (
     generalization_gap,
     sgd_stability,
     sgd_stability_strongly_convex,
-    stability_diversity,
+    stability_batch_bound,
     stability_step,
 )
 from .stragglers import (
@@ -533,7 +533,7 @@ __all__ = [
     "sphere_quadratic_distance",
     "sphere_quadratic_floor",
     "square_root_batch",
-    "stability_diversity",
+    "stability_batch_bound",
     "stability_step",
     "ternary_budget",
     "ternary_inf_variance",

@@ -62,7 +62,7 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
 def batch_speed_up(batch: int, batch_bound: float) -> float:
     """How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
 
-    Setting: Theorems 2, 4 and 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below
+    Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below
     the other limit that some of them have.
 
     Statement: to one accuracy T grows with (1 + delta) M^2, so that the rounds T/B fall by B/(1 + (B - 1)/B_D): by B
@@ -104,15 +104,16 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
     look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;
-    f_i = (mu/2)||w - x_i||^2, ||x_i|| = 1, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
+    f_i = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
 
-    Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2, which bounds the second
-    moment in the hull.
+    Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2 R^2, which bounds the
+    second moment in the hull; the source has R = 1.
 
     Kind: lower.
 
     Source: Yin et al., AISTATS 2018, Theorem 6; the constant, which is not stated there, from its proof:
-    r_{k+1} >= (1 - 2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r.
+    r_{k+1} >= (1 - 2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r
+    (R = 1).
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     passes : float
         c, above 0: T gamma mu.
     step, mu, second_moment : float
-        gamma, mu and M^2, above 0.
+        gamma, mu and M^2 = 2 mu^2 R^2, above 0.
 
     Returns
     -------
@@ -140,6 +141,13 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     require(0 <= delta < math.inf, "delta", delta, "a number, at least 0")
     positive(passes=passes, step=step, mu=mu, second_moment=second_moment)
     return -math.expm1(-2.0 * passes) / 4.0 * (1.0 + delta) * step * second_moment / mu
+
+
+def _converges(batch: int, step: float, mu: float) -> None:
+    """Refuse batches from 2/(gamma mu) on by the arguments that came."""
+    whole(1, batch=batch)
+    positive(step=step, mu=mu)
+    require(step * mu * batch < 2.0, "batch", batch, f"a whole number below 2/(step mu) = {2.0 / (step * mu):g}")
 
 
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
@@ -179,7 +187,7 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     >>> sphere_quadratic_distance(1, batch=4, step=0.125, mu=1.0, distance=1.0)  # 1/4 + 4/64
     0.3125
     """
-    whole(1, batch=batch)
+    _converges(batch, step, mu)
     return sgd_constant_step_exact(rounds, mu=mu, step=batch * step, variance=mu**2 / batch, distance=distance)
 
 
@@ -216,8 +224,7 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
     >>> sphere_quadratic_floor(50, 0.02, 1.0)  # 0.02/(2 - 1)
     0.02
     """
-    whole(1, batch=batch)
-    positive(mu=mu)
+    _converges(batch, step, mu)
     return sgd_constant_step_floor(mu, batch * step, mu**2 / batch)
 
 

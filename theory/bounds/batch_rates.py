@@ -35,14 +35,14 @@ class BatchSchedule(NamedTuple):
         T, at least so many; the theorems above take a multiple of the batch.
     largest : float
         The largest batch that the theorem allows besides B <= delta B_D + 1; infinite where it has no such limit.
-    promised : float
-        (1 + delta/2) eps.
+    promised : float or None
+        (1 + delta/2) eps; None if the batch is larger than ``largest``, where the theorem promises nothing.
     """
 
     step: float
     gradients: float
     largest: float
-    promised: float
+    promised: float | None
 
 
 def batch_delta(batch: int, batch_bound: float) -> float:
@@ -87,6 +87,19 @@ def _rounds(gradients: int, batch: int) -> int:
     whole(1, gradients=gradients, batch=batch)
     require(gradients % batch == 0, "gradients", gradients, f"a multiple of batch = {batch}")
     return int(gradients) // int(batch)
+
+
+def _limited(step: float, gradients: float, mu: float, batch: int, promised: float) -> BatchSchedule:
+    """A schedule that allows batches up to 1/(2 gamma mu), and promises nothing for larger ones."""
+    largest = 0.5 / (step * mu)
+    return BatchSchedule(step, gradients, largest, promised if batch <= largest * (1 + 1e-12) else None)
+
+
+def _batch_within(batch: int, step: float, mu: float) -> None:
+    """Refuse batches beyond 1/(2 gamma mu) by the arguments that came."""
+    positive(step=step, mu=mu)
+    largest = 0.5 / (step * mu)
+    require(batch <= largest * (1 + 1e-12), "batch", batch, f"at most 1/(2 step mu) = {largest:g}")
 
 
 def _accuracy(accuracy: float) -> None:
@@ -202,8 +215,8 @@ def minibatch_pl(
     Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with
     r = (1 - 2 gamma mu B)^(T/B).
 
-    Kind: tight (for the isotropic quadratic F = (mu/2)||w||^2 at its stationary law, if M^2 is the second moment
-    there).
+    Kind: tight (for B = 1 and the isotropic quadratic F = (mu/2)||w||^2 at its stationary law, if M^2 is the second
+    moment there; for larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
 
     Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
 
@@ -231,6 +244,7 @@ def minibatch_pl(
     positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
     require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
     rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    _batch_within(batch, step, mu)
     # as for the squared distance with the same r, and beta/2 times its floor
     return sgd_constant_step(
         rounds, mu=mu, step=batch * step, second_moment=0.5 * smoothness * noise / batch, distance=gap
@@ -278,8 +292,7 @@ def minibatch_pl_schedule(
     require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
     step = 2.0 * accuracy * mu / (second_moment * smoothness)
     needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
-    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
-    return BatchSchedule(step, needed, 0.5 / (step * mu), promised)
+    return _limited(step, needed, mu, batch, (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy)
 
 
 # --- convex -----------------------------------------------------------------------------------------------------------
@@ -296,8 +309,8 @@ def minibatch_convex(
     Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2,
     delta = (B - 1)/B_D.
 
-    Kind: tight (see :func:`signed_slopes_gap`: the mean of the gaps is the bound less E||w_K - w*||^2/(2 gamma T), for
-    every delta).
+    Kind: tight for the mean of the gaps, which is at least the gap of the mean (see :func:`signed_slopes_gap`: it is
+    the bound less E||w_K - w*||^2/(2 gamma T), for every delta).
 
     Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
 
@@ -388,7 +401,8 @@ def minibatch_strongly_convex(
     Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with
     r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
 
-    Kind: tight (for the isotropic quadratic at its stationary law, if M^2 is the second moment there).
+    Kind: tight (for B = 1 and the isotropic quadratic at its stationary law, if M^2 is the second moment there; for
+    larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
 
     Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
 
@@ -417,6 +431,7 @@ def minibatch_strongly_convex(
     """
     positive(second_moment=second_moment, distance=distance)
     rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    _batch_within(batch, step, mu)
     return sgd_constant_step(rounds, mu=mu, step=batch * step, second_moment=noise / batch, distance=distance)
 
 
@@ -461,5 +476,4 @@ def minibatch_strongly_convex_schedule(
     require(0 < accuracy < 2.0 * distance, "accuracy", accuracy, f"a number in (0, 2 distance) = (0, {2.0 * distance})")
     step = accuracy * mu / second_moment
     needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
-    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
-    return BatchSchedule(step, needed, 0.5 / (step * mu), promised)
+    return _limited(step, needed, mu, batch, (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy)

@@ -128,7 +128,7 @@ def bottou_constant_step(
 def bottou_decreasing_step_plan(
     *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
 ) -> tuple[float, float]:
-    """The beta that makes their bound for steps beta/(gamma + k) smallest, and the smallest gamma that it allows.
+    """The beta that makes their bound for steps beta/(gamma + k) smallest, and the smallest gamma + 1 that it allows.
 
     Setting: as for :func:`bottou_decreasing_step`.
 
@@ -149,7 +149,7 @@ def bottou_decreasing_step_plan(
     Returns
     -------
     beta, shift : float
-        beta and gamma: ``InverseTime(c=beta * mu, mu=mu, shift=gamma + 1)``.
+        beta and gamma + 1: ``InverseTime(c=beta * mu, mu=mu, shift=shift)``, as its steps are counted from 0.
 
     Raises
     ------
@@ -159,20 +159,20 @@ def bottou_decreasing_step_plan(
     Examples
     --------
     >>> bottou_decreasing_step_plan(mu=0.5, lipschitz=1.0)
-    (4.0, 3.0)
+    (4.0, 4.0)
     """
     positive(mu=mu, first=first)
     require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
     require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
     beta = 2.0 / (mu * first)
-    return beta, beta * lipschitz * second / first - 1.0
+    return beta, beta * lipschitz * second / first
 
 
 def bottou_decreasing_step(
     steps: int, *, mu: float, lipschitz: float, noise: float, gap: float, beta: float, shift: float,
     first: float = 1.0, second: float = 1.0,
 ) -> float:  # fmt: skip
-    """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...
+    """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
 
@@ -189,7 +189,7 @@ def bottou_decreasing_step(
     mu, lipschitz, noise, gap, first, second : float
         As for bottou_constant_step.
     beta, shift : float
-        beta and gamma; see :func:`bottou_decreasing_step_plan`.
+        beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
 
     Returns
     -------
@@ -202,17 +202,18 @@ def bottou_decreasing_step(
 
     Examples
     --------
-    >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=3.0)  # max(8, 4)/10
+    >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
     whole(0, steps=steps)
     non_negative(noise=noise, gap=gap)
     require(0 < mu <= lipschitz, "mu", mu, f"a number in (0, L] = (0, {lipschitz}]")
-    positive(shift=shift, first=first)
+    positive(first=first)
+    require(shift > 1, "shift", shift, "a number above 1: gamma + 1")
     require(beta > 1.0 / (mu * first), "beta", beta, f"a number above 1/(mu first) = {1.0 / (mu * first)}")
-    _largest_step(beta / (shift + 1.0), lipschitz, first, second, "paper")
-    nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), (shift + 1.0) * gap)
-    return nu / (shift + steps + 1.0)
+    _largest_step(beta / shift, lipschitz, first, second, "paper")
+    nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), shift * gap)
+    return nu / (shift + steps)
 
 
 def bottou_nonconvex(

@@ -15,7 +15,7 @@ __all__ = ["sgd_convex", "sgd_convex_steps_for", "sgd_scaled_inverse_time", "sgd
 
 
 def sgd_steps_for(
-    accuracy: float, *, mu: float, second_moment: float, distance: float, floor: float = 0.5
+    accuracy: float, *, mu: float, second_moment: float, distance: float, floor_share: float = 0.5
 ) -> tuple[float, int]:
     """Constant step size and number of steps for a squared distance to the minimiser.
 
@@ -37,7 +37,7 @@ def sgd_steps_for(
         Above 0.
     distance : float
         D_0, at least 0.
-    floor : float
+    floor_share : float
         theta in (0, 1).
 
     Returns
@@ -57,12 +57,12 @@ def sgd_steps_for(
     """
     positive(accuracy=accuracy, mu=mu, second_moment=second_moment)
     non_negative(distance=distance)
-    require(0 < floor < 1, "floor", floor, "a number in (0, 1)")
-    largest = second_moment / (4.0 * floor * mu**2)
+    require(0 < floor_share < 1, "floor_share", floor_share, "a number in (0, 1)")
+    largest = second_moment / (4.0 * floor_share * mu**2)
     require(accuracy <= largest * (1 + 1e-12), "accuracy", accuracy,
-            f"a number in (0, M^2/(4 floor mu^2)] = (0, {largest:g}]")  # fmt: skip
-    step = 2.0 * floor * accuracy * mu / second_moment
-    left = distance / ((1.0 - floor) * accuracy)
+            f"a number in (0, M^2/(4 floor_share mu^2)] = (0, {largest:g}]")  # fmt: skip
+    step = 2.0 * floor_share * accuracy * mu / second_moment
+    left = distance / ((1.0 - floor_share) * accuracy)
     return step, math.ceil(math.log(left) / (2.0 * step * mu)) if left > 1 else 0
 
 
@@ -74,8 +74,8 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
 
     Statement: E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2.
 
-    Kind: tight (E of the mean of the f(x_t) is this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma,
-    M^2 = G^2 + sigma^2).
+    Kind: tight for the mean of the gaps, which is at least the gap of the mean (E of the mean of the f(x_t) - f* is
+    this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma, M^2 = G^2 + sigma^2).
 
     Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
 
@@ -149,7 +149,7 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
 
 
 def sgd_scaled_inverse_time(
-    steps: int, *, c: float, mu: float, second_moment: float, distance: float = math.inf, form: str = "sharp"
+    steps: int, *, c: float, mu: float, second_moment: float, distance: float | None = None, form: str = "sharp"
 ) -> float:
     """Squared distance to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
@@ -176,8 +176,8 @@ def sgd_scaled_inverse_time(
         Above 0.
     second_moment : float
         G^2, at least 0.
-    distance : float
-        D_0, at least 0; the printed form alone uses it.
+    distance : float, optional
+        D_0, at least 0; needed for the printed form, which alone uses it.
     form : {"sharp", "simple", "printed"}
 
     Returns
@@ -199,7 +199,11 @@ def sgd_scaled_inverse_time(
     whole(1, steps=steps)
     require(c > 0.5, "c", c, "a number above 1/2")
     positive(mu=mu)
-    non_negative(second_moment=second_moment, distance=distance)
+    non_negative(second_moment=second_moment)
+    if form == "printed":
+        require(distance is not None, "distance", distance, "a number, at least 0, for the printed form")
+    if distance is not None:
+        non_negative(distance=distance)
     Q, T = c**2 * second_moment / mu**2, int(steps)
     if form == "simple":
         return Q * max(2.0, 1.0 / (2.0 * c - 1.0)) / (T + 1.0)

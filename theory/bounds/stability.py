@@ -12,7 +12,7 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "generalization_gap", "sgd_stability", "sgd_stability_strongly_convex", "stability_diversity", "stability_step",
+    "generalization_gap", "sgd_stability", "sgd_stability_strongly_convex", "stability_batch_bound", "stability_step",
 ]  # fmt: skip
 
 
@@ -26,8 +26,13 @@ def _form(form: str, batch: int, n: int | None) -> float:
     return 1.0 / (n - 1) if batch > 1 else 0.0
 
 
+def _printed_limit(batch: int, mu: float) -> float:
+    """The step of the printed B <= 1/(2 gamma mu)."""
+    return 1.0 / (2.0 * mu * batch) if mu > 0 else math.inf
+
+
 def stability_step(
-    smoothness: float, *, batch: int, diversity: float, mu: float = 0.0, form: str = "derived", n: int | None = None
+    smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
     """Largest step size for which a batch of B is as stable as single gradients.
 
@@ -35,12 +40,12 @@ def stability_step(
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
 
     Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)).  printed: the same with 1/(n - 1) added to the
-    bracket if B > 1, which the proof does not need.
+    bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
 
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
 
-    Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed, there with B <= 1/(2 gamma mu) if mu > 0);
+    Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's);
     derived: their Lemma 1 for the differences of gradients, and co-coercivity.
 
     Parameters
@@ -49,7 +54,7 @@ def stability_step(
         beta, above 0 and at least mu.
     batch : int
         B, at least 1.
-    diversity : float
+    batch_bound : float
         Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
     mu : float
         At least 0.
@@ -69,15 +74,16 @@ def stability_step(
 
     Examples
     --------
-    >>> stability_step(0.5, batch=5, diversity=4.0), stability_step(0.5, batch=1, diversity=4.0)  # 4/(1 + 4/4)
+    >>> stability_step(0.5, batch=5, batch_bound=4.0), stability_step(0.5, batch=1, batch_bound=4.0)  # 4/(1 + 4/4)
     (2.0, 4.0)
     """
     positive(smoothness=smoothness)
     whole(1, batch=batch)
-    require(diversity >= 1 - 1e-12, "diversity", diversity, "a number, at least 1")
+    require(batch_bound >= 1 - 1e-12, "batch_bound", batch_bound, "a number, at least 1")
     require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
     extra = _form(form, batch, n)
-    return 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / max(1.0, diversity) + extra))
+    step = 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / max(1.0, batch_bound) + extra))
+    return min(step, _printed_limit(batch, mu)) if form == "printed" else step
 
 
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
@@ -176,15 +182,15 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     return 2.0 * lipschitz**2 * (1.0 / mu + 1.0 / smoothness) / n
 
 
-def stability_diversity(
+def stability_batch_bound(
     smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
-    """The diversity that a batch and a step size ask for: :func:`stability_step`, solved for Bbar.
+    """The batch-size bound that a batch and a step size ask for: :func:`stability_step`, solved for Bbar.
 
     Setting: as :func:`stability_step`.
 
     Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1).  printed: with 1/(n - 1) taken off the denominator
-    if B > 1.
+    if B > 1, and infinity beyond gamma = 1/(2 mu B) if mu > 0.
 
     Kind: identity.
 
@@ -216,13 +222,15 @@ def stability_diversity(
 
     Examples
     --------
-    >>> stability_diversity(0.5, batch=5, step=2.0)
+    >>> stability_batch_bound(0.5, batch=5, step=2.0)
     4.0
     """
     positive(smoothness=smoothness, step=step)
     whole(1, batch=batch)
     require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
     room = 2.0 / (step * (smoothness + mu)) - 1.0 - _form(form, batch, n)
+    if form == "printed" and step > _printed_limit(batch, mu) * (1.0 + 1e-12):
+        return math.inf
     if room < 0.0 or (room == 0.0 and batch > 1):
         return math.inf
     return (batch - 1) / room if batch > 1 else 0.0
@@ -234,7 +242,7 @@ def generalization_gap(
     """How much worse the expected loss is than the mean loss over the data, in expectation.
 
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
-    little diversity for the step size, Bbar < :func:`stability_diversity`, with probability eta.
+    little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
 
     Statement: |E f(w_T) - E f_S(w_T)| <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
     runs may part by 2 gamma L with every gradient.

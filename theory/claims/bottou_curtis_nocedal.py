@@ -107,7 +107,7 @@ def _(context):
     checks, T = [], 5_000
     for diagonal, variance in (([1.0], [1.0]), ([1.0, 10.0], [0.0, 1.0]), ([1.0, 10.0], [1.0, 0.0])):
         h, (beta, shift) = max(diagonal), bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=max(diagonal))
-        law = gaps(context.subject * schedule(InverseTime(beta, 1.0, shift + 1.0), T), diagonal, variance, 0.5)
+        law = gaps(context.subject * schedule(InverseTime(beta, 1.0, shift), T), diagonal, variance, 0.5)
         keywords = {"mu": 1.0, "lipschitz": h, "noise": 1.0, "gap": 0.5, "beta": beta, "shift": shift}
         at = np.unique(np.geomspace(1, T, 60).astype(int))
         bound = np.array([bounds.bottou_decreasing_step(t, **keywords) for t in at])
@@ -168,27 +168,36 @@ def _(context):
     "bottou.minibatch",
     title="A mini-batch, or a smaller step?",
     statement="A batch of m with the step alpha and single gradients with alpha/m have the same floor in Theorem 4.6"
-    " and need the same number of gradients per factor e; exactly, on (L/2)||x||^2, the floors are as 2 - alpha L/m to"
-    " 2 - alpha L, so that the single gradients are better.",
+    " and need, to first order in alpha, the same number of gradients per factor e. Exactly, on (L/2)||x||^2, the"
+    " floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 - alpha"
+    " L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m artanh(y/m)/"
+    "artanh(y), y = alpha L/(2 - alpha L).",
     latex=r"\frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}",
-    source=f"{BCN}, section 4.2, after Theorem 4.7; the exact ratio is derived",
+    source=f"{BCN}, section 4.2, after Theorem 4.7; what is exact is derived",
     bibtex=KEY,
     kind="identity",
     tight_where="everywhere",
-    proof="alpha M/(2 (2 - alpha L)) is the floor on that quadratic.",
+    proof="alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step; floors"
+    " are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).",
     bound=bounds.bottou_constant_step_floor,
     subject=lambda alpha, m: (alpha, 1.0 / m, alpha / m, 1.0),
     mutants={
         "the single gradients keep the step alpha": lambda alpha, m: (alpha, 1.0 / m, alpha, 1.0),
         "the batch's noise is not averaged": lambda alpha, m: (alpha, 1.0, alpha / m, 1.0),
+        "both steps smaller by 10 %": lambda alpha, m: (0.9 * alpha, 1.0 / m, 0.9 * alpha / m, 1.0),
     },
 )
 def _(context):
     L, checks = 0.5, []
+
+    def settled(step, variance, size):
+        """The floor, and how many gradients divide what is above it by e."""
+        law = gaps(np.full(4000, step), [L], variance, 1.0)
+        return law[-1], 2.0 * size / math.log((law[0] - law[-1]) / (law[2] - law[-1]))
+
     for alpha, m in ((1.0, 8), (0.25, 2)):
         many, share, single, whole = context.subject(alpha, m)
-        batch, serial = (gaps(np.full(4000, step), [L], variance, 1.0)[-1] for step, variance in
-                         ((many, share), (single, whole)))  # fmt: skip
+        (batch, needed), (serial, alone) = settled(many, share, m), settled(single, whole, 1)
         exact, printed = (
             tuple(bounds.bottou_constant_step_floor(mu=L, lipschitz=L, step=step, noise=noise, form=form)
                   for step, noise in ((alpha, 1.0 / m), (alpha / m, 1.0)))
@@ -198,4 +207,12 @@ def _(context):
                                (2.0 - alpha * L / m) / (2.0 - alpha * L), tolerance=1e-9))  # fmt: skip
         checks.append(identity("the same by the sharp bound", exact[0] / exact[1], batch / serial, tolerance=1e-9))
         checks.append(identity("the same by the printed bound", printed[0] / printed[1], 1.0))
+        for name, found, step, size in (("batch", needed, alpha, m), ("single", alone, alpha / m, 1)):
+            checks.append(identity(f"gradients per factor e, {name}, m={m}", found, -size / 2.0 / math.log1p(-step * L),
+                                   tolerance=1e-9))  # fmt: skip
+        y = alpha * L / (2.0 - alpha * L)
+        floor, slower = settled(2.0 * y / (m + y) / L, whole, 1)
+        checks.append(identity(f"a single step with the floor of the batch, m={m}", floor, batch, tolerance=1e-9))
+        checks.append(identity(f"gradients, batch over single, at that floor, m={m}", needed / slower,
+                               m * math.atanh(y / m) / math.atanh(y), tolerance=1e-9))  # fmt: skip
     return Measurement(*checks)

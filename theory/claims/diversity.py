@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import bounds
 from ..measure import diversity, diversity_floor, exactly, loglog_slope, mean_interval
-from ..problems import logistic, ridge, sample_gradient, softmax
+from ..problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ..problems.constants import one_thread
 from .base import Measurement, claim, equality, identity, lower, rate
 
@@ -33,6 +33,12 @@ def small(context, n=7, d=4, l2=0.2):
 
 
 # --- what it is -------------------------------------------------------------------------------------------------------
+
+
+def _bare(problem):
+    if isinstance(problem, Diversified):
+        return problem._replace(problem=problem.problem._replace(l2=0.0))
+    return problem._replace(l2=0.0)
 
 
 def _without_l2(problem, x):
@@ -113,16 +119,21 @@ def _(context):
     "diversity.sampled",
     title="Gradient diversity from samples",
     statement="Means of ||g||^2 over draws, and of <g, g'> over pairs of different draws, estimate M^2 and ||grad f||^2"
-    " without bias; Fieller's interval for their ratio holds B_D.",
+    " without bias; Fieller's interval for their ratio holds B_D. The same for a mechanism whose noise repeats of a row"
+    " share, with M^2/B for ||grad f||^2.",
     source="derived; Fieller, 1954",
     kind="equality",
     tight_where="everywhere",
-    proof="Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2.",
+    proof="Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2. With shared noise"
+    " the groups of draws are independent, and the draws of a group are not.",
     bound=bounds.batch_bound,
     subject=lambda problem, x, **options: diversity(problem, x, **options).intervals,
     mutants={
-        "f_i without its l2 term": lambda problem, x, **options: (
-            diversity(problem._replace(l2=0.0), x, **options).intervals
+        "f_i without its l2 term": lambda problem, x, **options: diversity(_bare(problem), x, **options).intervals,
+        "noise of repeats drawn afresh": lambda problem, x, **options: (
+            diversity(
+                problem._replace(shared=False) if isinstance(problem, Diversified) else problem, x, **options
+            ).intervals
         ),
         "another point": lambda problem, x, **options: diversity(problem, 1.5 * x, **options).intervals,
     },
@@ -130,9 +141,13 @@ def _(context):
 def _(context):
     rng, binary, several = small(context, n=40, d=6)
     samples, checks = context.samples(80_000, 40_000), []
-    for problem in (binary, several):
-        x = rng.standard_normal(problem.d)
-        found = context.subject(problem, x, samples=samples, seed=context.stream("draws"), level=context.level(6))
+    points = [rng.standard_normal(problem.d) for problem in (binary, several, binary)]
+    few = ridge((np.asarray(binary.A)[:3], rng.standard_normal(3)), binary.l2)
+    noise = Langevin(
+        float(np.sqrt(7.0 * diversity(few, points[2]).second_moment / few.d))
+    )  # M^2 is then 8 times as large
+    for problem, x in zip((binary, several, diversified(few, noise, True)), points, strict=True):
+        found = context.subject(problem, x, samples=samples, seed=context.stream("draws"), level=context.level(9))
         exact, name = diversity(problem, x), type(problem).__name__
         for what in ("batch_bound", "second_moment", "gradient_squared"):
             checks.append(equality(f"{name}: {what}", getattr(found, what), getattr(exact, what)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import bounds
 from ..dispatch import kernel
-from ..measure import exactly, mean_interval
+from ..measure import exactly, mean_interval, ratio_interval
 from ..problems import DropConnect, Langevin, QuantizedGradients, batch_bound, diversified, ridge, second_moment
 from ..problems import gradient as gradient_of
 from ..problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, rows
@@ -72,6 +72,24 @@ def langevin(problem, x, factor=2.0):
     return Langevin(float(np.sqrt((factor - 1.0) * second_moment(problem, x) / x.size)))
 
 
+def by_passes(context, mechanism, g, shared, samples, level):
+    """The ratio n sum E||g_i||^2/E||sum g_i||^2 over passes with each row once, from the definitions; fresh: two."""
+    rng = np.random.default_rng(context.stream("passes", type(mechanism).__name__, int(shared)))
+    shape, size = (samples, *g.shape), np.linalg.norm(g, axis=1, keepdims=True)
+
+    def drawn():
+        if isinstance(mechanism, DropConnect):
+            return g * (rng.random(shape) >= mechanism.drop)
+        if isinstance(mechanism, Langevin):
+            return g + mechanism.deviation * rng.standard_normal(shape)
+        return np.sign(g) * size * (rng.random(shape) * size < np.abs(g))
+
+    first = drawn()
+    second = first if shared else drawn()
+    products = np.sum(first.sum(axis=1) * second.sum(axis=1), axis=1)
+    return ratio_interval(len(g) * np.sum(first**2, axis=(1, 2)), products, level)
+
+
 def _of_batches(context, mechanism_at):
     """Second moments of batches of disturbed gradients, with noise that repeats of a row share and that they do not."""
     problem, x = plain(context)
@@ -84,12 +102,11 @@ def _of_batches(context, mechanism_at):
         simulated = context.subject(problem, mechanism, shared)
         of_mean, of_one = batches(simulated, x, samples, context.stream(int(shared)))
         name = "shared" if shared else "fresh"
-        found = mean_interval(of_mean, context.level(4))
+        found = mean_interval(of_mean, context.level(6))
         checks.append(equality(f"E||mean of a batch||^2, {name} noise, B={BATCH}, n={n}", found, predicted))
-        checks.append(equality(f"mean E||g_i||^2, {name} noise", mean_interval(of_one, context.level(4)), moment))
-        exact.append(
-            identity(f"B, {name} noise", batch_bound(diversified(problem, mechanism, shared), x), bound, 1e-10)
-        )
+        checks.append(equality(f"mean E||g_i||^2, {name} noise", mean_interval(of_one, context.level(6)), moment))
+        passes = by_passes(context, mechanism, rows_of(problem, x), shared, samples // 5, context.level(6))
+        exact.append(equality(f"n sum E||g_i||^2/E||sum g_i||^2, {name} noise", passes, batch_bound(simulated, x)))
     return Measurement(*checks, *exact, samples=2 * samples)
 
 
@@ -187,7 +204,7 @@ def _(context):
     bound=bounds.mechanism_batch_bound,
     subject=batch_bound,
     mutants={
-        "noise that is the same for all rows": lambda noisy, x: (
+        "what is added to the second moment is the same for all rows": lambda noisy, x: (
             second_moment(noisy, x)
             / (second_moment(noisy, x) - second_moment(noisy.problem, x) + np.sum(gradient_of(noisy.problem, x) ** 2))
         ),
@@ -204,6 +221,9 @@ def _(context):
         found, name = exactly(context.subject(diversified(problem, mechanism, True), x)), type(mechanism).__name__
         checks.append(lower(f"{name}: B, n=12", found, batch_bound(problem, x)))
         checks.append(upper(f"{name}: B, n=12, and n", found, 12.0))
+        passes = by_passes(context, mechanism, rows_of(problem, x), True, context.samples(16_000, 8_000),
+                           context.level(3))  # fmt: skip
+        checks.append(equality(f"{name}: n sum E||g_i||^2/E||sum g_i||^2, n=12", passes, found.estimate))
     # near a minimum gradients cancel, and B_D exceeds n
     opposed = ridge((np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -1.9])), 0.0)
     for mechanism in mechanisms:
