@@ -308,10 +308,12 @@ def threshold(data, least, ratio, measured, surely, at_most):
 
 def test_verdicts_of_the_study():
     good = [threshold("a", 3.0, (0.9, 1.0, 1.1), 8, 8, 8), threshold("b", 31.0, (0.9, 1.0, 1.1), 64, 32, 64)]
-    mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64)]
+    mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64, 128)]
     speeds = [study.Speed("a", 4, 1.0, 10.0, 4.0, 2.0, measured) for measured in (1.5, 3.0)]
     said = report.statements(good, mine, speeds, 1.5)
     assert [s.verdict for s in said] == ["holds"] * 5
+    few = report.statements(good, [p for p in mine if p.batch <= 64], speeds, 1.5)  # 64 may not be the largest
+    assert few[1].verdict == "undecided" and few[0].verdict == "holds"
     bad = [threshold("a", 3.0, (1.6, 2.0, 2.1), 64, 64, 64), threshold("b", 31.0, (1.6, 2.0, 2.1), 8, 8, 8)]
     worse = [p._replace(accuracy=0.5) if p.batch > 1 else p for p in mine]
     far = [s._replace(measured=9.0) for s in speeds]

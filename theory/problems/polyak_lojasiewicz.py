@@ -211,7 +211,10 @@ def _logistic_on_ball(problem: Logistic, radius: float) -> PLConstant:
         least, k, _ = _least_singular_value(problem.A)
         words = f"s lambda_min^+(A'A)/n with rank {k + 1}: f is s-strongly convex in the margins"
     words += f", |a_i'x| <= {largest:.6g} there and s = {curved:.6g}"
-    return PLConstant(curved * least**2 / problem.n + problem.l2, False, words)
+    mu = curved * least**2 / problem.n + problem.l2
+    require(mu > 0.0, "radius", radius, f"a smaller number, or l2 > 0: with |a_i'x| up to {largest:.3g} the constant "
+            "vanishes in rounding")  # fmt: skip
+    return PLConstant(mu, False, words)
 
 
 # --- sines ------------------------------------------------------------------------------------------------------------

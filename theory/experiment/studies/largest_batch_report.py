@@ -70,7 +70,11 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         _verdict(len(enough), len(short), len(thresholds)),
         f"Surely so in {len(enough)} of {len(thresholds)} cases, surely not in {len(short)}. Not: {_named(short)}.",
     )]  # fmt: skip
-    near = [t for t in thresholds if t.at_most <= APART * predicted(t)]
+    tried = {}
+    for p in points:
+        tried[p.data, p.passes] = max(p.batch, tried.get((p.data, p.passes), 0))
+    # where the largest batch that was tried may be without loss, larger ones may be, too
+    near = [t for t in thresholds if t.at_most <= APART * predicted(t) and t.at_most < tried[t.data, t.passes]]
     far = [f"{_where(t)} ({t.measured} against {number(predicted(t))})" for t in thresholds
            if t.surely > APART * predicted(t)]  # fmt: skip
     said.append(Statement(
