@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
@@ -44,7 +45,7 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     Returns
     -------
     float
-        q in [0, 1).
+        q in [0, 1); 0 where it is at most 1e-15, which rounding cannot tell from 0.
 
     Raises
     ------
@@ -60,7 +61,8 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
     gamma = 1.0 / lipschitz if step is None else step
     require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
-    return max(0.0, pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0))  # 0 but for rounding where mu = L
+    left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
+    return left if left > NOTHING else 0.0
 
 
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import bounds
 from ..compressors.identity import Identity
 from ..problems.constants import lipschitz
@@ -31,7 +33,8 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     first : int
         B_1, the first batch.
     rho : float, optional
-        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default.
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default,
+        which there is unless mu = L and the step is 1/L.
     step : float, optional
         Step size, below 2/L; 1/L by default.
     mu : float, optional
@@ -72,7 +75,11 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
 
     L, mu = lipschitz(problem), pl_constant(problem).mu if mu is None else float(mu)
     limit = bounds.growth_limit(mu, L, step)
-    rho = bounds.optimal_rho(mu, L, step) if rho is None else float(rho)
+    if rho is None:
+        require(limit < math.inf, "rho", rho, "any number above 1: give rho=, as none is best where one exact step"
+                " would reach the minimum (q = 1 - nu = 0)")  # fmt: skip
+        rho = bounds.optimal_rho(mu, L, step)
+    rho = float(rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     batch = GrowingBatch(rho, first)
     method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch)
