@@ -303,7 +303,8 @@ def test_cr_psgd_chooses_what_the_theorem_says():
     ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
     ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
     ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
-    ("step", [4.0, 4.0], {}, r"another step"),
+    ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
+    ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
     ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
 ])  # fmt: skip
 def test_cr_psgd_refuses(name, problem, options, message):
@@ -347,6 +348,7 @@ REFUSED = [
     ("mu", lambda: bounds.pl_contraction(0.0, 1.0)),
     ("step", lambda: bounds.growth_limit(1.0, 2.0, 1.0)),
     ("step", lambda: bounds.optimal_rho(1.0, 1.0)),
+    ("step", lambda: bounds.optimal_rho(49.0, 49.0)),
     ("rho", lambda: bounds.cr_psgd_geometric(3, rho=4 / 3, **KNOWN)),
     ("rho", lambda: bounds.cr_psgd_rate(30, rho=1.0, **KNOWN)),
     ("samples", lambda: bounds.cr_psgd_rate(3, first=4, **KNOWN)),
@@ -418,12 +420,22 @@ def test_the_verdicts_of_catalyst():
     def verdicts(end, rounds=1792):
         curves = [curve("parallel SGD, B = 1", 8192, 1e-4), curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),
                   curve("local SGD (H = 2)", 4096, 1e-4), curve("CR-PSGD-Catalyst", rounds, end)]  # fmt: skip
+        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4]]))
         return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
 
     assert verdicts(1.5e-4) == ["holds"] * 5
+    assert verdicts(3e-4)[2] == "in part"  # parallel SGD: 2e-4 after as many gradients, 1e-4 at the end of the budget
     assert verdicts(3e-3) == ["holds", "holds", "fails", "fails", "holds"]
     assert verdicts(1.5e-4, rounds=5000)[:2] == ["fails", "fails"]
     assert verdicts(10.0)[-1] == "fails"
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_the_mean_so_far_leaves_out_the_end(every):
+    squares = 7.0 - 0.5 * np.arange(11)  # on a line, so that fewer records do not matter
+    found = catalyst_study.mean_so_far(np.arange(0, 11, every), squares[::every])
+    by_hand = [squares[:t].mean() if t else squares[0] for t in range(0, 11, every)]
+    np.testing.assert_allclose(found, by_hand, rtol=1e-14)
 
 
 def test_the_table_puts_rounds_beside_their_order():
