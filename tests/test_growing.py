@@ -398,11 +398,12 @@ def test_the_verdicts_of_cr_psgd():
     options = cr_psgd_study.Options(workers=10, samples=1000)
     rounds = len(bounds.growing_batches(1000, 1.1))
 
-    def verdicts(growing, fixed=0.5, growing_rounds=rounds):
+    def verdicts(growing, fixed=0.5, growing_rounds=rounds, stich=0.013):
         curves = [curve("parallel SGD, B = 1", 1000, 0.010),
                   curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
             curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
                   curve("local SGD (H = 10)", 100, 0.011),
+                  curve("Stich's local SGD (H = 10)", 100, stich),
                   curve("CR-PSGD (rho = 1.1)", growing_rounds, growing)]  # fmt: skip
         return [said.verdict for said in cr_psgd_study.statements(curves, options)]
 
