@@ -109,9 +109,10 @@ def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> floa
 
 
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """The growth of batches with which CR-PSGD's noise term is smallest.
+    """The growth of batches, not rounded, with which CR-PSGD's noise term is smallest.
 
-    Setting: as `cr_psgd_rate`, in the limit of a large budget T.
+    Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T.  (Its bound for whole batches
+    has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
 
     Statement: rho/((rho - 1)(1 - q rho)) is smallest, 1/(1 - sqrt(q))^2, for rho = 1/sqrt(q); there
     alpha = ln(1/q)/ln(rho) = 2, so that the start is forgotten like 1/T^2.
@@ -360,7 +361,7 @@ def cr_psgd_rate(
     samples : float
         T, the budget of one worker, at least ``first``.
     rho : float, optional
-        In (1, 1/(1 - nu)); `optimal_rho` by default.
+        In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first : int
         B_1, at least 1.
     mu, lipschitz, step, variance, workers, gap

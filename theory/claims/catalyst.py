@@ -183,8 +183,9 @@ def _(context):
 @claim(
     "catalyst.fixed-batch",
     title="A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst",
-    statement="Parallel SGD with the step 1/L and batches of sqrt(T/N) has a mean of E||grad f||^2 of at most (2 L"
-    " (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's rate without its factor log(T/N).",
+    statement="With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N)"
+    " has a mean of E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's"
+    " rate without its factor log(T/N).",
     latex=r"\frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},"
     r"\quad K=\sqrt{NT}",
     source="derived",
