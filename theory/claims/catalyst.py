@@ -147,16 +147,16 @@ def _(context):
     see=("catalyst.theorem",),
 )
 def _(context):
-    replicas, cells, found = context.samples(40, 12), ((64, 4), (1024, 4), (256, 16), (1024, 1), (1024, 16)), {}
+    replicas, cells, found = context.samples(40, 20), ((64, 4), (1024, 4), (256, 16), (256, 1), (256, 4)), {}
     for T, N in cells:
         samples, workers, noise = context.subject(T, N)
         found[T, N], _ = outcomes(context, {}, workers=workers, samples=samples, replicas=replicas, noise=noise)
     level = context.level(3)
     in_T = loglog_slope([64, 1024], np.stack([found[64, 4], found[1024, 4]], axis=1), level=level)
     together = loglog_slope([256, 4096], np.stack([found[64, 4], found[256, 16]], axis=1), level=level)
-    in_N = loglog_slope([1, 4, 16], np.stack([found[1024, N] for N in (1, 4, 16)], axis=1), level=level)
+    in_N = loglog_slope([1, 4, 16], np.stack([found[256, N] for N in (1, 4, 16)], axis=1), level=level)
     return Measurement(rate("slope in T, N=4, T from 64 to 1024", in_T, -0.5, 0.25),
-                       rate("slope in N, T=1024, N from 1 to 16", in_N, -0.5, 0.15),
+                       rate("slope in N, T=256, N from 1 to 16", in_N, -0.5, 0.15),
                        rate("slope in N T, T/N = 16", together, -0.5, 0.25), samples=5 * replicas)  # fmt: skip
 
 
