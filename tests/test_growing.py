@@ -303,7 +303,8 @@ def test_cr_psgd_chooses_what_the_theorem_says():
     ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
     ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
     ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
-    ("step", [4.0, 4.0], {}, r"another step"),
+    ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
+    ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
     ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
 ])  # fmt: skip
 def test_cr_psgd_refuses(name, problem, options, message):
@@ -347,6 +348,7 @@ REFUSED = [
     ("mu", lambda: bounds.pl_contraction(0.0, 1.0)),
     ("step", lambda: bounds.growth_limit(1.0, 2.0, 1.0)),
     ("step", lambda: bounds.optimal_rho(1.0, 1.0)),
+    ("step", lambda: bounds.optimal_rho(49.0, 49.0)),
     ("rho", lambda: bounds.cr_psgd_geometric(3, rho=4 / 3, **KNOWN)),
     ("rho", lambda: bounds.cr_psgd_rate(30, rho=1.0, **KNOWN)),
     ("samples", lambda: bounds.cr_psgd_rate(3, first=4, **KNOWN)),
@@ -396,11 +398,12 @@ def test_the_verdicts_of_cr_psgd():
     options = cr_psgd_study.Options(workers=10, samples=1000)
     rounds = len(bounds.growing_batches(1000, 1.1))
 
-    def verdicts(growing, fixed=0.5, growing_rounds=rounds):
+    def verdicts(growing, fixed=0.5, growing_rounds=rounds, stich=0.013):
         curves = [curve("parallel SGD, B = 1", 1000, 0.010),
                   curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
             curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
                   curve("local SGD (H = 10)", 100, 0.011),
+                  curve("Stich's local SGD (H = 10)", 100, stich),
                   curve("CR-PSGD (rho = 1.1)", growing_rounds, growing)]  # fmt: skip
         return [said.verdict for said in cr_psgd_study.statements(curves, options)]
 
@@ -418,12 +421,22 @@ def test_the_verdicts_of_catalyst():
     def verdicts(end, rounds=1792):
         curves = [curve("parallel SGD, B = 1", 8192, 1e-4), curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),
                   curve("local SGD (H = 2)", 4096, 1e-4), curve("CR-PSGD-Catalyst", rounds, end)]  # fmt: skip
+        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4]]))
         return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
 
     assert verdicts(1.5e-4) == ["holds"] * 5
+    assert verdicts(3e-4)[2] == "in part"  # parallel SGD: 2e-4 after as many gradients, 1e-4 at the end of the budget
     assert verdicts(3e-3) == ["holds", "holds", "fails", "fails", "holds"]
     assert verdicts(1.5e-4, rounds=5000)[:2] == ["fails", "fails"]
     assert verdicts(10.0)[-1] == "fails"
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_the_mean_so_far_leaves_out_the_end(every):
+    squares = 7.0 - 0.5 * np.arange(11)  # on a line, so that fewer records do not matter
+    found = catalyst_study.mean_so_far(np.arange(0, 11, every), squares[::every])
+    by_hand = [squares[:t].mean() if t else squares[0] for t in range(0, 11, every)]
+    np.testing.assert_allclose(found, by_hand, rtol=1e-14)
 
 
 def test_the_table_puts_rounds_beside_their_order():
@@ -435,3 +448,21 @@ def test_a_curve_knows_when_it_was_there():
     found = curve("CR-PSGD", 50, 0.01)
     assert (found.end, found.total, found.spread) == (pytest.approx(0.01), 50, 0.0)
     assert found.rounds_until(0.5) == 50.0 and found.rounds_until(0.001) == math.inf
+
+
+def test_a_batch_that_never_grows_is_said():
+    problem = th.quadratic([1e-4, 1.0], covariance=1.0)
+    with pytest.warns(UserWarning, match="L/mu = 1e\\+04 .* 20 gradients .* the batch of 1 grows"):
+        result = th.cr_psgd(problem, workers=2, samples=20)
+    assert result.history["rounds"][-1] == 20
+
+
+def test_a_ball_gives_logistic_regression_a_constant_and_keeps_x_in_it():
+    rng = np.random.default_rng(0)
+    problem = th.logistic((rng.standard_normal((30, 3)), np.where(rng.random(30) < 0.5, -1.0, 1.0)), l2=0.0)
+    with pytest.raises(ValueError):
+        th.cr_psgd(problem, workers=2, samples=50)
+    result = th.cr_psgd(problem, workers=2, samples=50, radius=0.2, x0=np.ones(3))
+    assert np.linalg.norm(result.last) <= 0.2 * (1 + 1e-12)
+    with pytest.raises(ValueError, match="radius: got 100000.0"):
+        th.pl_constant(problem, radius=1e5)

@@ -491,5 +491,9 @@ def test_stragglers_are_judged_by_their_numbers():
     clocks = [straggler_study.WallClock("t", k, 5, 5, seconds, 1.0) for k, seconds in ((4, 2.0), (16, 3.0))]
     plain = straggler_study.Biased("plain", 2, 1.0, 0.1, 1.0, 1.6)
     bias = [plain, plain._replace(weights="inclusion", measured=1.55, predicted=1.6)]
-    said = straggler_study.statements(orders, [("t", 11, 11, 10.9)], clocks, bias)
-    assert [s.verdict for s in said] == ["in part", "holds", "holds", "holds"]
+    said = straggler_study.statements(orders, [("t", 3, 4, 4.2)], clocks, bias)
+    assert [s.verdict for s in said] == ["in part", "holds", "holds", "holds", "holds"]
+    said = straggler_study.statements(orders, [("t", 13, 16, 10.9)], clocks, bias)
+    assert [s.verdict for s in said][1:3] == ["fails", "fails"]
+    endless = [row._replace(predicted_seconds=math.inf) if row.k == 16 else row for row in clocks]
+    assert "all infinite (the mean)" in straggler_study.statements(orders, [("t", 4, 4, 4.2)], endless, bias)[3].numbers

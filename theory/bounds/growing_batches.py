@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
@@ -44,7 +45,7 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     Returns
     -------
     float
-        q in [0, 1).
+        q in [0, 1); 0 where it is at most 1e-15, which rounding cannot tell from 0.
 
     Raises
     ------
@@ -60,7 +61,8 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
     gamma = 1.0 / lipschitz if step is None else step
     require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
-    return max(0.0, pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0))  # 0 but for rounding where mu = L
+    left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
+    return left if left > NOTHING else 0.0
 
 
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
@@ -107,9 +109,10 @@ def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> floa
 
 
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """The growth of batches with which CR-PSGD's noise term is smallest.
+    """The growth of batches, not rounded, with which CR-PSGD's noise term is smallest.
 
-    Setting: as `cr_psgd_rate`, in the limit of a large budget T.
+    Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T.  (Its bound for whole batches
+    has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
 
     Statement: rho/((rho - 1)(1 - q rho)) is smallest, 1/(1 - sqrt(q))^2, for rho = 1/sqrt(q); there
     alpha = ln(1/q)/ln(rho) = 2, so that the start is forgotten like 1/T^2.
@@ -358,7 +361,7 @@ def cr_psgd_rate(
     samples : float
         T, the budget of one worker, at least ``first``.
     rho : float, optional
-        In (1, 1/(1 - nu)); `optimal_rho` by default.
+        In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first : int
         B_1, at least 1.
     mu, lipschitz, step, variance, workers, gap

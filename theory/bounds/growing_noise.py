@@ -221,7 +221,7 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     Statement: f(x_{t+1}) <= f(x_t) - ||grad f(x_t)||^2/(2L) + ||e_t||^2/(2L), hence with q = 1 - mu/L
     E f(x_t) - f* <= q^t D_0 + (E_0/(2L)) (q^t - g^t)/(q - g), or t q^(t-1) E_0/(2L) where g = q.
 
-    Kind: tight: an equality for (L/2)||x||^2, whatever the errors are.
+    Kind: tight: an equality for (L/2)||x||^2, where q = 0, whatever the errors are; upper for q > 0.
 
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), Theorem 2.2; the closed form is derived.
 

@@ -24,9 +24,9 @@ D, SIGMA2 = 4, 1.0
 STEEP = np.full(D, 1.0 / np.sqrt(3.0))  # where the gradient of the saturating quadratic is longest
 
 
-def outcomes(context, options, *, workers, samples, replicas):
+def outcomes(context, options, *, workers, samples, replicas, noise=SIGMA2):
     """The mean of ||grad f(y)||^2 over the outer steps, a number for each replica, and the last result."""
-    problem, found = saturating_quadratic(np.ones(D), covariance=SIGMA2 / D), np.empty(replicas)
+    problem, found = saturating_quadratic(np.ones(D), covariance=noise / D), np.empty(replicas)
     for r in range(replicas):
         result = catalyst(problem, workers=workers, samples=samples, x0=STEEP,
                           seed=int(key(context.stream(samples, workers), r)), **options)  # fmt: skip
@@ -139,20 +139,25 @@ def _(context):
     kind="rate",
     proof="catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).",
     bound=bounds.catalyst,
-    subject=lambda samples, workers: (samples, workers),
-    mutants={"a budget that is the same for all": lambda samples, workers: (64, 1)},
+    subject=lambda samples, workers: (samples, workers, SIGMA2),
+    mutants={
+        "a budget that is the same for all": lambda samples, workers: (64, 1, SIGMA2),
+        "the same noise for all workers": lambda samples, workers: (samples, workers, workers * SIGMA2),
+    },
     see=("catalyst.theorem",),
 )
 def _(context):
-    replicas, cells, found = context.samples(40, 12), ((64, 4), (1024, 4), (256, 16)), {}
+    replicas, cells, found = context.samples(40, 20), ((64, 4), (1024, 4), (256, 16), (256, 1), (256, 4)), {}
     for T, N in cells:
-        samples, workers = context.subject(T, N)
-        found[T, N], _ = outcomes(context, {}, workers=workers, samples=samples, replicas=replicas)
-    level = context.level(2)
+        samples, workers, noise = context.subject(T, N)
+        found[T, N], _ = outcomes(context, {}, workers=workers, samples=samples, replicas=replicas, noise=noise)
+    level = context.level(3)
     in_T = loglog_slope([64, 1024], np.stack([found[64, 4], found[1024, 4]], axis=1), level=level)
     together = loglog_slope([256, 4096], np.stack([found[64, 4], found[256, 16]], axis=1), level=level)
+    in_N = loglog_slope([1, 4, 16], np.stack([found[256, N] for N in (1, 4, 16)], axis=1), level=level)
     return Measurement(rate("slope in T, N=4, T from 64 to 1024", in_T, -0.5, 0.25),
-                       rate("slope in N T, T/N = 16", together, -0.5, 0.25), samples=3 * replicas)  # fmt: skip
+                       rate("slope in N, T=256, N from 1 to 16", in_N, -0.5, 0.15),
+                       rate("slope in N T, T/N = 16", together, -0.5, 0.25), samples=5 * replicas)  # fmt: skip
 
 
 @claim(
@@ -183,8 +188,9 @@ def _(context):
 @claim(
     "catalyst.fixed-batch",
     title="A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst",
-    statement="Parallel SGD with the step 1/L and batches of sqrt(T/N) has a mean of E||grad f||^2 of at most (2 L"
-    " (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's rate without its factor log(T/N).",
+    statement="With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N)"
+    " has a mean of E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's"
+    " rate without its factor log(T/N).",
     latex=r"\frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},"
     r"\quad K=\sqrt{NT}",
     source="derived",

@@ -141,12 +141,12 @@ def inexact_descent(diagonal, start, step, errors):
     "growing.inexact",
     title="Gradient descent with wrong gradients",
     statement="With the step 1/L and errors of any kind, biased too, f(x_t) - f* <= q^t D_0 + (E_0/(2 L)) (q^t - g^t)/"
-    "(q - g) if ||e_t||^2 = E_0 g^t, q = 1 - mu/L; an equality on (L/2)||x||^2.",
+    "(q - g) if ||e_t||^2 = E_0 g^t, q = 1 - mu/L; an equality on (L/2)||x||^2, where q = 0.",
     latex=r"f(x_t)-f^*\le q^tD_0+\frac{E_0}{2L}\,\frac{q^t-g^t}{q-g}",
     source=f"{FS}, Theorem 2.2; constants derived",
     bibtex="friedlander2012hybrid",
     kind="tight",
-    tight_where="(L/2)||x||^2, whatever the errors are",
+    tight_where="(L/2)||x||^2, where q = 0, whatever the errors are; for q > 0 an upper bound alone",
     proof="f(x - (grad f + e)/L) <= f - ||grad f||^2/(2 L) + ||e||^2/(2 L): the terms with <grad f, e> cancel.",
     bound=bounds.inexact_gradients,
     subject=lambda L: 1.0 / L,
@@ -171,6 +171,12 @@ def _(context):
         predicted = bounds.inexact_gradients(steps, mu=1.0, lipschitz=L, error=error, decay=decay,
                                              gap=0.5 * diagonal.sum() * 0.25)  # fmt: skip
         checks.append(upper(f"f(x_t), t={steps}, mu=L/4, errors {name}", exactly(found[-1]), predicted))
+    for g in (0.7, 0.75):  # the recursion D -> q D + E_0 g^t/(2 L), summed; q = 0.75
+        left = 3.0
+        for t in range(steps):
+            left = 0.75 * left + 0.5 * error * g**t / L
+        closed = bounds.inexact_gradients(steps, mu=1.0, lipschitz=L, error=error, decay=g, gap=3.0)
+        checks.append(identity(f"the closed form against its recursion, q=0.75, g={g:g}", closed, left))
     return Measurement(*checks)
 
 

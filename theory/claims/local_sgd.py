@@ -38,7 +38,7 @@ def _train(problem, method, *, workers, steps, replicas, seed, start):
     mutants={
         "other noise": lambda step, H, seed: (InverseTime(1.0, 1.0, step), H, seed + H - 1),
         "step sizes of the round, not of the local step": lambda step, H, seed: (
-            InverseTime(1.0, 1.0 / H, step), H, seed
+            InverseTime(1.0, 1.0 / H, H * step), H, seed
         ),
     },
     see=("local-sgd.deviation",),

@@ -189,7 +189,7 @@ def _(context):
     )  # fmt: skip
 
 
-def _fastest_mean(context, weights, speeds):
+def _fastest_mean(context, weights, speeds, checks=1):
     """Where x settles on the mean of (x - b_i)^2/2 with one row for each worker: E x_T / (1 - (1-eta)^T)."""
     replicas, rounds, step = context.samples(4000, 2000), 20, 0.2
     problem = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0)
@@ -197,7 +197,8 @@ def _fastest_mean(context, weights, speeds):
                            times=ShiftedExponential(0.5, 1.0), weights=weights, shards="contiguous",
                            replicas=replicas, seed=context.stream(), record_every=rounds)  # fmt: skip
     scale = 1.0 - (1.0 - step) ** rounds
-    return mean_interval(result.last[:, 0], context.level(1)).scaled(1.0 / scale), replicas
+    interval = mean_interval(result.last[:, 0], context.level(checks)).scaled(1.0 / scale)
+    return interval, replicas, result.weights
 
 
 @claim(
@@ -218,7 +219,7 @@ def _fastest_mean(context, weights, speeds):
     },
 )
 def _(context):
-    interval, replicas = _fastest_mean(context, *context.subject)
+    interval, replicas, _ = _fastest_mean(context, *context.subject)
     predicted = float(bounds.inclusion_probabilities(2, RATES) @ TARGETS) / 2.0
     note = f"the minimum of the mean is at {TARGETS.mean():g}"
     return Measurement(equality("where x settles, k = 2 of 5", interval, predicted), samples=replicas, note=note)
@@ -236,26 +237,22 @@ def _(context):
     tight_where="everywhere",
     proof="E of the indicator of i in S is pi_i.",
     bound=bounds.horvitz_thompson_weights,
-    subject=("inclusion", RATES),
+    subject=lambda weights: weights,
     mutants={
-        "plain averaging": ("plain", RATES),
-        "probabilities of other rates": ("inclusion", (8.0, 8.0, 4.0, 2.0, 1.0)),
+        "plain averaging": lambda weights: np.full(weights.size, 0.5),
+        "probabilities of other rates": lambda weights: bounds.horvitz_thompson_weights(
+            bounds.inclusion_probabilities(2, RATES[::-1])
+        ),
     },
 )
 def _(context):
-    weights, rates = context.subject
-    if rates == RATES:
-        interval, replicas = _fastest_mean(context, weights, rates)
-    else:  # workers of the right rates, weighted with the probabilities of the wrong ones
-        interval, replicas = _mean_with(context, bounds.inclusion_probabilities(2, rates))
-    predicted = float(TARGETS.mean())
-    return Measurement(equality("where x settles, k = 2 of 5", interval, predicted), samples=replicas)
-
-
-def _mean_with(context, probabilities):
-    """One step from 0, in NumPy, with weights that belong to these probabilities."""
+    settled, replicas, used = _fastest_mean(context, "inclusion", RATES, checks=2)
     rounds = context.samples(40_000, 20_000)
     chosen = race(ShiftedExponential(0.5, 1.0), workers=TARGETS.size, fastest=2, rounds=rounds, speeds=RATES,
-                  seed=context.stream())[1]  # fmt: skip
-    weighted = bounds.horvitz_thompson_weights(probabilities) * TARGETS
-    return mean_interval(weighted[chosen].sum(axis=1), context.level(1)), rounds
+                  seed=context.stream("one step"))[1]  # fmt: skip
+    weighted = (context.subject(used) * TARGETS)[chosen].sum(axis=1)
+    predicted = float(TARGETS.mean())
+    return Measurement(
+        equality("one step from 0, k = 2 of 5, with its weights", mean_interval(weighted, context.level(2)), predicted),
+        equality("where x settles", settled, predicted), samples=replicas + rounds,
+    )  # fmt: skip

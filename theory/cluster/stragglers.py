@@ -15,7 +15,7 @@ from scipy.optimize import OptimizeResult
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..dispatch import generic, kernel
 from ..methods.sampling import make_shards
-from ..problems.base import add_loss_gradient, dimension, regularization, rows, value
+from ..problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, regularization, rows, value
 from ..random import derive, integer, key, uniform
 from ..settings import require, setting
 
@@ -127,7 +127,8 @@ def _follow(problem, start, stop, batch, l2, step, weights, chosen, streams, x, 
             drawn, fresh = derive(sampling, w), derive(noise, w)
             for b in range(batch):
                 i = start[w] + integer(drawn, b, stop[w] - start[w]) if n > 0 else 0
-                add_loss_gradient(problem, i, derive(fresh, b), weights[w] / batch, x, g)
+                own = fresh if gradient_noise(problem) == PER_STEP else derive(fresh, b)
+                add_loss_gradient(problem, i, own, weights[w] / batch, x, g)
         for j in range(x.size):
             x[j] -= step * (g[j] + l2 * x[j])
     last[:] = x

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+
 from .. import bounds
 from ..compressors.identity import Identity
 from ..problems.constants import lipschitz
@@ -15,7 +18,9 @@ __all__ = ["cr_psgd"]
 FULL = Identity()
 
 
-def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None, compressor=FULL, **options):
+def cr_psgd(
+    problem, *, workers, samples, first=1, rho=None, step=None, mu=None, radius=math.inf, compressor=FULL, **options
+):
     """Run CR-PSGD, parallel SGD whose batches grow geometrically, with the choices of its theorem.
 
     Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is spent.
@@ -31,11 +36,15 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     first : int
         B_1, the first batch.
     rho : float, optional
-        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default.
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default,
+        which there is unless mu = L and the step is 1/L.
     step : float, optional
         Step size, below 2/L; 1/L by default.
     mu : float, optional
         The PL constant; by default ``pl_constant(problem).mu``.
+    radius : float
+        After every step, x is projected onto the ball of this radius around 0; infinite for none.  Logistic regression
+        without an l2 term has a PL constant on a ball only.
     compressor : compressor
         Of the messages; the theorem is about full precision.
     **options
@@ -52,6 +61,11 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
         If an argument is outside its domain; for rho the message names the interval.
     TypeError or ValueError
         If no PL constant is known for the problem; see :func:`theory.pl_constant`.
+
+    Warns
+    -----
+    UserWarning
+        If the budget ends before the batch grows at all, since L/mu is large.
 
     Notes
     -----
@@ -70,10 +84,19 @@ def cr_psgd(problem, *, workers, samples, first=1, rho=None, step=None, mu=None,
     """
     from ..cluster.run import run  # which knows the methods
 
-    L, mu = lipschitz(problem), pl_constant(problem).mu if mu is None else float(mu)
+    L = lipschitz(problem)
+    mu = pl_constant(problem, radius if radius < math.inf else None).mu if mu is None else float(mu)
     limit = bounds.growth_limit(mu, L, step)
-    rho = bounds.optimal_rho(mu, L, step) if rho is None else float(rho)
+    if rho is None:
+        require(limit < math.inf, "rho", rho, "any number above 1: give rho=, as none is best where one exact step"
+                " would reach the minimum (q = 1 - nu = 0)")  # fmt: skip
+        rho = bounds.optimal_rho(mu, L, step)
+    rho = float(rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     batch = GrowingBatch(rho, first)
-    method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch)
+    method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch,
+                         radius=radius)  # fmt: skip
+    if samples > first and bounds.growing_batches(samples, rho, first)[-1] == first:
+        warnings.warn(f"cr_psgd: with L/mu = {L / mu:.3g} the growth is rho = {rho:.9g}, and {samples} gradients for "
+                      f"each worker end before the batch of {first} grows: this is parallel SGD", stacklevel=2)  # fmt: skip
     return run(method, problem, workers=workers, samples=samples, **options)

@@ -59,6 +59,10 @@ class Curve(NamedTuple):
         """Rounds in all."""
         return int(self.rounds[-1])
 
+    def at(self, samples: float) -> float:
+        """The mean over the seeds after so many gradients of a worker, on a line between two records."""
+        return float(np.interp(samples, self.samples, self.mean))
+
     def rounds_until(self, goal: float) -> float:
         """Rounds until the mean is at most ``goal`` for the first time; infinite if never."""
         there = np.flatnonzero(self.mean <= goal)

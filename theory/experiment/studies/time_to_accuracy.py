@@ -290,7 +290,8 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     passes = [row.passes for b in options.batches for row in rows
               if (row.method, row.workers, row.batch) == (FULL, most, b)]  # fmt: skip
     said.append(Statement(
-        "a bigger batch means more passes.", _verdict([passes[-1] > CLOSE * min(passes)]),
+        "a bigger batch means more passes.",
+        _verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
         ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
         + f" passes, {most} workers, measured.",
     ))  # fmt: skip
