@@ -96,7 +96,10 @@ def cr_psgd(
     batch = GrowingBatch(rho, first)
     method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch,
                          radius=radius)  # fmt: skip
-    if samples > first and bounds.growing_batches(samples, rho, first)[-1] == first:
-        warnings.warn(f"cr_psgd: with L/mu = {L / mu:.3g} the growth is rho = {rho:.9g}, and {samples} gradients for "
-                      f"each worker end before the batch of {first} grows: this is parallel SGD", stacklevel=2)  # fmt: skip
+    if isinstance(samples, int) and samples > first and bounds.growing_batches(samples, rho, first)[-1] == first:
+        warnings.warn(
+            f"cr_psgd: with L/mu = {L / mu:.3g} the growth is rho = {rho:.9g}, and {samples} gradients for each worker "
+            f"end before the batch of {first} grows: this is parallel SGD",
+            stacklevel=2,
+        )
     return run(method, problem, workers=workers, samples=samples, **options)
