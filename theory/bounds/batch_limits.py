@@ -277,15 +277,16 @@ def signed_slopes_gap(
 ) -> float:
     """The mean gap of mini-batch SGD on slopes of two signs, where Theorem 4 is exact for every batch.
 
-    Setting: d = 1, f_i = G|w| + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G|w|; w never exactly 0.
-    There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size B gamma).
+    Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never
+    exactly 0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size
+    B gamma).
 
     Statement: the mean over rounds of E F(w_k) is (||w_0||^2 - E||w_K||^2)/(2 gamma T) + (1 + delta) gamma M^2/2, with
     delta = (B - 1)/B_D: Theorem 4 but for the term with w_K, K = T/B.
 
     Kind: identity.
 
-    Source: derived: <g, w> = G|w|, and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
+    Source: derived: <g, w> = G abs(w), and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
 
     Parameters
     ----------
@@ -325,12 +326,12 @@ def signed_slopes_gap(
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     """Squared distance at which identical kinks keep a batch for ever, whatever its delta.
 
-    Setting: d = 1, all f_i = G|w| + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means: step size
-    B gamma), gamma mu B < 2.
+    Setting: d = 1, all f_i = G abs(w) + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means:
+    step size B gamma), gamma mu B < 2.
 
-    Statement: |w| converges to a = gamma B G/(2 - gamma mu B), and w changes its sign in every round. For the largest
-    batch of Theorem 5, B = 1/(2 gamma mu), a^2 = (G/(3 mu))^2 = (1/8)(1 + delta) gamma M^2/mu with M = G + mu a: a
-    quarter of what Theorem 5 allows, for every delta.
+    Statement: abs(w) converges to a = gamma B G/(2 - gamma mu B), and w changes its sign in every round. For the
+    largest batch of Theorem 5, B = 1/(2 gamma mu), a^2 = (G/(3 mu))^2 = (1/8)(1 + delta) gamma M^2/mu, M = G + mu a:
+    a quarter of what Theorem 5 allows, for every delta.
 
     Kind: identity.
 

@@ -95,7 +95,7 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
 def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     """By how much quantization to one level of the Euclidean norm raises the second moment of a gradient.
 
-    Setting: coordinate j of g_i is sign(v_j) ||v||_2 with probability |v_j|/||v||_2, else 0, for v = grad f_i.
+    Setting: coordinate j of g_i is sign(v_j) ||v||_2 with probability abs(v_j)/||v||_2, else 0, for v = grad f_i.
 
     Statement: E||g_i||^2 = ||v||_1 ||v||_2, so r = mean(||grad f_i||_1 ||grad f_i||_2)/M^2.
 

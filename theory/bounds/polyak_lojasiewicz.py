@@ -93,7 +93,7 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
 
     Setting: f is L-smooth and mu-strongly convex, constant step size gamma < 2/L, exact gradients.
 
-    Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).
+    Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(abs(1 - gamma mu), abs(1 - gamma L)).
 
     Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
 
@@ -363,11 +363,11 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
 def logistic_curvature(margin: float) -> float:
     """Least second derivative of the logistic loss where the margin is bounded.
 
-    Setting: log(1 + exp(-m)), |m| <= R.
+    Setting: log(1 + exp(-m)), abs(m) <= R.
 
     Statement: the second derivative e^m/(1 + e^m)^2 = 1/(2 + 2 cosh m) is at least 1/(2 + 2 cosh R).
 
-    Kind: tight (at |m| = R).
+    Kind: tight (at abs(m) = R).
 
     Source: derived.
 

@@ -92,7 +92,7 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
     batch summed, T gradients in all, projections allowed.
 
-    Statement: |E f(w_T; z) - E f(w'_T; z)| <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
+    Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
     exchanged; for E||w_T - w'_T|| divide by L.
 
     Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
@@ -138,7 +138,7 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
     constant step at most :func:`stability_step` with mu.
 
-    Statement: |E f(w_T; z) - E f(w'_T; z)| <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
+    Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
     smaller; for E||w_T - w'_T|| divide by L.
 
     Kind: upper.
@@ -244,7 +244,7 @@ def generalization_gap(
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
 
-    Statement: |E f(w_T) - E f_S(w_T)| <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
+    Statement: abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
     runs may part by 2 gamma L with every gradient.
 
     Kind: upper.

@@ -43,7 +43,7 @@ def catalyst(
     workers : int
         Number N of workers.
     samples : int
-        T, the budget of gradients of each worker, at least N ``first``**2.
+        T, the budget of gradients of each worker, at least N times the square of ``first``.
     first : int
         B_1, the first batch of every proximal problem.
     rho : float, optional

@@ -258,7 +258,7 @@ def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype=np.float64) -> S
     """f(x, y) = (y - sin x)^2/2 with stochastic gradients grad f + xi, xi ~ N(0, C).
 
     Not convex, its minima are a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not Lipschitz
-    on the whole plane, so L is that of the region |y - sin x| <= residual, the level set f <= residual^2/2.
+    on the whole plane, so L is that of the region ``|y - sin x| <= residual``, the level set f <= residual^2/2.
     Gradient descent with a step of at most 1/L does not leave it.
 
     Parameters
