@@ -77,7 +77,7 @@ def _(context):
     title="The logarithm of plain averaging, with its factor",
     statement="In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of log T, kappa = 0.2020; the"
     " averages of the last half and with weights t + 1 do not grow.",
-    latex=r"\frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to"
+    latex=r"\frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to "
     r"c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}",
     source=f"derived; sharpens the factor c/16 of {RSS}, Theorem 3",
     bibtex="rakhlin2012making",
@@ -143,7 +143,7 @@ def _(context):
     title="Polyak-Ruppert: the limit of plain averaging, for every constant step",
     statement="T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, whatever the constant"
     " step below 2/L.",
-    latex=r"T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad"
+    latex=r"T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad "
     r"T\,\mathbb{E}[f(\bar x_T)-f^*]\to\tfrac12\operatorname{tr}(H^{-1}C)",
     source="Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1",
     bibtex="polyak1992acceleration",

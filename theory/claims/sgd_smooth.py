@@ -69,7 +69,7 @@ def _on_the_ball(context, form):
     title="The step size for N workers",
     statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
     " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T.",
-    latex=r"\eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le"
+    latex=r"\eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
     r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
     source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
     bibtex="alistarh2017qsgd",

@@ -123,7 +123,7 @@ def _(context):
     title="Who is among the fastest",
     statement="With rates mu_i, worker i is among the k fastest with the probability that a sum over all sets gives:"
     " each step adds a worker in proportion to its rate among those that are left.",
-    latex=r"P(S\cup\{i\})\mathrel{+}=P(S)\,\frac{\mu_i}{\sum_{j\notin S}\mu_j}",
+    latex=r"P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}",
     source="derived",
     kind="equality",
     tight_where="everywhere",

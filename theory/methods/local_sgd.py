@@ -87,7 +87,7 @@ class LocalSGD(NamedTuple):
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
     >>> method = th.LocalSGD(th.Identity(), step=th.Constant(0.5), local_steps=3)
     >>> result = th.run(method, problem, workers=2, steps=6, x0=np.ones(4))
-    >>> result.x[0], int(result.history["rounds"][-1])
+    >>> float(result.x[0]), int(result.history["rounds"][-1])
     (0.015625, 2)
     """
 
