@@ -189,5 +189,8 @@ def test_runs_refuse(problem):
         th.run(shuffled, problem, workers=2, steps=3)
     with pytest.raises(ValueError, match="compressor: got PowerSGD"):
         th.run(th.LocalSGD(th.PowerSGD(3, 4, rank=1), STEP, local_steps=2), problem, workers=2, steps=4)
+    for change in (dict(batch=0), dict(batch=-3), dict(radius=-1.0)):  # by a way that checks nothing
+        with pytest.raises(ValueError, match=next(iter(change))):
+            th.run(th.ParallelSGD(th.Identity(), STEP)._replace(**change), problem, workers=2, steps=2)
     with pytest.raises(TypeError, match="batch: got '5'"):
         batch_size("5", 0)

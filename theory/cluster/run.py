@@ -176,6 +176,7 @@ def run(
 def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, record_every, dtype, wire_dtype, comm):
     require(isinstance(method, (ParallelSGD, LocalSGD)), "method", method, "a method, such as ParallelSGD(...)",
             TypeError)  # fmt: skip
+    method.domain()  # what _replace changed was not checked yet
     require(dimension.implements(type(problem)), "problem", type(problem).__name__,
             "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
     for name, number in (("workers", workers), ("replicas", replicas)):
