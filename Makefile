@@ -4,6 +4,7 @@
 #   make test [ARGS="..."]    all tests, with everything they need
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
+#   make types                the type check alone
 #   make docs                 the documentation, into docs/_build/html
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
@@ -23,7 +24,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run test check lint docs bench clean distclean
+.PHONY: help run test check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -40,6 +41,9 @@ check: $(STAMP)-test
 
 lint: $(STAMP)-test
 	$(PY) -m ruff check --quiet .
+
+types: $(STAMP)-test
+	$(PY) -m mypy
 
 docs: $(STAMP)-docs
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -63,7 +67,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated docs/lectures .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

@@ -178,7 +178,7 @@ def test_slope_and_curvature_are_the_derivatives_of_the_loss(kind):
         assert slope(problem, i, m) == pytest.approx(central, abs=1e-9)
         central = (slope(problem, i, m + h) - slope(problem, i, m - h)) / (2 * h)
         assert curvature(problem, i, m) == pytest.approx(central, abs=1e-9)
-        assert type(problem).curvature_bounds[0] <= curvature(problem, i, m) <= type(problem).curvature_bounds[1]
+        assert problem.curvature_bounds[0] <= curvature(problem, i, m) <= problem.curvature_bounds[1]
 
 
 def test_logistic_far_out():

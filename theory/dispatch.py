@@ -31,7 +31,9 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
 
 import numba
 from numba.core import types
@@ -45,16 +47,19 @@ LEAVES = frozenset(
 SHARED = "claims/instruments"  # in a leaf, but types of files that begin so are compiled into the core's kernels
 KEPT_VERSIONS = 12  # folders of compiled code, one for each state of the source, that are kept on disk
 
+F = TypeVar("F", bound=Callable[..., Any])  # what is compiled keeps the signature that it is written with
+
 _foreign: set[type] = set()  # classes with an implementation from outside the package
 
 
 # --- compiled code on disk ------------------------------------------------------------------------------------------
 
 
-def _region(function) -> str | None:
+def _region(function: Callable[..., Any]) -> str | None:
     """Where in the package a function stands: "" for its core, the name of a leaf, or None outside the package."""
     try:
-        inside = Path(inspect.getsourcefile(function)).resolve().relative_to(PACKAGE)
+        source: Any = inspect.getsourcefile(function)  # None makes a TypeError
+        inside = Path(source).resolve().relative_to(PACKAGE)
     except (TypeError, ValueError):
         return None
     return inside.parts[0] if inside.parts[0] in LEAVES and not inside.as_posix().startswith(SHARED) else ""
@@ -72,13 +77,13 @@ def source_digest(region: str = "", root: Path = PACKAGE) -> str:
 
 def _cache_root() -> Path:
     """The user's cache folder (``THEORY_CACHE`` overrides it), or a temporary one where that cannot be written."""
-    home = os.environ.get("THEORY_CACHE")
-    if home is None:
-        base = os.environ.get("XDG_CACHE_HOME")
-        if base is None:
-            base = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-        home = Path(base) / "theory"
-    root = Path(home)
+    home, base = os.environ.get("THEORY_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if home is not None:
+        root = Path(home)
+    elif base is not None:
+        root = Path(base) / "theory"
+    else:
+        root = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "theory"
     try:
         root.mkdir(parents=True, exist_ok=True)
         if os.access(root, os.W_OK):
@@ -101,7 +106,7 @@ def cache_folder(region: str = "") -> Path:
     return folder
 
 
-def _mentions_foreign(value) -> bool:
+def _mentions_foreign(value: object) -> bool:
     """Whether a Numba type or signature contains a class that was implemented outside the package."""
     if isinstance(value, (tuple, list)):
         return any(_mentions_foreign(part) for part in value)
@@ -113,7 +118,7 @@ def _mentions_foreign(value) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path):
+def _alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder that several processes write to."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a") as lock:
@@ -133,7 +138,7 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
-def kernel(function):
+def kernel(function: F) -> F:
     """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     region = _region(function)
@@ -148,26 +153,26 @@ def kernel(function):
     return dispatcher
 
 
-def inlined(dispatcher):
+def inlined(dispatcher: F) -> F:
     """Have LLVM copy a kernel into its callers, whatever its size; used above ``@kernel``.
 
     A call that is not inlined counts references to every array in its arguments, atomically: for a problem of five
     arrays that doubles the time of a sparse step.  Worth it for what runs once a row or once an entry.
     """
-    dispatcher.targetoptions["forceinline"] = True
+    cast(Any, dispatcher).targetoptions["forceinline"] = True
     return dispatcher
 
 
-def borrowing(dispatcher):
+def borrowing(dispatcher: F) -> F:
     """As :func:`inlined`, for a kernel that neither makes nor returns nor keeps an array: references are not counted.
 
     Where there are branches the counting survives the copying; to read a few bits took ten times as long.
     """
-    dispatcher.targetoptions["_nrt"] = False
+    cast(Any, dispatcher).targetoptions["_nrt"] = False
     return inlined(dispatcher)
 
 
-def spliced(function):
+def spliced(function: F) -> F:
     """Have Numba copy a function's text into the kernels that call it: it costs no compilation of its own."""
     return numba.njit(nogil=True, error_model="numpy", inline="always")(function)
 
@@ -175,7 +180,23 @@ def spliced(function):
 # --- generic functions ----------------------------------------------------------------------------------------------
 
 
-def generic(name: str, doc: str, default=None):
+class GenericFunction(Protocol):
+    """What :func:`generic` makes: a function that dispatches on the class of its first argument."""
+
+    __name__: str
+    table: dict[type, Any]
+
+    def __call__(self, setting: Any, /, *arguments: Any) -> Any:
+        """Run the implementation for the class of ``setting``."""
+
+    def register(self, *classes: type) -> Callable[[F], F]:
+        """Decorate an implementation for these classes."""
+
+    def implements(self, cls: type) -> bool:
+        """Whether there is an implementation for this class."""
+
+
+def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> GenericFunction:
     """Make a generic function.
 
     Parameters
@@ -192,8 +213,8 @@ def generic(name: str, doc: str, default=None):
         Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation;
         ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
     """
-    table: dict[type, object] = {}
-    fallback = kernel(default) if default is not None else None
+    table: dict[Any, Any] = {}
+    fallback: Any = kernel(default) if default is not None else None
 
     def call(setting, *arguments):
         implementation = table.get(type(setting), fallback)
@@ -221,9 +242,10 @@ def generic(name: str, doc: str, default=None):
 
         return decorate
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    call.register, call.table = register, table
-    call.implements = lambda cls: cls in table or fallback is not None
+    made = cast(Any, call)  # a function with attributes
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = doc
+    made.register, made.table = register, table
+    made.implements = lambda cls: cls in table or fallback is not None
     overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": True})(typed)
-    return call
+    return made

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from typing import Any, TypeVar, cast
 
 import numpy as np
+
+T = TypeVar("T")
 
 _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
 
-def require(condition: bool, name: str, got, allowed: str, error: type[Exception] = ValueError) -> None:
+def require(condition: object, name: str, got: object, allowed: str, error: type[Exception] = ValueError) -> None:
     """Raise ``error`` that names the argument, what came and what is allowed, unless ``condition`` holds.
 
     >>> require(0 >= 1, "k", 0, "a whole number from 1 to d")
@@ -55,7 +58,7 @@ def field_types(cls) -> dict[str, str]:
     return written
 
 
-def setting(cls):
+def setting(cls: type[T]) -> type[T]:
     """Class decorator for a ``NamedTuple``: converted fields, a checked domain, equality that includes the class.
 
     The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.
@@ -73,7 +76,8 @@ def setting(cls):
         ...
     ValueError: k: got 0, allowed: a whole number, at least 1
     """
-    make = cls.__new__
+    made = cast(Any, cls)  # a NamedTuple, whose methods are exchanged
+    make = made.__new__
     hints = field_types(cls)
 
     @functools.wraps(make)
@@ -84,10 +88,10 @@ def setting(cls):
             self.domain()
         return self
 
-    cls.__new__ = __new__
-    cls.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
-    cls.__ne__ = lambda self, other: not self == other
-    cls.__hash__ = lambda self: hash(digest(self))
+    made.__new__ = __new__
+    made.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
+    made.__ne__ = lambda self, other: not self == other
+    made.__hash__ = lambda self: hash(digest(self))
     return cls
 
 

@@ -7,6 +7,7 @@ The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD f
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..settings import require
 from ._domain import non_negative, positive, whole
@@ -153,7 +154,7 @@ def catalyst(
     mu, top = _curvatures(lipschitz, theta)
     batches = tuple(batches)
     require(len(batches) > 0, "batches", batches, "at least one round")
-    known = dict(mu=mu, lipschitz=top, step=step)
+    known: dict[str, Any] = dict(mu=mu, lipschitz=top, step=step)
     left = pl_contraction(**known) ** len(batches)
     noise = cr_psgd(batches, **known, variance=variance, workers=workers, gap=0.0)
     return catalyst_factor(lipschitz, theta, form) / (1.0 - left) * (gap / outer + noise)

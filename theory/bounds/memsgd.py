@@ -169,6 +169,7 @@ def mem_sgd_memory(
     non_negative(second_moment=second_moment)
     require((shift is None) != (alpha is None), "shift, alpha", (shift, alpha), "exactly one of the two")
     if alpha is None:
+        assert shift is not None
         alpha = mem_sgd_alpha(d, k, shift)
     require(alpha > 4, "alpha", alpha, "a number above 4")
     return step**2 * (4.0 * alpha / (alpha - 4.0)) * (d / k) ** 2 * second_moment

@@ -58,6 +58,7 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
         return math.ceil(INDEX_AND_VALUE * (d if nonzeros is None else nonzeros))
     most = d if method == "entries" else 24
     require(number is not None and 1 <= number <= most, "number", number, f"a whole number from 1 to {most}")
+    assert number is not None
     if method == "entries":
         return INDEX_AND_VALUE * number
     s = 2**number

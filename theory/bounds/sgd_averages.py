@@ -238,7 +238,7 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     for n in range(1, 60):  # S_n = n - 4 (sum of n uniform numbers); its positive part by the law of Irwin and Hall
         m = n + 1
         terms = sum(Fraction((-1) ** k * math.comb(n, k)) * (Fraction(n, 4) - k) ** m for k in range(n // 4 + 1))
-        total += 4 * terms / (math.factorial(m) * n)
+        total += Fraction(4 * terms) / (math.factorial(m) * n)
     return c * float(total)
 
 

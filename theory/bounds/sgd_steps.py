@@ -208,6 +208,7 @@ def sgd_scaled_inverse_time(
     if form == "simple":
         return Q * max(2.0, 1.0 / (2.0 * c - 1.0)) / (T + 1.0)
     if form == "printed":
+        assert distance is not None
         return max(Q / (2.0 * c - 1.0), distance) / (T + 1.0)
     bound = 0.0  # the first factor is 0: wherever it started
     for t in range(1, T + 1):

@@ -123,6 +123,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
         return load * mean
     if keep == "random-k":
         require(d is not None and d >= load, "d", d, f"a whole number, at least the load {load}")
+        assert d is not None
         spread *= (d - load) / max(1, d - 1)
     return mean**2 + spread
 

@@ -241,6 +241,7 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     tail = np.cumsum(ordered[::-1])[::-1]  # tail[k]: sum without the k largest
     k = np.arange(ordered.size)
     if variance is None:
+        assert budget is not None
         possible = k < budget
         m = tail / np.where(possible, budget - k, 1.0)
         first = np.flatnonzero(possible & (m >= ordered))[0]

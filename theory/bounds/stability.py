@@ -22,6 +22,7 @@ def _form(form: str, batch: int, n: int | None) -> float:
     if form == "derived":
         return 0.0
     require(n is not None and n >= 2, "n", n, "the number of rows, at least 2, for the printed form")
+    assert n is not None
     whole(2, n=n)
     return 1.0 / (n - 1) if batch > 1 else 0.0
 

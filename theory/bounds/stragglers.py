@@ -267,6 +267,7 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     if rate is not None:
         times = [exponential_order_mean(n, k, shift=shift, rate=rate) / k for k in range(1, n + 1)]
     else:
+        assert shape is not None
         times = [pareto_order_mean(n, k, shape=shape) / k for k in range(1, n + 1)]
         require(math.isfinite(times[0]), "shape", shape, f"a number above 1/n = {1 / n:.3g}: else no time has a mean")
     return 1 + min(range(n), key=times.__getitem__)

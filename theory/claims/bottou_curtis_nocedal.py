@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,8 @@ def _(context):
         bound = bounds.bottou_constant_step(T, mu=MU, lipschitz=MU, step=alpha, noise=SIGMA2, gap=MU / 2.0 * 3.0)
         checks.append(equality(f"E f(x_T) - f*, L = c, alpha L=0.3, T={T}", interval, bound))
     law = gaps(np.full(100, 0.1), [1.0, 4.0], [0.5, 0.5], 2.0)
-    bound = [bounds.bottou_constant_step(t, mu=1.0, lipschitz=4.0, step=0.1, noise=1.0, gap=2.0) for t in range(101)]
-    checks.append(upper("largest ratio over T <= 100, L/c=4, alpha L=0.4", exactly(float(np.max(law / bound))), 1.0))
+    way = [bounds.bottou_constant_step(t, mu=1.0, lipschitz=4.0, step=0.1, noise=1.0, gap=2.0) for t in range(101)]
+    checks.append(upper("largest ratio over T <= 100, L/c=4, alpha L=0.4", exactly(float(np.max(law / way))), 1.0))
     return Measurement(*checks, samples=replicas)
 
 
@@ -81,7 +82,14 @@ def _(context):
     for share in (1.0, 0.5, 0.05):
         alpha, T = share / 2.0, 400
         law = gaps(np.full(T, context.subject * alpha), [2.0], 1.0, 1.0)
-        keywords = {"mu": 2.0, "lipschitz": 2.0, "step": alpha, "noise": 1.0, "gap": 1.0, "form": "paper"}
+        keywords: dict[str, Any] = {
+            "mu": 2.0,
+            "lipschitz": 2.0,
+            "step": alpha,
+            "noise": 1.0,
+            "gap": 1.0,
+            "form": "paper",
+        }
         bound = [bounds.bottou_constant_step(t, **keywords) for t in range(T + 1)]
         checks.append(upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", exactly(law[T]), bound[T]))
         checks.append(upper("largest ratio on the way", exactly(float(np.max(law / bound))), 1.0))
@@ -150,10 +158,8 @@ def _(context):
             np.full(T, context.subject * alpha), diagonal=[L], variance=1.0, start=1.0
         )
         left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
-        measured, keywords = (
-            float(L**2 * moments[:T].mean()),
-            {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0},
-        )
+        measured = float(L**2 * moments[:T].mean())
+        keywords: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
         checks.append(identity(f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g}", measured + left,
                                bounds.bottou_nonconvex(T, **keywords)))  # fmt: skip
         checks.append(upper("mean ||grad f||^2, as printed", exactly(measured),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -91,10 +92,10 @@ def _(context):
         checks.append(upper("largest, curvatures -L to L", exactly(max(ratios.values())), 1.0))
     problem = saturating_quadratic(np.ones(D), covariance=1.0)
     for y in (STEEP, 3.0 * STEEP):
-        h, x = proximal(problem, y, 3.0), np.array(y)
-        for _ in range(200):  # h has the condition number 2 at most
-            x = x - gradient(h, x) / 4.0
-        ratio = np.sum(gradient(problem, y) ** 2) / (context.subject(L, 3.0) * (value(problem, y) - value(h, x)))
+        inner, x = proximal(problem, y, 3.0), np.array(y)
+        for _ in range(200):  # it has the condition number 2 at most
+            x = x - gradient(inner, x) / 4.0
+        ratio = np.sum(gradient(problem, y) ** 2) / (context.subject(L, 3.0) * (value(problem, y) - value(inner, x)))
         checks.append(upper(f"a saturating quadratic, |y_j|={y[0]:.3g}", exactly(ratio), 1.0))
     return Measurement(*checks)
 
@@ -120,7 +121,7 @@ def _(context):
     found, result = outcomes(context, context.subject, workers=workers, samples=samples, replicas=replicas)
     problem = saturating_quadratic(np.ones(D), covariance=SIGMA2 / D)
     outer, inner = bounds.catalyst_budget(samples, workers)
-    known = dict(lipschitz=1.0, variance=SIGMA2, workers=workers, gap=value(problem, STEEP))
+    known: dict[str, Any] = dict(lipschitz=1.0, variance=SIGMA2, workers=workers, gap=value(problem, STEEP))
     batches = bounds.growing_batches(inner, np.sqrt(2.0))
     for form in ("sharp", "distance"):
         bound = bounds.catalyst(outer, batches, **known, form=form)
@@ -214,7 +215,7 @@ def _(context):
         history = run(method, problem, workers=workers, steps=steps, x0=STEEP, record_every=1,
                       seed=int(key(context.stream(), r))).history  # fmt: skip
         found[r] = np.mean(history["gradient_norm"][:-1] ** 2)
-    known = dict(lipschitz=1.0, variance=noise, gap=value(problem, STEEP))
+    known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, gap=value(problem, STEEP))
     bound = bounds.square_root_batch(samples, workers, **known)
     outer, inner = bounds.catalyst_budget(samples, workers)
     theirs = bounds.catalyst(outer, bounds.growing_batches(inner, np.sqrt(2.0)), workers=workers, **known)

@@ -54,7 +54,7 @@ def _(context):
         held_on_average = np.mean(
             [bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, float(D), steps=t + 1) for t in range(steps)]
         )
-        exact = (D + theta / (1 + theta) * held_on_average) / workers  # the sum of conef_noise from the start on
+        exact = (D + theta / (1 + theta) * float(held_on_average)) / workers  # the sum of conef_noise from the start on
         found = mean_interval(walked, level)
         checks.append(equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}", found, exact))
         if workers == 1:

@@ -7,6 +7,8 @@ claims' own, :func:`follow`; the compressors are the package's.  ``ef.convex`` h
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import bounds
@@ -71,7 +73,7 @@ def _(context):
         c, kept = context.subject(delta)
         start = np.array([gamma * steps])
         found = abs(float(average(follow(receive(c), lambda x, t: np.sign(x), start, gamma, steps, kept))[0]))
-        known = dict(delta=delta, second_moment=1.0, distance=float(start @ start), step=gamma)
+        known: dict[str, Any] = dict(delta=delta, second_moment=1.0, distance=float(start @ start), step=gamma)
         bound, label = bounds.ef_sgd_convex(steps, **known, memory="sharp"), f"delta={delta:g}, T={steps}"
         if delta == 1.0:
             checks.append(identity(f"f(xbar), f = |x|, {label}", found, bound, 1e-9))
@@ -88,9 +90,9 @@ def _(context):
     known.update(memory="sharp")
     step = bounds.ef_sgd_convex_step(steps, **known)
     _, kept = context.subject(1.0)
-    found = average(follow(receive(TopK(k)), lambda x, t: np.sign(x), start, step, steps, kept))
+    mean = average(follow(receive(TopK(k)), lambda x, t: np.sign(x), start, step, steps, kept))
     bound, label = bounds.ef_sgd_convex(steps, **known), f"f(xbar), f = ||x||_1, top-{k} of {d}, best step, T={steps}"
-    checks.append(upper(label, exactly(np.abs(found).sum()), bound, trivial=float(start.sum())))
+    checks.append(upper(label, exactly(np.abs(mean).sum()), bound, trivial=float(start.sum())))
     note = "by run: on a linear function, since x_t > 0 on the way, where |x| has the slope 1"
     return Measurement(*checks, *runs, note=note)
 
@@ -148,8 +150,9 @@ def _(context):
             plus, minus = np.where(np.array([x[0] + x[1], x[0] - x[1]]) < 0.0, -1.0, 1.0)  # at 0, the trap: +1
             return plus * e * np.ones(2) + minus * np.array([1.0, -1.0])
 
-        known = dict(delta=bounds.scaled_sign_contraction(2), second_moment=2.0 + 2.0 * e**2, distance=2.0,
-                     memory="sharp")  # fmt: skip
+        second = 2.0 + 2.0 * e**2
+        known: dict[str, Any] = dict(delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0)
+        known.update(memory="sharp")
         step = bounds.ef_sgd_convex_step(steps, **known)
         x = average(follow(receive(ScaledSign()), gradient, start, step, steps, context.subject))
         found, bound = e * abs(x[0] + x[1]) + abs(x[0] - x[1]), bounds.ef_sgd_convex(steps, **known)
@@ -176,7 +179,9 @@ def _(context):
 def _(context):
     e, steps, second, replicas = 0.5, 600, 20.0, context.samples(32, 8)
     a, rng = np.array([[1.0, -1.0], [-1.0, 1.0]]) + e, np.random.default_rng(context.stream("terms"))
-    known = dict(delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0, memory="sharp")
+    known: dict[str, Any] = dict(
+        delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0, memory="sharp"
+    )
     step, met = bounds.ef_sgd_convex_step(steps, **known), []
 
     def value(term):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -69,8 +70,8 @@ def _(context):
     problem = saturating_quadratic(np.ones(d), covariance=0.02)
     start = np.full(d, 1.0 / math.sqrt(3.0))  # where the gradient is longest
     found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas)
-    known = dict(delta=bounds.top_k_contraction(d, k), lipschitz=lipschitz(problem), step=gamma,
-                 second_moment=problem.steepest + problem.noise, gap=value(problem, start))  # fmt: skip
+    known: dict[str, Any] = dict(delta=bounds.top_k_contraction(d, k), lipschitz=lipschitz(problem), step=gamma)
+    known |= dict(second_moment=problem.steepest + problem.noise, gap=value(problem, start))
     measured, trivial = mean_interval(found), problem.steepest
     label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, T={steps}"
     return Measurement(
@@ -111,7 +112,7 @@ def _(context):
         workers=workers, steps=60, replicas=replicas, seed=context.stream(), record_every=60,
     )  # fmt: skip
     found = mean_interval(2.0 * curvature * result.funs)  # ||grad f||^2 = 2 L f
-    sharp = dict(gap=0.0, rho=None, memory="sharp")
+    sharp: dict[str, Any] = dict(gap=0.0, rho=None, memory="sharp")
     second = 2.0 / (2.0 - gamma * curvature)  # of the stationary law
     limit = bounds.ef_sgd(1, delta=1.0, lipschitz=curvature, step=gamma, second_moment=second, **sharp)
     checks = [equality(f"stationary E||grad f||^2, delta=1, gamma L={gamma * curvature:g}", found, limit, 1e-6)]
@@ -123,7 +124,7 @@ def _(context):
             squared = stationary(sent(delta), size)
             bound = bounds.ef_sgd(1, delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, **sharp)
             ratios[squared / bound] = f"delta={delta:g}, gamma L={size:.2g}"
-        label = f"stationary law / bound, {sent.__doc__[:-1]}, largest at {ratios[max(ratios)]}"
+        label = f"stationary law / bound, {str(sent.__doc__)[:-1]}, largest at {ratios[max(ratios)]}"
         checks.append(upper(label, exactly(max(ratios)), 1.0))
     return Measurement(*checks, samples=replicas)
 
@@ -149,7 +150,7 @@ def _(context):
 def _(context):
     missing, size, d, steps, replicas = 0.05, 0.9, 10_000, 100, context.samples(16, 8)
     delta = 1.0 - missing**2
-    printed = dict(delta=delta, lipschitz=1.0, step=size, reading="printed")
+    printed: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, reading="printed")
     method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
     problem, origin = quadratic(np.ones(d), covariance=1.0 / d), np.zeros(d)
     exact = squared_gradients(over(delta), size, 0.0, steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def _(context):
     checks, noise, gap = [], 3.0, 5.0
     for rho, q, first in ((1.2, 0.64, 3), (1.02, 0.81, 1), (1.5, 0.25, 2)):
         for rounds in (1, 7, 40):
-            known = dict(mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=noise, gap=gap)
+            known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=noise, gap=gap)
             summed = bounds.cr_psgd([first * rho**s for s in range(rounds)], **known)
             found = context.subject(rounds, rho, first, q, noise, gap)
             checks.append(identity(f"{rounds} rounds, rho={rho:g}, q={q:g}", found, summed, 1e-10))
@@ -131,7 +132,7 @@ def _(context):
 def _(context):
     checks = []
     for rho, first, q, gap, noise in ((1.25, 1, 0.64, 1.0, 0.0), (1.25, 1, 0.64, 1.0, 1.0), (1.6, 3, 0.36, 0.0, 1.0)):
-        known = dict(mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=noise, workers=2, gap=gap)
+        known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=noise, workers=2, gap=gap)
         worst = 0.0
         for T in np.unique(np.geomspace(first, 10**5, 400).astype(int)):
             exact = bounds.cr_psgd(bounds.growing_batches(T, rho, first), **known)  # cr-psgd.equality
@@ -163,7 +164,7 @@ def _(context):
         sizes = bounds.growing_batches(budget, rho)
         found, _ = train(context, [mu, L], 1.0 / L, context.subject(rho), steps=len(sizes), workers=workers, start=1.0,
                          replicas=replicas, name=f"N={workers}")  # fmt: skip
-        known = dict(mu=mu, lipschitz=L, variance=SIGMA2, workers=workers, gap=0.5 * (mu + L))
+        known: dict[str, Any] = dict(mu=mu, lipschitz=L, variance=SIGMA2, workers=workers, gap=0.5 * (mu + L))
         measured = mean_interval(found, context.level(2))
         label = f"E f - f*, T={budget}, {len(sizes)} rounds, N={workers}"
         checks.append(upper(label, measured, bounds.cr_psgd(sizes, **known), trivial=known["gap"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -129,6 +130,7 @@ def _(context):
     predicted = bounds.nuqsgd_variance(1024, 3)
     checks.append(equality("variance at equal magnitudes, d=1024, s=3", found.variance(level), predicted))
     v = bounds.nuqsgd_variance_attained(130, 3)
+    assert v is not None
     found = moments(context.subject(3, 0.5), v, samples, seed=context.stream("worst"))
     above = int(np.sum(v > 1 / 8))
     label = f"variance at the nearly worst vector, d=130, s=3, k={above}"
@@ -391,15 +393,15 @@ def same_norm() -> dict:
 def _tails(context, name: str, vectors: int) -> dict:
     """Relative variances, exact for each of several independent vectors of 8192 numbers."""
     rng = np.random.default_rng(context.stream("tails", name))
-    draw = {
+    draws: dict[str, Callable[[int], np.ndarray]] = {
         "Gaussian": rng.standard_normal,
         "Laplace": lambda size: rng.laplace(size=size),
         "Student t, 3 degrees": lambda size: rng.standard_t(3, size=size),
         "lognormal, sigma 1.5": lambda size: rng.lognormal(0.0, 1.5, size) * rng.choice([-1.0, 1.0], size),
-    }[name]
-    found = {quantizer: [] for quantizer in context.subject()}
+    }
+    found: dict[str, list[float]] = {quantizer: [] for quantizer in context.subject()}
     for _ in range(vectors):
-        v = draw(8192)
+        v = draws[name](8192)
         for quantizer, (levels, norm) in context.subject().items():
             found[quantizer].append(bounds.chord_variance(v, levels, norm=norm) / (v @ v))
     return {quantizer: np.array(values) for quantizer, values in found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -161,6 +162,7 @@ def _(context):
         ("a flat valley", valley, 0.0, in_valley),
         ("a singular quadratic", quadratic([0.0, 0.5, 4.0], 0.0), 0.0, around(3, 1.0)),
     )
+    problem: Any
     for label, problem, least, where in cases:
         found = context.subject(problem)
         lowest = min(_ratio(problem, x, least) for x in where)
@@ -240,7 +242,7 @@ def _(context):
         return -sine(u - context.subject * slope / L)[0] / f
 
     worst, where = searched(left, 1e-3, 40.0)
-    known = dict(mu=mu, lipschitz=L, step=1.0 / L, gap=1.0)
+    known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=1.0 / L, gap=1.0)
     return Measurement(
         upper("worst f(x_+)/f(x)", exactly(-worst), bounds.pl_gd(1, **known), trivial=1.0),
         upper("the same, sharp", exactly(-worst), bounds.pl_gd(1, form="sharp", **known), trivial=1.0),

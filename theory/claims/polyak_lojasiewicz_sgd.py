@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -44,14 +45,14 @@ def _(context):
         after = np.mean([0.5 * L * (x - step * (g + s * noise)) ** 2 for s in (-1.0, 1.0)])
         bound = bounds.pl_sgd_step(0.5 * L * x * x, gradient_squared=g * g,
                                    second_moment=context.subject(g * g, noise**2), **known)  # fmt: skip
-        checks.append(identity(f"E f(x_+) on (L/2) x^2, x = {x:g}", after, bound))
-    x = np.linspace(-4.0, 4.0, 2001)
-    f, slope = sine(x)
-    after = 0.5 * (sine(x - 0.1 * (slope + noise))[0] + sine(x - 0.1 * (slope - noise))[0])
+        checks.append(identity(f"E f(x_+) on (L/2) x^2, x = {x:g}", float(after), bound))
+    points = np.linspace(-4.0, 4.0, 2001)
+    f, slope = sine(points)
+    later = 0.5 * (sine(points - 0.1 * (slope + noise))[0] + sine(points - 0.1 * (slope - noise))[0])
     known = dict(lipschitz=lipschitz(sine_quadratic([1.0], 0.0)), step=0.1)
     over = max(
         now - bounds.pl_sgd_step(gap, gradient_squared=g2, second_moment=context.subject(g2, noise**2), **known)
-        for now, gap, g2 in zip(after, f, slope**2, strict=True)
+        for now, gap, g2 in zip(later, f, slope**2, strict=True)
     )
     checks.append(upper("x^2 + 3 sin^2 x: largest E f(x_+) - bound", exactly(over), 0.0))
     return Measurement(*checks)
@@ -163,7 +164,8 @@ def _one_bit(rng, replicas, steps, step, moment):
     },
 )
 def _(context):
-    replicas, checks, known = context.samples(40_000, 20_000), [], dict(mu=1.0, lipschitz=1.0, second_moment=1.0)
+    replicas, checks = context.samples(40_000, 20_000), []
+    known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, second_moment=1.0)
     rng = np.random.default_rng(context.stream())
     subject = context.subject
     found = _one_bit(rng, replicas, 100, lambda t: subject(t, 0.0)[0], lambda x: subject(0, x * x)[1])

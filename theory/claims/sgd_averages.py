@@ -93,7 +93,8 @@ def _(context):
 )
 def _(context):
     replicas, window = context.samples(4000, 1000), (100, 3000)
-    early, late = on_the_box(context, *context.subject, window, replicas, start=1.0)
+    step, average = context.subject
+    early, late = on_the_box(context, step, average, window, replicas, start=1.0)
     growth = (window[1] * late - window[0] * early) / np.log(window[1] / window[0])
     slope, note = (
         mean_interval(growth, context.level(1)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import bounds
@@ -38,7 +40,7 @@ def _(context):
     L, R2, sigma2, curvatures, checks = 1.0, 1.0, 1.0, np.geomspace(1e-3, 1.0, 50), []
     for T in (1000, 20):
         for form, promised in (("sharp", "sharp"), ("paper", "same step"), ("paper", "paper")):
-            keywords = {"lipschitz": L, "variance": sigma2, "distance": R2}
+            keywords: dict[str, Any] = {"lipschitz": L, "variance": sigma2, "distance": R2}
             step = context.subject * bounds.sgd_smooth_convex_step(T, **keywords, form=form)
             law = bounds.quadratic_average_exact(np.full(T + 1, step), np.arange(T + 1) > 0, diagonal=curvatures,
                                                  variance=sigma2, start=R2**0.5)  # fmt: skip
@@ -53,7 +55,7 @@ def _(context):
 def _on_the_ball(context, form):
     """E f of the mean of x_1, ..., x_T on the unit ball, from its edge, and the bound of QSGD's Corollary 2.2."""
     replicas = context.samples(400, 100)
-    keywords = {"lipschitz": 1.0, "variance": SIGMA2, "distance": (2.0 * RADIUS) ** 2, "workers": N}
+    keywords: dict[str, Any] = {"lipschitz": 1.0, "variance": SIGMA2, "distance": (2.0 * RADIUS) ** 2, "workers": N}
     step = bounds.sgd_smooth_convex_step(STEPS, **keywords, form=form)
     method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS)
     problem = quadratic(np.ones(D), covariance=SIGMA2 / D)

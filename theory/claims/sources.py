@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 __all__ = ["BIBTEX"]
 
 _ENTRIES = r"""
@@ -277,4 +275,4 @@ _ENTRIES = r"""
 }
 """
 
-BIBTEX = {re.search(r"\{(\w+),", entry).group(1): entry for entry in _ENTRIES.strip().split("\n\n")}
+BIBTEX = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in _ENTRIES.strip().split("\n\n")}

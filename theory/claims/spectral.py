@@ -495,7 +495,7 @@ def _(context):
         workers = [context.normal(ROWS * COLUMNS, number, i) for i in range(number)]
         mean, stream = np.mean(workers, axis=0), key(context.stream(number))
         away = np.linalg.norm(context.subject(c, workers, stream) - alone(c, [mean], stream)) / np.linalg.norm(mean)
-        checks.append(identity(f"distance from PowerSGD on the mean, {number} workers", away, 0.0))
+        checks.append(identity(f"distance from PowerSGD on the mean, {number} workers", float(away), 0.0))
     return Measurement(*checks)
 
 

@@ -57,7 +57,7 @@ def pair_of_data(context, n, d, **options):
     b = np.where(rng.random(n) < 0.5, -1.0, 1.0)
     turned = b.copy()
     turned[0] *= -1.0
-    diversity = bounds.glm_batch_bound(n, 1.0, np.linalg.norm(X, 2) ** 2)  # also of differences, at every pair
+    diversity = bounds.glm_batch_bound(n, 1.0, float(np.linalg.norm(X, 2)) ** 2)  # also of differences, at every pair
     return Losses(logistic_slope, X, b, **options), Losses(logistic_slope, X, turned, **options), diversity
 
 

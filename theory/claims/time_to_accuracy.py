@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,8 @@ def _(context):
         compressor, workers, batch, gamma = context.subject(k, N, B, step)
         found = _distances(context, compressor, workers=workers, batch=batch, step=gamma, steps=steps,
                            replicas=replicas)  # fmt: skip
-        law = {"mu": MU, "step": step, "variance": SIGMA2, "distance": START, "workers": N, "batch": B, "omega": omega}
+        law: dict[str, Any] = {"mu": MU, "step": step, "variance": SIGMA2, "distance": START, "workers": N, "batch": B}
+        law["omega"] = omega
         accuracy = bounds.compressed_distance(steps, **law)
         checks.append(equality(f"E||x_T||^2, T = {steps}, N = {N}, B = {B}, rand-{k} of {D}",
                                mean_interval(found, context.level(2)), accuracy))  # fmt: skip

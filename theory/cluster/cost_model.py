@@ -230,4 +230,5 @@ def round_seconds(
     if high > low:
         return first + reduce_seconds(network, ranks, (high - low) * width, workers)
     require(message_bytes is not None, "message_bytes", message_bytes, "the bytes of a message: these are gathered")
+    assert message_bytes is not None
     return first + gather_seconds(network, ranks, message_bytes * workers / ranks, workers)

@@ -120,8 +120,8 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
     if comm.Get_rank() == 0:
         buffer[: row.nbytes] = row.view(np.uint8)
         buffer[row.nbytes : split].view(np.int64)[0] = status
-        text = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
-        buffer[split : split + text.size] = text
+        letters = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
+        buffer[split : split + letters.size] = letters
     wait(comm.Ibcast(buffer, root=0))
     row.view(np.uint8)[:] = buffer[: row.nbytes]
     text = bytes(buffer[split:]).rstrip(b"\0").decode(errors="ignore")
@@ -217,7 +217,8 @@ class Exchange:
 
     def __init__(self, comm, compressor, plan, header, weight, wire, rounds=False):
         self.comm, self.compressor, self.plan, self.header = comm, compressor, plan, header
-        self.work, self.joint = (local_round, joint_rate()) if rounds else (local_step, None)
+        self.work = local_round if rounds else local_step
+        self.joint = joint_rate() if rounds else None
         self.averages = Reduction(comm, plan.here, plan.d, weight, np.float64) if rounds and plan.averaging else None
         self.reduces = plan.high > plan.low
         longest = 0 if self.reduces else buffer_bits(compressor, plan.d, 8 * wire.itemsize)
@@ -284,6 +285,7 @@ class Exchange:
 
     def average(self, state) -> None:
         """Combine the workers' sums of their own iterates; a result is asked for, nothing that a step needs."""
+        assert self.averages is not None
         combined = np.empty(self.plan.d)
         self.averages.start(state.memory.sums)
         self.averages.exchange(self._average, combined, self.crowded)

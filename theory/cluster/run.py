@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..compressors.base import check, shares_stream
 from ..methods.choose import choose_layout
@@ -37,6 +38,7 @@ from ..methods.sparse import SparseGradient
 from ..problems.base import dimension, gradient, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import key
+from ..result import Result
 from ..schedules import Last, Suffix, batch_size
 from ..settings import digest, require
 from ..wire.frame import header_template, overhead
@@ -88,18 +90,18 @@ def run(
     method,
     problem,
     *,
-    workers,
-    steps=None,
-    seed=0,
-    samples=None,
-    x0=None,
-    replicas=1,
-    record_every=None,
-    callback=None,
-    dtype=np.float64,
-    wire_dtype=np.float32,
+    workers: int,
+    steps: int | None = None,
+    seed: int = 0,
+    samples: int | None = None,
+    x0: ArrayLike | None = None,
+    replicas: int = 1,
+    record_every: int | None = None,
+    callback: Callable[..., object] | None = None,
+    dtype: DTypeLike = np.float64,
+    wire_dtype: DTypeLike = np.float32,
     comm=None,
-):
+) -> Result:
     """Run a method on a problem and record what it cost.
 
     Parameters
@@ -261,7 +263,8 @@ def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarra
 
 def _growing(batch, steps, samples) -> list[int]:
     """The sizes of the batches of so many steps, or until a worker's budget is exceeded."""
-    sizes, spent = [], 0
+    sizes: list[int] = []
+    spent = 0
     while len(sizes) < steps if samples is None else spent <= samples:
         size = batch_size(batch, len(sizes))
         whole = isinstance(size, (int, np.integer)) and size >= 1
@@ -294,7 +297,8 @@ def _rehearse(setup, exchange) -> None:
 
 def _rates(setup, start, stop):
     """What the rules say for the rounds ``start`` to ``stop``: a row each, or a row for each of their local steps."""
-    rates = make_rates(*setup.rule, start * setup.local_steps, stop * setup.local_steps)
+    feedback, schedule, average, batches = setup.rule
+    rates = make_rates(feedback, schedule, average, batches, start * setup.local_steps, stop * setup.local_steps)
     if isinstance(setup.layout, Local):
         return rates.reshape(stop - start, setup.local_steps, rates.shape[1])
     return rates
@@ -332,7 +336,7 @@ def _run_once(setup, callback, exchange):
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
             if status == DONE and callback is not None:
-                intermediate = OptimizeResult(x=x.copy(), last=last.copy(), fun=history["f"][k],
+                intermediate = Result(x=x.copy(), last=last.copy(), fun=history["f"][k],
                                               nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
                 try:
                     callback(intermediate_result=intermediate)
@@ -346,7 +350,7 @@ def _run_once(setup, callback, exchange):
     memory = np.empty((plan.here, plan.d), setup.x0.dtype)
     for w in range(plan.here):
         error_of(state.memory, w, state.x, memory[w])
-    return OptimizeResult(x=x, fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
+    return Result(x=x, fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
                           memory=memory, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
                           success=status == DONE, status=status, message=message)  # fmt: skip
 
@@ -371,7 +375,8 @@ def _row(setup, rounds, tally, seconds):
 
 def _drawn(setup, steps):
     """How many gradients each worker has evaluated after so many steps."""
-    return int(make_rates(*setup.rule, steps, steps + 1)[0, DRAWN])
+    feedback, schedule, average, batches = setup.rule
+    return int(make_rates(feedback, schedule, average, batches, steps, steps + 1)[0, DRAWN])
 
 
 def _verdict(history, k):
@@ -400,7 +405,7 @@ def _run_replicas(setup, replicas):
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
-    return OptimizeResult(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
+    return Result(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
                           history=history, replica_values=runs.values.T.copy(), replica_last=runs.last_values.T.copy(),
                           memory=runs.errors, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
                           success=status == DONE, status=status, message=message)  # fmt: skip

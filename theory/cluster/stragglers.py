@@ -10,13 +10,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..dispatch import generic, kernel
 from ..methods.sampling import make_shards
 from ..problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, regularization, rows, value
 from ..random import derive, integer, key, uniform
+from ..result import Result
 from ..settings import require, setting
 
 __all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
@@ -207,7 +207,7 @@ def run_fastest_k(
     seed: int = 0,
     replicas: int = 1,
     record_every: int | None = None,
-) -> OptimizeResult:
+) -> Result:
     """SGD that waits for the fastest k of n workers in every round, on simulated clocks.
 
     Parameters
@@ -291,6 +291,6 @@ def run_fastest_k(
     history = np.zeros(records.size, FASTEST_HISTORY)
     history["rounds"], history["seconds"], history["f"] = records, seconds.mean(axis=0), values.mean(axis=0)
     x = last.mean(axis=0)
-    return OptimizeResult(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
+    return Result(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
                           replica_values=values.T.copy(), history=history, weights=factors, nit=rounds,
                           success=bool(np.isfinite(last).all()), status=0, message="all rounds done")  # fmt: skip

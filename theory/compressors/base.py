@@ -18,7 +18,7 @@ and, in Python, its closed forms (:func:`omega` or :func:`delta`, :func:`expecte
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -43,8 +43,8 @@ class Symbols(NamedTuple):
         Work space.
     """
 
-    count: np.ndarray
-    index: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
     value: np.ndarray
     level: np.ndarray
     scratch: np.ndarray
@@ -234,7 +234,7 @@ def delta(c, d: int) -> float:
     _missing(c, "delta", "a contraction", omega, "omega")
 
 
-def _missing(c, factor: str, what: str, other, other_name: str):
+def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
     """Raise a ``TypeError`` that sends the reader to the other factor only where there is one."""
     name = type(c).__name__
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)

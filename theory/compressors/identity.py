@@ -126,7 +126,7 @@ def _(c, buffer, cursor, end, d, symbols):
         j = np.int64(read(buffer, cursor, width))
         if j <= last or j >= d:
             return -1
-        symbols.index[p] = last = j
+        symbols.index[p] = last = j  # type: ignore[assignment]
         cursor = read_float(buffer, cursor + width, symbols.value, p)
     return cursor
 

@@ -68,7 +68,7 @@ def _read_indices(buffer, cursor, end, index, count, d):
         j = i64(read(buffer, cursor, width))
         if j <= last or j >= d:
             return -1
-        index[p] = last = j
+        index[p] = last = j  # type: ignore[assignment]
         cursor += width
     return cursor
 

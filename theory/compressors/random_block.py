@@ -82,7 +82,7 @@ def _(c, symbols, weight, out):
     j, d = np.int64(symbols.index[0]), np.int64(symbols.index[1])
     for p in range(symbols.count[1]):
         add_entry(out, j, weight * symbols.value[p])
-        j = j + 1 if j + 1 < d else 0
+        j = j + 1 if j + 1 < d else 0  # type: ignore[assignment]
 
 
 @shares_stream.register(RandomBlock)

@@ -241,7 +241,7 @@ def _(c, symbols, weight, out):
             if c.median:
                 x = _middle(estimates[p])
             else:
-                x = 0.0
+                x = 0.0  # type: ignore[assignment]
                 for r in range(c.rows):
                     x += estimates[p, r] / c.rows
             add_entry(out, start + p, weight * x)

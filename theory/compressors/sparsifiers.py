@@ -136,7 +136,7 @@ def _(c, symbols, out):
         j = np.int64(symbols.index[p])
         out[begin:j] = 0.0
         out[j] = symbols.value[p] + 0.0
-        begin = j + 1
+        begin = j + 1  # type: ignore[assignment]
     out[begin:] = 0.0
 
 
@@ -259,7 +259,7 @@ def _(c: RandK, d: int) -> float:
 
 @expected_nonzeros.register
 def _(c: TopK, v) -> float:
-    return float(min(c.k, np.count_nonzero(v)))
+    return float(min(c.k, int(np.count_nonzero(v))))
 
 
 @expected_nonzeros.register

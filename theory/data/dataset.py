@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,7 +45,7 @@ class Dataset:
     (2, 2)
     """
 
-    X: sp.csr_array | np.ndarray
+    X: Any  # csr_array or ndarray: SciPy has no types yet
     y: np.ndarray
     name: str
     task: str

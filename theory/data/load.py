@@ -6,6 +6,7 @@ import difflib
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,11 @@ SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out o
 
 
 def load_data(
-    name_or_path="rcv1-like", *, n_features: int | None = None, zero_based: bool = False, comm=None
+    name_or_path: str | os.PathLike[str] = "rcv1-like",
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comm=None,
 ) -> Dataset:
     """Load a data set, checked.
 
@@ -74,7 +79,8 @@ def load_data(
 
 def _load_together(comm, name_or_path, **options) -> Dataset:
     """Rank 0 first, then the others; a failure anywhere is raised everywhere, so that nobody waits for ever."""
-    data, error = None, None
+    data: Any = None
+    error: Exception | None = None
     for turn in (comm.rank == 0, comm.rank != 0):
         if turn:
             try:
@@ -98,7 +104,7 @@ def _raise_together(comm, error: Exception | None) -> None:
     if comm.rank == root:
         buffer[:] = np.frombuffer(message, np.uint8)
     comm.Bcast(buffer, root=root)
-    if comm.rank == root:
+    if comm.rank == root and error is not None:
         raise error
     raise DataError(buffer.tobytes().decode())
 
@@ -147,7 +153,8 @@ def _cached(name: str, entry: str, make) -> Dataset:
         del X, y, data  # let go of the parsed copy before the map replaces it
         found = load_entry(entry)
         if found is None:  # it was replaced under our hands
-            return make_dataset(*make()[:2], name, notes)
+            X, y, _ = make()
+            return make_dataset(X, y, name, notes)
     X, y, notes = found
     return make_dataset(X, y, name, notes)
 
@@ -169,4 +176,5 @@ def _named(name: str) -> Dataset:
         return make_dataset(X, y, epsilon.NAME, notes)
     if name == "rcv1":
         return _cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
-    return make_dataset(*(made := getattr(bundled, name.replace("-", "_"))())[:2], name, made[2])
+    X, y, notes = getattr(bundled, name.replace("-", "_"))()
+    return make_dataset(X, y, name, notes)

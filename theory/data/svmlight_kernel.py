@@ -68,7 +68,7 @@ def number(text, start, stop):
         power = 0
         first = i
         while i < stop and ZERO <= text[i] <= NINE:
-            power = min(power * 10 + (np.int64(text[i]) - ZERO), 100000)
+            power = min(power * 10 + (np.int64(text[i]) - ZERO), 100000)  # type: ignore[assignment]
             i += 1
         if i == first:
             return 0.0, 2

@@ -25,6 +25,7 @@ BLUE, ORANGE = "#0072B2", "#D55E00"  # of Okabe and Ito: apart for colour-blind 
 
 def _rows(s: Statistics):
     """(what, text, number) of every line of the table; the number is what the ratio is taken of."""
+    value: float
     for what, value in (("rows n", s.n), ("columns d", s.d), ("labels +1", s.positive), ("labels -1", s.negative)):
         yield what, f"{value:,}", value
     yield "non-zeros", f"{s.nnz:,}", s.nnz

@@ -62,7 +62,8 @@ def wilson_data(rows: int, seed: int = 0) -> tuple[Dataset, Dataset]:
         values += [y[i]] + [1.0] * (2 + private)
     X = sp.csr_array((values, (points, columns)), shape=(n, 6 * n))
     half = n // 2
-    return tuple(
-        make_dataset(X[part], y[part], "wilson", (f"the rows to {purpose}",))
-        for part, purpose in ((slice(0, half), "train on"), (slice(half, n), "hold out"))
+    train, test = slice(0, half), slice(half, n)
+    return (
+        make_dataset(X[train], y[train], "wilson", ("the rows to train on",)),
+        make_dataset(X[test], y[test], "wilson", ("the rows to hold out",)),
     )

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from .progress import on_terminal
 
@@ -34,7 +35,7 @@ def load_file(path: str) -> set[type]:
 
     before = set(registered())
     name = Path(path).stem
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

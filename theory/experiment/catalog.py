@@ -69,9 +69,9 @@ def find(name: str) -> Entry:
         match = re.fullmatch(pattern, name)
         if match is None:
             continue
-        number = match.groupdict().get("number")
-        number = int(number) if number is not None and number != "k" else number
-        if "B" in family and not 2 <= number <= 16:
+        written = match.groupdict().get("number")
+        number = int(written) if written is not None and written != "k" else written
+        if "B" in family and isinstance(number, int) and not 2 <= number <= 16:
             raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
         if number == 0:
             raise UnknownName(f"method {name!r}: got K = 0, allowed: 1 to the dimension of the data")
@@ -98,7 +98,7 @@ def compressor(entry: Entry, k: int, bucket: int):
     """The compressor of an entry; ``k`` is what the letter k in its name stands for."""
     from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
 
-    n = k if entry.number == "k" else entry.number
+    n = entry.number if isinstance(entry.number, int) else k
     if entry.family == "sgd":
         return Identity()
     if entry.family == "sgd-sparse":

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from dataclasses import fields
+from typing import Any
 
 from .catalog import FAMILIES, FLAGSHIP, nearest
 from .configuration import Configuration, ConfigurationError, find_toml, read_toml
@@ -68,7 +69,7 @@ def _parser(command: str, text: str, example: str) -> Parser:
     )  # fmt: skip
 
 
-def _configuration(parser, options) -> Configuration:
+def _configuration(parser: Parser, options) -> Configuration:
     try:
         base = Configuration.from_toml(options.config) if options.config else Configuration()
         names = [field.name for field in fields(Configuration)]
@@ -272,7 +273,7 @@ def _study_flags(parser) -> None:
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
 
 
-def _run_studies(parser, options, experiments, comm) -> int:
+def _run_studies(parser: Parser, options, experiments, comm) -> int:
     """Check the flags, which override what the files of the experiments say, and run."""
     given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
     if not 0 <= given.get("seed", 0) < 2**62:
@@ -353,7 +354,8 @@ def _calibrate(argv, comm) -> int:
     from .calibration import calibration_text, compare_exchange, exchange_text
 
     with abort_on_error(comm):
-        found = calibrate(comm, **({"sizes": (64, 4096, 262_144), "turns": 3} if options.quick else {}))
+        less: dict[str, Any] = {"sizes": (64, 4096, 262_144), "turns": 3} if options.quick else {}
+        found = calibrate(comm, **less)
         if Parser.speaks:
             _say(calibration_text(found))
             if record is not None:

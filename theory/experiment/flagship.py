@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Job(NamedTuple):
     cell: Cell
     entry: Entry
     title: str
-    method: NamedTuple
+    method: Any
 
 
 def make_problem(data, l2: float | None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE = 10.0  # seconds in which a rank other than 0 expects rank 0 to stop all
@@ -26,7 +27,7 @@ class Interruption:
         self.root = root
         self.running = False
         self.signal: int | None = None
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from .progress import on_terminal
 from .records import versions
@@ -58,7 +59,9 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
     if html_file is not None and results:
         from .ledger_page import page
 
-        facts = dict(seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted)
+        facts: dict[str, Any] = dict(
+            seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted
+        )
         _write(html_file, page(results, **facts))
         say(f"page: {html_file}")
     if errata_file is not None and not interrupted:

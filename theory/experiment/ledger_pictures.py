@@ -39,7 +39,7 @@ def finite(*values) -> bool:
 
 def tightness_bar(ratio: float | None) -> str:
     """Measured / bound as a bar that ends at 1.25, with a line at 1.  Without a finite ratio there is no bar."""
-    if not finite(ratio):
+    if ratio is None or not finite(ratio):
         return ""
     one = 0.8 * BAR
     width = min(max(ratio, 0.0), 1.25) * one

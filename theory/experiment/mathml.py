@@ -158,7 +158,8 @@ def _is_operand(element) -> bool:
 
 def _parts(children) -> list[list[list]]:
     """The formula in parts, divided by wide spaces, and these in pieces, before relations and late plus signs."""
-    parts, depth, inside, length = [[[]]], 0, dict.fromkeys(UPRIGHT, False), 0
+    parts: list[list[list]] = [[[]]]
+    depth, inside, length = 0, dict.fromkeys(UPRIGHT, False), 0
     for child in children:
         base = child[0] if child.tag in SCRIPTS else child
         text = (base.text or "") if base.tag == "mo" else ""

@@ -21,6 +21,7 @@ import time
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,9 +106,9 @@ class Recorder:
     def history(self, label: str, rows: np.ndarray) -> None:
         """Append the evaluations of a run: a structured array."""
         for row in rows:
-            self.line("history", run=label, **{name: row[name] for name in rows.dtype.names})
+            self.line("history", run=label, **{name: row[name] for name in rows.dtype.names or ()})
 
-    def arrays(self, label: str, **arrays: np.ndarray) -> None:
+    def arrays(self, label: str, **arrays: Any) -> None:
         """Store arrays beside the lines, whole or not at all."""
         path = self.folder / f"{file_name(label)}.npz"
         with open(path.with_suffix(".tmp"), "wb") as file:
@@ -162,7 +163,8 @@ def read_record(folder) -> Record:
         raise RecordError(f"{folder} is not a record: it has no record.jsonl")
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
-    record, rows = None, {}
+    record: Any = None
+    rows: dict[str, list[dict]] = {}
     for number, line in enumerate(lines, 1):
         if not line:
             continue

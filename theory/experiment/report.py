@@ -20,7 +20,8 @@ def report(record: Record) -> str:
     """The table, with what it rests on above and below; at most 120 columns wide."""
     constants = Constants(**record.experiment["constants"])
     runs = list(record.results.values())
-    rows, notes = [], {}
+    rows: list = []
+    notes: dict = {}
     for run in runs:
         up, dense, sparse = run["payload_bits_up"], 32.0 * constants.d * run["rounds"], 0.0
         for other in runs:

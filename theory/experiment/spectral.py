@@ -119,7 +119,8 @@ def spectral_trade(
     methods = methods or spectral_methods(*problem.shape)
     step_sizes = step_sizes or [2.0**e / lipschitz(problem) for e in range(8)]
     best = solve(problem).fun
-    goal, table = best + accuracy * (value(problem, np.zeros(problem.d)) - best), []
+    goal = best + accuracy * (value(problem, np.zeros(problem.d)) - best)
+    table: list = []
     for name, (compressor, feedback) in methods.items():
         found, limit = (math.inf, math.inf, math.nan), steps
         for size in step_sizes:

@@ -164,7 +164,8 @@ class Audit(NamedTuple):
     def __str__(self) -> str:
         return sheet(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return sheet(self)
 
 
 class AuditTable(tuple):
@@ -242,18 +243,18 @@ def _law_faults(bench: _Bench, rows, worst: Worst, inputs, ceilings) -> list[str
     for name, ceiling in ceilings.items():
         most = ceiling * (1.0 + SLACK) + 1e-12
         if worst.error.low > most:
-            again = bench.row(worst.where, worst.v, "worst again", effort=CONFIRM).error
-            if again.low > most:
-                found = again.estimate if name == "omega" else 1.0 - again.estimate
+            error = bench.row(worst.where, worst.v, "worst again", effort=CONFIRM).error
+            if error.low > most:
+                found = error.estimate if name == "omega" else 1.0 - error.estimate
                 stated = ceiling if name == "omega" else 1.0 - ceiling
                 side = "above" if name == "omega" else "below"
                 faults.append(f"{'above' if name == 'omega' else 'error above'} its closed form! "
                               f"({name} = {found:.4g}, {side} {stated:.4g}, on {worst.where})")  # fmt: skip
     for row in rows:
         if row.nonzeros_stated is not None and _differs(row.nonzeros, row.nonzeros_stated):
-            again = bench.row(row.name, inputs[row.name], "non-zeros again", effort=CONFIRM).nonzeros
-            if _differs(again, row.nonzeros_stated):
-                faults.append(f"non-zeros differ from their closed form! ({again.estimate:.4g}, not "
+            nonzeros = bench.row(row.name, inputs[row.name], "non-zeros again", effort=CONFIRM).nonzeros
+            if _differs(nonzeros, row.nonzeros_stated):
+                faults.append(f"non-zeros differ from their closed form! ({nonzeros.estimate:.4g}, not "
                               f"{row.nonzeros_stated:.4g}, on {row.name})")  # fmt: skip
                 break
     return faults
@@ -477,7 +478,7 @@ def audit(compressor, d: int = 1000, inputs=None, *, seed: int = 0, samples: int
     rows = tuple(bench.row(name, v) for name, v in inputs.items())
     worst = _worst(bench, rows, inputs, evaluations, bool(ceilings))
     faults = _law_faults(bench, rows, worst, inputs, ceilings)
-    if not all(math.isfinite(row.error.estimate) for row in (*rows, worst)):
+    if not all(math.isfinite(error.estimate) for error in (*(row.error for row in rows), worst.error)):
         faults.insert(0, "not finite!")
     wire, found = _wire(c, d, first, inputs[first], rows[0], seed)
     faults += found

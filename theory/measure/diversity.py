@@ -203,7 +203,7 @@ def _at_least_one(tops, bottoms, level: float) -> Interval:
 def _found(n, moment: Interval, squared: Interval, bound: Interval) -> Diversity:
     share = bound.scaled(1.0 / n) if n else exactly(math.nan)
     intervals = DiversityIntervals(share, bound, moment, squared)
-    return Diversity(*(interval.estimate for interval in intervals), intervals)
+    return Diversity(share.estimate, bound.estimate, moment.estimate, squared.estimate, intervals)
 
 
 def _ratio(moment: float, squared: float) -> float:
@@ -289,7 +289,8 @@ def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversit
     shared = base.gradient_noise(problem) == base.PER_STEP
     moment = mean_interval(squares.mean(axis=1) if shared else squares.reshape(-1), level)
     found = mean_interval(products, level)
-    squared = Interval(*(max(0.0, end) for end in found[:3]), *found[3:])  # what is estimated is not negative
+    low, high, estimate = (max(0.0, number) for number in (found.low, found.high, found.estimate))
+    squared = found._replace(low=low, high=high, estimate=estimate)  # what is estimated is not negative
     return _found(n, moment, squared, _at_least_one(squares.mean(axis=1), products, level))
 
 

@@ -57,11 +57,13 @@ SYNTHETIC: dict[str, Callable] = {
 def _gradients(which: str) -> tuple[np.ndarray, np.ndarray]:
     """The gradients at 0 and near the optimum."""
     from ..data import load_data
-    from ..problems import gradient, logistic, softmax, solve, value
+    from ..problems import Logistic, Softmax, gradient, logistic, softmax, solve, value
 
     if which == "rcv1":
         real = Path(os.environ.get("THEORY_DATA", "")) / REAL
-        problem = logistic(load_data(real if "THEORY_DATA" in os.environ and real.is_file() else "rcv1-like"), L2)
+        problem: Logistic | Softmax = logistic(
+            load_data(real if "THEORY_DATA" in os.environ and real.is_file() else "rcv1-like"), L2
+        )
     else:
         problem = softmax(load_data("digits-10"), L2)
     start = np.zeros(problem.d)

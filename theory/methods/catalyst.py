@@ -9,8 +9,10 @@ Algorithm 2 of Yu and Jin (ICML 2019)::
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from scipy.optimize import OptimizeResult
+from numpy.typing import ArrayLike, DTypeLike
 
 from .. import bounds
 from ..compressors.identity import Identity
@@ -18,6 +20,7 @@ from ..problems.constants import lipschitz
 from ..problems.evaluate import gradient, value
 from ..problems.proximal import proximal
 from ..random import key
+from ..result import Result
 from ..schedules import Constant, GrowingBatch
 from ..settings import require
 from .parallel_sgd import ParallelSGD
@@ -31,9 +34,10 @@ COSTS = ("step", "samples", "rounds", "bits_up", "bits_down", "message_bytes_up"
 
 
 def catalyst(
-    problem, *, workers, samples, first=1, rho=None, theta=None, step=None, seed=0, x0=None, comm=None,
-    compressor=FULL, wire_dtype=np.float32,
-):  # fmt: skip
+    problem, *, workers: int, samples: int, first: int = 1, rho: float | None = None, theta: float | None = None,
+    step: float | None = None, seed: int = 0, x0: ArrayLike | None = None, comm=None, compressor: NamedTuple = FULL,
+    wire_dtype: DTypeLike = np.float32,
+) -> Result:  # fmt: skip
     """Run CR-PSGD-Catalyst: parallel SGD with growing batches on one proximal problem after the other.
 
     Parameters
@@ -107,7 +111,9 @@ def catalyst(
     method = ParallelSGD(compressor, step=Constant(gamma), batch=GrowingBatch(rho, first))
 
     y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
-    rows, spent, done = [], 0, None
+    rows: list[Any] = []
+    spent: Any = 0
+    done: Any = None
     for k in range(outer):
         h = proximal(problem, y, theta)
         done = run(method, h, workers=workers, samples=budget, seed=int(key(seed, "catalyst", k)), x0=y, comm=comm,
@@ -120,7 +126,7 @@ def catalyst(
     end = spent.copy()
     end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
     history = np.array([*rows, end])
-    return OptimizeResult(
+    return Result(
         x=y, last=y.copy(), fun=float(end["f"]), history=history, outer=len(rows), nit=int(end["step"]),
         mean_squared_gradient=float(np.mean(history["gradient_norm"][:-1] ** 2)),
         success=done.success, status=done.status, message=done.message,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import NamedTuple
 
 from .. import bounds
 from ..compressors.identity import Identity
 from ..problems.constants import lipschitz
 from ..problems.polyak_lojasiewicz import pl_constant
+from ..result import Result
 from ..schedules import Constant, GrowingBatch
 from ..settings import require
 from .parallel_sgd import ParallelSGD
@@ -19,8 +21,9 @@ FULL = Identity()
 
 
 def cr_psgd(
-    problem, *, workers, samples, first=1, rho=None, step=None, mu=None, radius=math.inf, compressor=FULL, **options
-):
+    problem, *, workers: int, samples: int, first: int = 1, rho: float | None = None, step: float | None = None,
+    mu: float | None = None, radius: float = math.inf, compressor: NamedTuple = FULL, **options,
+) -> Result:  # fmt: skip
     """Run CR-PSGD, parallel SGD whose batches grow geometrically, with the choices of its theorem.
 
     Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is spent.

@@ -101,7 +101,35 @@ class LocalSGD(NamedTuple):
     shards: str = "shared"
     exchange: str = "auto"
 
-    compress, momentum, nesterov, aggregation, moving, radius = "full", 0.0, False, "mean", False, math.inf
+    @property
+    def compress(self) -> str:
+        """What is compressed, in the words of `ParallelSGD`: all that a worker has to say."""
+        return "full"
+
+    @property
+    def momentum(self) -> float:
+        """0: there is none."""
+        return 0.0
+
+    @property
+    def nesterov(self) -> bool:
+        """False: there is no momentum."""
+        return False
+
+    @property
+    def aggregation(self) -> str:
+        """How messages are combined, in the words of `ParallelSGD`."""
+        return "mean"
+
+    @property
+    def moving(self) -> bool:
+        """False: what is received is not collected in a vector of its own."""
+        return False
+
+    @property
+    def radius(self) -> float:
+        """Infinity: x is not projected."""
+        return math.inf
 
     def domain(self):
         """Refuse values outside the domain."""

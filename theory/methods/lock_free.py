@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+from numpy.typing import ArrayLike
 
 from ..compressors.base import check
 from ..compressors.identity import Identity
@@ -28,6 +28,7 @@ from ..compressors.sparsifiers import TopK
 from ..problems.base import dimension, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import derive, key
+from ..result import Result
 from ..schedules import Last
 from ..settings import require
 from .feedback import keeps_memory, new_store
@@ -52,7 +53,10 @@ class Rules(NamedTuple):
     local_l2: float
 
 
-def run_lock_free(method, problem, *, threads, steps, seed=0, x0=None, clock="thread", record_every=None):
+def run_lock_free(
+    method: ParallelSGD, problem, *, threads: int, steps: int, seed: int = 0, x0: ArrayLike | None = None,
+    clock: str = "thread", record_every: int | None = None,
+) -> Result:  # fmt: skip
     """Run a method on threads that share x, without locks: Parallel-Mem-SGD, or plain lock-free SGD.
 
     Parameters
@@ -122,7 +126,7 @@ def run_lock_free(method, problem, *, threads, steps, seed=0, x0=None, clock="th
 
     plain = isinstance(method.compressor, Identity)
     local = plain or method.compress == "loss"  # without a memory, l2 term and gradient move x alike
-    rules = Rules(method.batch, 0.0 if local else l2, l2 if local else 0.0)
+    rules = Rules(cast(int, method.batch), 0.0 if local else l2, l2 if local else 0.0)
     rates = _rates(method, threads, steps, clock)
     marks = _marks(rates, rules.local_l2, steps, record_every)
     shards = make_shards("shared", method.sampling, int(rows(problem)), threads)
@@ -158,10 +162,10 @@ def run_lock_free(method, problem, *, threads, steps, seed=0, x0=None, clock="th
                 history.append(row(step))
                 if not np.isfinite(history[-1][-1]):
                     break
-    history = np.array(history, HISTORY)
-    fun, finite = float(history["f"][-1]), bool(np.isfinite(history["f"][-1]))
+    kept = np.array(history, HISTORY)
+    fun, finite = float(kept["f"][-1]), bool(np.isfinite(kept["f"][-1]))
     message = "all steps done" if finite else f"f is no longer finite at step {done}; try a smaller step size"
-    return OptimizeResult(x=x, fun=fun, memory=memory, history=history, seconds=seconds, nit=done, threads=threads,
+    return Result(x=x, fun=fun, memory=memory, history=kept, seconds=seconds, nit=done, threads=threads,
                           repeatable=threads == 1, success=finite, status=DONE if finite else DIVERGED,
                           message=message)  # fmt: skip
 

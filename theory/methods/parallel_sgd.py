@@ -15,7 +15,7 @@ Messages are gathered, each for itself; where they can be added before they are 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -129,7 +129,10 @@ class ParallelSGD(NamedTuple):
     aggregation: str = "mean"
     radius: float = math.inf
 
-    local_steps = 1
+    @property
+    def local_steps(self) -> int:
+        """1: the workers talk after every step."""
+        return 1
 
     @property
     def moving(self) -> bool:
@@ -186,8 +189,8 @@ def reduced(method: ParallelSGD, d: int) -> tuple[int, int, int]:
     return low, high, int(opening(c, d)) if high > low or opening_is_maximum(c) else 0
 
 
-def averaging(method: ParallelSGD):
-    """The averaging weight of a method: a setting of :mod:`theory.schedules`."""
+def averaging(method) -> NamedTuple:
+    """The averaging weight of a method, a `ParallelSGD` or a `LocalSGD`: a setting of :mod:`theory.schedules`."""
     average = method.average
     if not isinstance(average, str):
         require(
@@ -196,7 +199,7 @@ def averaging(method: ParallelSGD):
         return average
     require(average in AVERAGES, "average", average, " or ".join(map(repr, AVERAGES)) + " or Suffix(start)")
     if average == "quadratic":
-        shift = getattr(method.step, "shift", None)
+        shift: Any = getattr(method.step, "shift", None)
         require(
             shift is not None, "average", average, "with a step that has a shift, such as InverseTime(c, mu, shift)"
         )

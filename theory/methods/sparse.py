@@ -87,9 +87,9 @@ class Touched(NamedTuple):
     """A vector that is zero but for the listed entries: one batch's gradient."""
 
     g: np.ndarray
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
     spare: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
     seen: np.ndarray
 
 

@@ -7,6 +7,7 @@ import html
 import io
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ..settings import require
 from .curves import Curve, check_axis, draw_panels
@@ -35,7 +36,7 @@ class Comparison:
 
     labels: tuple[str, ...]
     results: tuple
-    optimum: object
+    optimum: Any
     x: str
     title: str = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ X_AXES = {
 }
 MARKS = 8  # markers on a curve: enough to tell curves apart, few enough to see the line
 START = r"start, $f(x_0) - f^*$"
-BOUND = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}  # its colour is that of the curve that it bounds
+# The colour of a bound is that of the curve that it bounds.
+BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
 BOUND_POINTS = 20  # at most so many evaluations of a bound, as some take as long as the steps
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start

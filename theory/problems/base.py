@@ -40,11 +40,8 @@ moments = generic(
 )
 
 
-def _mu_pl(problem) -> float:
+def mu_pl(problem) -> float:
     """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
     from .polyak_lojasiewicz import pl_constant  # it asks every kind of problem, and so imports them all
 
     return pl_constant(problem).mu
-
-
-mu_pl = property(_mu_pl)

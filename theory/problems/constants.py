@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import cast
 
 import numpy as np
 import scipy.sparse.linalg as spla
 
 from ..bounds.mechanisms import mechanism_batch_bound
-from ..dispatch import kernel
+from ..dispatch import F, kernel
 from .base import gradient, moments, rows
 from .evaluate import point
 from .linear import norm2
@@ -35,7 +36,7 @@ DRAWN = (Quadratic, SaturatingQuadratic, SineQuadratic, SineValley)
 TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
 
 
-def one_thread(function):
+def one_thread(function: F) -> F:
     """Run a function with one BLAS thread: the same bits on every rank, and no threads that spin beside our kernels."""
 
     @functools.wraps(function)
@@ -45,7 +46,7 @@ def one_thread(function):
         with threadpool_limits(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 
-    return call
+    return cast(F, call)
 
 
 # --- curvature ------------------------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def without_mechanism(problem):
 
 
 def _curvature_bounds(problem) -> tuple[float, float]:
-    bounds = getattr(type(problem), "curvature_bounds", None)
+    bounds = getattr(problem, "curvature_bounds", None)
     if bounds is None:
         raise TypeError(
             f"{type(problem).__name__} does not say how curved its losses are: give the class an attribute "

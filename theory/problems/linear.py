@@ -27,6 +27,7 @@ from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..data import Dataset, make_dataset, require_binary
 from ..dispatch import generic, inlined, kernel
@@ -138,10 +139,10 @@ def linear_problem(cls):
     It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also want
     ``curvature_bounds``, infimum and supremum of `curvature`.
     """
-    for name, answer in (("n", _n), ("d", _d), ("dtype", _dtype), ("name", _name)):
+    attributes = {"n": _n, "d": _d, "dtype": _dtype, "name": _name, "mu_pl": mu_pl}
+    for name, attribute in attributes.items():
         if name not in cls.__dict__:
-            setattr(cls, name, property(answer))
-    cls.mu_pl = mu_pl
+            setattr(cls, name, property(attribute))
     for ask, answer in (
         (rows, _rows),
         (dimension, _dimension),
@@ -187,8 +188,42 @@ class Logistic(NamedTuple):
     l2: float
     label: np.ndarray
 
-    __repr__, domain = _repr, _domain
-    curvature_bounds = (0.0, 0.25)  # infimum and supremum of `curvature` over all margins
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return _n(self)
+
+    @property
+    def d(self) -> int:
+        """Number of columns: the length of x."""
+        return _d(self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32; sums are taken in float64."""
+        return _dtype(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the data, for tables and records."""
+        return _name(self)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Infimum and supremum of `curvature` over all margins."""
+        return 0.0, 0.25
+
+    def domain(self) -> None:
+        """Refuse values outside the domain."""
+        _domain(self)
+
+    def __repr__(self) -> str:
+        return _repr(self)
 
 
 @linear_problem
@@ -210,8 +245,42 @@ class Ridge(NamedTuple):
     l2: float
     label: np.ndarray
 
-    __repr__, domain = _repr, _domain
-    curvature_bounds = (1.0, 1.0)
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return _n(self)
+
+    @property
+    def d(self) -> int:
+        """Number of columns: the length of x."""
+        return _d(self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32; sums are taken in float64."""
+        return _dtype(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the data, for tables and records."""
+        return _name(self)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Infimum and supremum of `curvature` over all margins."""
+        return 1.0, 1.0
+
+    def domain(self) -> None:
+        """Refuse values outside the domain."""
+        _domain(self)
+
+    def __repr__(self) -> str:
+        return _repr(self)
 
 
 @loss.register(Logistic)
@@ -275,7 +344,7 @@ def _dataset(data) -> Dataset:
     return Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
 
 
-def logistic(data, l2: float, *, dtype=np.float64) -> Logistic:
+def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     """L2-regularised logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.
 
     Parameters
@@ -306,7 +375,7 @@ def logistic(data, l2: float, *, dtype=np.float64) -> Logistic:
     return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), _number("l2", l2), _label(data.name))
 
 
-def ridge(data, l2: float, *, dtype=np.float64) -> Ridge:
+def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     """Ridge regression: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
     Parameters

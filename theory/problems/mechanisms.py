@@ -13,7 +13,7 @@ A mechanism replaces grad f_i(x), l2 term included, by a random g_i with a large
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -215,7 +215,7 @@ class Diversified(NamedTuple):
         Repeats of a row in a worker's batch get the same noise, or (False) every draw its own.
     """
 
-    problem: NamedTuple
+    problem: Any
     mechanism: NamedTuple
     shared: bool = False
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..settings import setting
 from ..vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, mu_pl, regularization, rows, value
 from .linear import astype
-from .quadratic import Quadratic, add_noise, drawn, retyped
+from .quadratic import add_noise, drawn, retyped, trace
 
 __all__ = ["SaturatingQuadratic", "saturating_quadratic"]
 
@@ -38,7 +39,35 @@ class SaturatingQuadratic(NamedTuple):
     deviation: np.ndarray
     root: np.ndarray
 
-    n, d, l2, dtype, noise, mu_pl = Quadratic.n, Quadratic.d, Quadratic.l2, Quadratic.dtype, Quadratic.noise, mu_pl
+    @property
+    def n(self) -> int:
+        """0: the gradients are drawn, not picked from a sum."""
+        return 0
+
+    @property
+    def d(self) -> int:
+        """Length of x."""
+        return self.diagonal.size
+
+    @property
+    def l2(self) -> float:
+        """0: there is no separate L2 term."""
+        return 0.0
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32."""
+        return self.diagonal.dtype
+
+    @property
+    def noise(self) -> float:
+        """Trace of C: the expected squared norm of the gradient's noise."""
+        return trace(self.deviation)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
 
     @property
     def name(self) -> str:
@@ -109,7 +138,7 @@ def _(problem, i, stream, weight, x, out):
 astype.register(SaturatingQuadratic, retyped)
 
 
-def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> SaturatingQuadratic:
+def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SaturatingQuadratic:
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     A quadratic near its minimum x*, flat far from it (the robust loss of Geman and McClure): smooth and not convex,

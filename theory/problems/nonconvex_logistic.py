@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dispatch import inlined, kernel
 from ..settings import require, setting
@@ -39,8 +40,6 @@ class NonconvexLogistic(NamedTuple):
 
     losses: Logistic
     weight: float
-
-    mu_pl = mu_pl
 
     def domain(self):
         """Refuse values outside the domain."""
@@ -76,6 +75,11 @@ class NonconvexLogistic(NamedTuple):
     def name(self) -> str:
         """Name of the data, for tables and records."""
         return self.losses.name
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
 
     def __repr__(self) -> str:
         return f"NonconvexLogistic({self.name}: n={self.n}, d={self.d}, weight={self.weight:.6g}, {self.dtype})"
@@ -145,7 +149,7 @@ def _(problem: NonconvexLogistic, dtype):
     return NonconvexLogistic(astype(problem.losses, dtype), problem.weight)
 
 
-def nonconvex_logistic(data, weight: float, *, dtype=np.float64) -> NonconvexLogistic:
+def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) -> NonconvexLogistic:
     """Logistic regression with a regulariser that is not convex.
 
     f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).  f is smooth, f >= 0, and its Hessian

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Proximal(NamedTuple):
         Above 0.
     """
 
-    inner: NamedTuple
+    inner: Any
     centre: np.ndarray
     theta: float
 

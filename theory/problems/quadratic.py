@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dispatch import generic, inlined, kernel
 from ..random import normal
@@ -15,6 +16,11 @@ from .linear import astype
 from .matrix import frozen
 
 __all__ = ["Quadratic", "quadratic"]
+
+
+def trace(deviation: np.ndarray) -> float:
+    """Trace of a covariance, by the square roots of its diagonal."""
+    return float(np.sum(np.square(deviation, dtype=np.float64)))
 
 
 @setting
@@ -39,8 +45,6 @@ class Quadratic(NamedTuple):
     optimum: np.ndarray
     deviation: np.ndarray
     root: np.ndarray
-
-    mu_pl = mu_pl
 
     @property
     def n(self) -> int:
@@ -70,7 +74,12 @@ class Quadratic(NamedTuple):
     @property
     def noise(self) -> float:
         """Trace of C: the expected squared norm of the gradient's noise."""
-        return float(np.sum(np.square(self.deviation, dtype=np.float64)))
+        return trace(self.deviation)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
 
     @property
     def curvatures(self) -> tuple[float, float]:
@@ -207,7 +216,7 @@ def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray,
     return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *_noise(covariance, d, dtype)
 
 
-def quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> Quadratic:
+def quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> Quadratic:
     """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2 whose stochastic gradients are H(x - x*) + xi, xi ~ N(0, C).
 
     Parameters

@@ -10,13 +10,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dispatch import inlined, kernel
 from ..settings import require, setting
 from ..vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, mu_pl, regularization, rows, value
 from .linear import _number, astype
-from .quadratic import Quadratic, _noise, add_noise, drawn, retyped
+from .quadratic import _noise, add_noise, drawn, retyped, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
 
@@ -44,7 +45,35 @@ class SineQuadratic(NamedTuple):
     deviation: np.ndarray
     root: np.ndarray
 
-    n, d, l2, dtype, noise, mu_pl = Quadratic.n, Quadratic.d, Quadratic.l2, Quadratic.dtype, Quadratic.noise, mu_pl
+    @property
+    def n(self) -> int:
+        """0: the gradients are drawn, not picked from a sum."""
+        return 0
+
+    @property
+    def d(self) -> int:
+        """Length of x."""
+        return self.diagonal.size
+
+    @property
+    def l2(self) -> float:
+        """0: there is no separate L2 term."""
+        return 0.0
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32."""
+        return self.diagonal.dtype
+
+    @property
+    def noise(self) -> float:
+        """Trace of C: the expected squared norm of the gradient's noise."""
+        return trace(self.deviation)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
 
     @property
     def name(self) -> str:
@@ -80,7 +109,25 @@ class SineValley(NamedTuple):
     deviation: np.ndarray
     root: np.ndarray
 
-    n, l2, noise, mu_pl = Quadratic.n, Quadratic.l2, Quadratic.noise, mu_pl
+    @property
+    def n(self) -> int:
+        """0: the gradients are drawn, not picked from a sum."""
+        return 0
+
+    @property
+    def l2(self) -> float:
+        """0: there is no separate L2 term."""
+        return 0.0
+
+    @property
+    def noise(self) -> float:
+        """Trace of C: the expected squared norm of the gradient's noise."""
+        return trace(self.deviation)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
 
     def domain(self):
         """Refuse values outside the domain."""
@@ -216,7 +263,7 @@ def _(problem: SineValley, dtype):
 # --- doors ----------------------------------------------------------------------------------------------------------
 
 
-def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> SineQuadratic:
+def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SineQuadratic:
     """f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     With h = 1 in one dimension this is x^2 + 3 sin^2 x, the example of Karimi, Nutini and Schmidt (2016) of a function
@@ -254,7 +301,7 @@ def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype=np.float64) -> Si
     return SineQuadratic(*drawn(diagonal, covariance, optimum, dtype))
 
 
-def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype=np.float64) -> SineValley:
+def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
     """f(x, y) = (y - sin x)^2/2 with stochastic gradients grad f + xi, xi ~ N(0, C).
 
     Not convex, its minima are a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not Lipschitz

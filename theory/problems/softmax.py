@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dispatch import generic, inlined, kernel
 from ..settings import require, setting
@@ -144,8 +145,30 @@ class Softmax(NamedTuple):
     classes: int
     label: np.ndarray
 
-    n, dtype, name, mu_pl = property(_n), property(_dtype), property(_name), mu_pl
-    curvature_bounds = (0.0, 0.5)  # of diag(p) - p p' over all probabilities p: 1/2 where two classes share them
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return _n(self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32; sums are taken in float64."""
+        return _dtype(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the data, for tables and records."""
+        return _name(self)
+
+    @property
+    def mu_pl(self) -> float:
+        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
+        return mu_pl(self)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Of diag(p) - p p' over all probabilities p: 1/2 where two classes share them."""
+        return 0.0, 0.5
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -253,7 +276,7 @@ def predict(problem, x, out):
         out[i] = best
 
 
-def softmax(data, l2: float, *, dtype=np.float64) -> Softmax:
+def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     """L2-regularised multinomial logistic regression, whose variable is a matrix W of d features x K classes.
 
     f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2.  W is a flat vector of length d K, one

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as sla
-from scipy.optimize import OptimizeResult
 
 from ..dispatch import kernel
+from ..result import Result
 from ..settings import require
 from .base import rows
 from .constants import DRAWN, SMALL, one_thread, strong_convexity, without_mechanism
@@ -145,7 +145,7 @@ def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
 
 
 @one_thread
-def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
+def solve(problem, tolerance: float = 1e-12) -> Result:
     """The minimiser of f, with a certified bound on how far f there is from the minimum f*.
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
@@ -195,7 +195,8 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
     problem = astype(problem, np.float64)
     model = _Scores(problem) if isinstance(problem, Softmax) else _Margins(problem)
     x, g = np.zeros(problem.d), np.empty(problem.d)
-    best, first = None, 0.0
+    best: tuple | None = None
+    first = 0.0
     for nit in range(ITERATIONS + 1):
         images = model.images(x)
         f = model.look(images) + 0.5 * problem.l2 * float(x @ x)
@@ -224,12 +225,14 @@ def solve(problem, tolerance: float = 1e-12) -> OptimizeResult:
                 break
             length *= 0.5
         x = trial
-    return _result(*best, tolerance, f"Newton's method, {nit} steps")
+    assert best is not None  # the first point is better than none
+    x, f, gap, g, mu, nit = best
+    return _result(x, f, gap, g, mu, nit, tolerance, f"Newton's method, {nit} steps")
 
 
-def _result(x, f, gap, gradient, mu, nit, tolerance, how) -> OptimizeResult:
+def _result(x, f, gap, gradient, mu, nit, tolerance, how) -> Result:
     success = bool(gap <= tolerance * max(1.0, abs(f)))
-    return OptimizeResult(
+    return Result(
         x=x, fun=f, gap=gap, jac=gradient, mu=mu, nit=nit, success=success, status=0 if success else 1,
         message=f"{how}: f(x) - f* <= {gap:.3g}" + ("" if success else f", short of the tolerance {tolerance:g}"),
     )  # fmt: skip

@@ -50,9 +50,9 @@ class Plan(NamedTuple):
     skip: int  # 1: positions first, then only what is not zero
     code: int
     freq: np.ndarray
-    symbols: int
+    symbols: int | np.int64
     positions: int  # bits of the positions
-    rest: int  # bits of all symbols in gamma codes, or in their common width, or of what lies behind ESCAPE
+    rest: int | np.int64  # bits of all symbols in gamma codes, or in their common width, or of what lies behind ESCAPE
     width: int
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ __all__ = [
 MARK, VERSION = b"th", 1
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload
-FLOATS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+FLOATS: dict[int, np.dtype] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 NESTING = 8  # compressors within compressors
 FOREIGN = 128  # codes from here on belong to users
 
@@ -207,7 +207,7 @@ def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
         Bytes of the whole message, ``buffer[:that]``.
     """
     head, size = len(header), message_size(header, payload_bits)
-    view = memoryview(buffer)
+    view = memoryview(cast(Any, buffer))  # arrays are buffers, which Python can say from 3.12 on
     if size > len(view) or not 0 <= payload_bits < 2**40:
         raise ValueError(f"payload_bits: got {payload_bits}, which does not fit in a buffer of {len(view)} bytes")
     view[:head] = header

@@ -223,7 +223,7 @@ def decode_symbols(buffer, first, last, level, skip, ways, freq):
             k = j & 3 if j < fours else 0
             x = state[k]
             slot = x & u64(TOTAL - 1)
-            s = i64(table[slot])
+            s = i64(table[slot])  # type: ignore[assignment]
             x = u64(freq[s]) * (x >> u64(TOTAL_BITS)) + slot - u64(begin[s])
             if x < LOW and left > 0:
                 left -= 1

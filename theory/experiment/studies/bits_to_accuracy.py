@@ -7,7 +7,7 @@ shorter steps needs more of them, and that is part of its price.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -313,10 +313,12 @@ def draw(costs):
 def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
     """Bits to one accuracy on RCV1 (or its twin) and on softmax regression on digits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
-    options = {"accuracy": 0.1, "limit": 400, "seeds": 1} if quick else {"accuracy": 0.02}
-    more = (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
+    options: dict[str, Any] = {"accuracy": 0.1, "limit": 400, "seeds": 1} if quick else {"accuracy": 0.02}
+    more: tuple[dict, dict] = (
+        (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
+    )
     costs, tables, said = [], [], []
-    problems = {f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
+    problems: dict[str, Any] = {f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
                 "softmax, digits": softmax(pictures, 1.0 / pictures.n)}  # fmt: skip
     for (name, problem), extra in zip(problems.items(), more, strict=True):
         ways = methods(problem.d)

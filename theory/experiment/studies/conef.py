@@ -79,6 +79,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
                         for name in low)  # fmt: skip
     said.append(Statement("Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
                           _verdict(len(far), 4), f"{numbers}; EFSGD {_percent(ef)}."))  # fmt: skip
+    good: list
     for text, names in (
         ("as the authors ran it, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
         ("as the theory reads it, a fresh sketch in every step", [sketched(0.6), sketched(0.9)]),
@@ -162,7 +163,8 @@ def losses(rows, name: str) -> list[tuple[int, float, float]]:
 
 def _cells(rows, chosen) -> list[tuple[str, ...]]:
     best = best_outcomes(rows)
-    ef, table = best[EF], []
+    ef = best[EF]
+    table: list[tuple[str, ...]] = []
     for name, row in best.items():
         way = chosen[name]
         if not math.isnan(way.damping):
@@ -266,6 +268,7 @@ def study(
         chosen = {name: way for name, way in chosen.items() if name != HALF and not name.startswith("iConEF")}
     rows = train(text, chosen, options, seed)
     best = best_outcomes(rows)
+    head: tuple[str, ...]
     head = ("method", "step", "held out, %", "training loss", "rounds", "seconds", "payload", "memory, bytes",
             "saved, %", "theory")  # fmt: skip
     name = "digits" if file is None else "RCV1's topics"

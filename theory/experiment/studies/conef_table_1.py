@@ -61,9 +61,9 @@ class Options(NamedTuple):
         require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
         for name in ("workers", "batch", "steps", "seeds", "parts"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
-        good = isinstance(self.grid, tuple) and self.grid
+        good = isinstance(self.grid, tuple) and len(self.grid) > 0
         good = good and all(isinstance(step, (int, float)) and step > 0 for step in self.grid)
-        require(bool(good), "grid", self.grid, "one or more numbers above 0")
+        require(good, "grid", self.grid, "one or more numbers above 0")
         require(0 < self.decrease < 1, "decrease", self.decrease, "a number between 0 and 1")
 
 
@@ -279,8 +279,8 @@ def study(
                                    grid=options.grid[:1])  # fmt: skip
     betas = (0.1, 0.5, 0.9) if quick else tuple(TALK)
     rows, reached = frontiers(betas, options, seed)
-    head = ("beta", "the talk", "1 - beta")
-    head += tuple(f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
+    runs = (f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
+    head = ("beta", "the talk", "1 - beta", *runs)
     cells = []
     for beta in betas:
         mine = {row.step: row for row in rows if row.beta == beta}

@@ -180,8 +180,8 @@ def ways(d: int, share: float) -> dict[str, Way]:
         found[name] = Way(block, ContractiveErrorFeedback(error), kappa)
     for version in (1, 2):
         theta = bounds.iconef_variance(omega(coarse, d), residual, f"v{version}")
-        feedback = ImprovedContractiveErrorFeedback(coarse, version)
-        found[f"iConEF-v{version}, 7 levels"] = Way(block, feedback, bounds.conef_factor(theta, residual))
+        improved = ImprovedContractiveErrorFeedback(coarse, version)
+        found[f"iConEF-v{version}, 7 levels"] = Way(block, improved, bounds.conef_factor(theta, residual))
     return found
 
 
@@ -225,7 +225,7 @@ def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0
     problem, test = (softmax(half, l2, dtype=np.float32) for half in (part, held_out))
     unit = (1.0 - MOMENTUM) / lipschitz(problem)
     keys = [int(key(seed + r, "conef")) % 2**62 for r in range(options.seeds)]
-    found = []
+    found: list[Outcome] = []
     for name, way in track(chosen.items(), data.name):
         runs = {step: [_run(way, unit * step, problem, options, keys[0])] for step in options.grid}
         first = {step: _outcome(name, step, problem, test, done) for step, done in runs.items()}
@@ -265,7 +265,8 @@ def best_outcomes(rows) -> dict[str, Outcome]:
     for row in rows:
         before = found.get(row.method)
         better = before is None or (row.success and not (before.success and before.loss <= row.loss))
-        better = better or (not row.success and not before.success and row.step < before.step)
+        if not better and before is not None:
+            better = not row.success and not before.success and row.step < before.step
         if better:
             found[row.method] = row
     return found

@@ -137,7 +137,7 @@ def shipped_studies() -> dict[str, str]:
 def about(name: str) -> str:
     """One line on an experiment of this package."""
     values = read_toml(shipped()[name])
-    return values.get("about") or STUDIES.get(values.get("study"), "")
+    return values.get("about") or STUDIES.get(values.get("study", ""), "")
 
 
 def chosen(names) -> list[str]:
@@ -149,7 +149,7 @@ def chosen(names) -> list[str]:
         For an unknown name, with the nearest known one.
     """
     known = shipped_studies()
-    found = []
+    found: list = []
     for name in names or known:
         of_study = [experiment for experiment, study in known.items() if study == name]
         if name not in known and not of_study:

@@ -8,7 +8,7 @@ of Stich's theorem, with the steps 4/(mu (a + t)), a = max(16 L/mu, H), and the 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ... import bounds
 from ...cluster import run
@@ -73,7 +73,10 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
     H = bounds.local_steps_limit(T, N)
     shift = bounds.local_sgd_shift(mu, L, H)
     theirs = LocalSGD(Identity(), step=InverseTime(4.0, mu, shift), local_steps=H, average=Polynomial(shift))
-    sparse = {"compressor": Identity(sparse=True), "compress": "loss"}  # the same steps, at the cost of sparse rows
+    sparse: dict[str, Any] = {
+        "compressor": Identity(sparse=True),
+        "compress": "loss",
+    }  # the same steps, at the cost of sparse rows
     methods = {
         ONE: ("parallel SGD", ParallelSGD(step=decay, **sparse), T),
         f"{FIXED} (B = {T // rounds})": (

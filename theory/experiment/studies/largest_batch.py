@@ -232,7 +232,8 @@ def geometric_ratio(gaps, serial) -> Interval:
     """
     low = np.finfo(float).tiny
     found = paired_interval(np.log(np.maximum(gaps, low)), np.log(np.maximum(serial, low)), LEVEL)
-    return Interval(*np.exp(np.array(found[:3])).tolist(), LEVEL, found.samples)
+    estimate, smallest, largest = np.exp(np.array(found[:3])).tolist()
+    return Interval(estimate, smallest, largest, LEVEL, found.samples)
 
 
 def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, float]:

@@ -70,7 +70,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         _verdict(len(enough), len(short), len(thresholds)),
         f"Surely so in {len(enough)} of {len(thresholds)} cases, surely not in {len(short)}. Not: {_named(short)}.",
     )]  # fmt: skip
-    tried = {}
+    tried: dict[tuple[str, float], int] = {}
     for p in points:
         tried[p.data, p.passes] = max(p.batch, tried.get((p.data, p.passes), 0))
     # where the largest batch that was tried may be without loss, larger ones may be, too
@@ -97,8 +97,8 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     ))  # fmt: skip
     same, other = 0, []
     for t in thresholds:
-        mine = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
-        lost = mine[1].accuracy - mine[t.measured].accuracy
+        own = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
+        lost = own[1].accuracy - own[t.measured].accuracy
         same += lost <= POINTS
         if not lost <= POINTS:
             other.append(f"{_where(t)} ({100 * lost:.1f} points)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Speed(NamedTuple):
 
 def methods(problem, k: int, gamma: float) -> dict[str, ParallelSGD]:
     """SGD, rand-k and top-k with memory, with steps gamma/(1 + gamma l2 t)."""
-    rule = {"step": InverseTime(1.0, problem.l2, 1.0 / (gamma * problem.l2)), "average": "last"}
+    rule: dict[str, Any] = {"step": InverseTime(1.0, problem.l2, 1.0 / (gamma * problem.l2)), "average": "last"}
     return {
         "SGD": ParallelSGD(Identity(sparse=True), compress="loss", **rule),
         f"rand-{k}": ParallelSGD(RandK(k), feedback=ErrorFeedback(), **rule),
@@ -136,7 +136,7 @@ def measure(problem, name: str, k: int, options: Options, seed: int = 0) -> list
     goal = least + options.goal * (start - least)
     total, found = options.epochs * problem.n, []
     for method, way in track(methods(problem, k, options.gamma).items(), name):
-        seen = {threads: [] for threads in options.threads}
+        seen: dict[int, list] = {threads: [] for threads in options.threads}
         for r in range(options.repeats):
             for threads in options.threads:
                 seen[threads].append(_once(problem, way, threads, total, options, seed + r, least, goal))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -184,7 +184,7 @@ def figure_two(problem, options: Options) -> list[Way]:
 
 def figure_three(problem, options: Options) -> list[Way]:
     """SGD, top-1, the smallest k, and QSGD, with gamma0 = 1 (see `choose_rates`) and the plain mean."""
-    rule = {"step": with_rate(1.0, problem.l2), "average": "uniform"}
+    rule: dict[str, Any] = {"step": with_rate(1.0, problem.l2), "average": "uniform"}
     ways = [_sgd(problem, **rule)]
     ways += [_entries(problem, TopK(k), f"top-{k}", **rule) for k in sorted({1, options.ks[0]})]
     ways.append(_entries(problem, RandK(options.ks[0]), f"rand-{options.ks[0]}", **rule))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...plots.text import bits as bits_text
 from ...plots.text import number
@@ -121,7 +122,10 @@ def statements_three(curves, ks) -> list[Statement]:
             f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
         ) for top in tops
     ]  # fmt: skip
-    others = [("QSGD with 4 bits", rivals[0], both), ("QSGD with 8 bits", rivals[1], both)]
+    others: list[tuple[str, Any, tuple[str, ...]]] = [
+        ("QSGD with 4 bits", rivals[0], both),
+        ("QSGD with 8 bits", rivals[1], both),
+    ]
     if DENSE in by:
         others += [("SGD", by["SGD"], ("counted",)), ("SGD in dense messages", by[DENSE], ("sent",)),
                    ("SGD in lossless sparse messages", by[SPARSE], ("sent",))]  # fmt: skip

@@ -8,7 +8,7 @@ workers.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -208,14 +208,14 @@ def train(
     for method, compressor in track(compressors(bits, bucket).items(), name):
         end, seen = [], []
         exact = method == "float32"
-        levels = None if exact else levels_of(method, bits)
+        levels: Any = None if exact else levels_of(method, bits)
         for r in range(seeds):
-            here = []
+            here: list = []
 
             def watch(intermediate_result, here=here, exact=exact, levels=levels):
                 x = intermediate_result.last
                 g = batch_gradient(problem, drawn[len(here)], x)
-                noise = 0.0 if exact else relative_variance(g, *levels, bucket)
+                noise = 0.0 if exact else relative_variance(g, levels[0], levels[1], bucket)
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
             plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)

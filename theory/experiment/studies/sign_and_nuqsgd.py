@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def train(
     last = None
 
     def once(way, step, r, code):
-        sizes = []
+        sizes: list = []
 
         def watch(intermediate_result):
             if code is not None and r == 0:
@@ -191,7 +191,7 @@ def train(
         spent = [1e3 * min(np.min(np.diff(h[f"seconds{what}"]) / np.diff(at)) for h in history)
                  for what in ("_gradient", "_coding", "")]  # fmt: skip
         curves[method, step] = width * problem.d * at, gap
-        return Training(name, method, step, width, late.mean(), late.std(), np.mean(held), np.std(held),
+        return Training(name, method, step, width, late.mean(), late.std(), float(np.mean(held)), float(np.std(held)),
                         reached(at, gap, share * (start - optimum)), *spent)  # fmt: skip
 
     for method, way in track(ways.items(), name):
@@ -266,6 +266,7 @@ def statements(sent, trained) -> list[Statement]:
                           "coordinate.", _verdict(good, len(packed)),
                           f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
                           f"d = {sent[0].d:,}: {_over(widths)}."))  # fmt: skip
+    ratio: dict[Any, float]
     for other, text in ((FOUR, "a round of EF-SignSGD takes longer than one of 4-bit NUQSGD"),
                         (EIGHT, "a round of EF-SignSGD takes about as long as one of 8-bit NUQSGD")):  # fmt: skip
         ratio = {b: round_seconds(first[SIGN], WORKERS, b) / round_seconds(first[other], WORKERS, b)
@@ -363,6 +364,8 @@ def draw(sent, curves):
 
 
 def _tables(sent, trained) -> list[Table]:
+    cells: list[tuple[str, ...]]
+    head: tuple[str, ...]
     cells = [(f"{row.input}: {row.method}", number(row.bits / row.d),
               "-" if math.isnan(row.form) else number(row.form / row.d), number(row.error), number(row.encode),
               number(row.decode), number(row.memory)) for row in sent]  # fmt: skip
@@ -387,8 +390,8 @@ def _tables(sent, trained) -> list[Table]:
                       f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %", *there))  # fmt: skip
         if not method.endswith("coded"):
             spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
-    losses = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
-    head = ("problem: method", "bits", *losses, "held out", "rounds", "payload")
+    names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
+    head = ("problem: method", "bits", *names, "held out", "rounds", "payload")
     tables.append(Table("Training", head, cells))
     head = ("problem: method", "gradients", "coding", "all")
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
@@ -397,7 +400,7 @@ def _tables(sent, trained) -> list[Table]:
 def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
     """Messages on a Gaussian vector and on real gradients, then training, for EF-SignSGD and NUQSGD."""
     file, rows = topics_file(topics), 2000 if quick else None
-    source = real_or_twin(data)
+    source: Any = real_or_twin(data)
     text = rcv1(source, rows)
     many = digits() if file is None else rcv1_topics(file)
     many = many.split(rows / many.n, seed=0)[0] if rows is not None and rows < many.n else many

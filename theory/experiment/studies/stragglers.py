@@ -119,7 +119,8 @@ def wall_clock(name: str, times, ks, replicas: int, seed: int) -> tuple[list[Wal
 
 def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
     """Plain averaging and its cure, for workers with unequal rates and a row each; curves of the mean of x."""
-    problem, found, curves = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0), [], {}
+    problem, found = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0), []
+    curves: dict = {}
     probabilities, rounds, step = bounds.inclusion_probabilities(k, RATES), 40, 0.1
     left = (1.0 - step) ** rounds
     for weights, predicted in (("plain", probabilities @ TARGETS / k), ("inclusion", TARGETS.mean())):
@@ -233,7 +234,8 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
     """Order statistics, the best number to wait for, wall clock against rounds, and the bias of the fastest."""
     rounds, replicas = (4000, 200) if quick else (40_000, 1000)
     ks, some = (1, 4, 8, 12, 14, 16), {1, 2, 4, 8, WORKERS}
-    orders, waits, clocks, drawn = [], [], [], {}
+    orders, waits, clocks = [], [], []
+    drawn: dict = {}
     for name, times in TIMES.items():
         own = [int(key(seed, "stragglers study", name, what)) for what in ("orders", "waits", "clocks")]
         orders += order_statistics(name, times, ks, rounds, own[0])

@@ -117,7 +117,7 @@ def draw(rows, slopes):
         axes = grid[0, 0]
         for name in names:
             mine = [row for row in rows if row.method == name]
-            d, steps = [row.d for row in mine], np.array([row.steps for row in mine])
+            d, steps = np.array([row.d for row in mine], float), np.array([row.steps for row in mine])
             error = np.array([[row.steps - row.low, row.high - row.steps] for row in mine]).T
             (line,) = axes.plot(d, steps, label=f"{name}: slope {slopes[name][0].estimate:.2f}", markerfacecolor="none")
             axes.errorbar(d, steps, yerr=error, color=line.get_color(), linestyle="", marker="", linewidth=0.7)

@@ -418,7 +418,8 @@ def study(
         return number(1e3 * seconds)
 
     head = ("method", "N", "B", "step · L", "steps", "passes", "gradient, ms", "coding, ms", "message, bytes")
-    cells, seen = [], {(t.method, t.workers, t.batch): t for t in times if t.network == next(iter(NETWORKS))}
+    cells: list[tuple[str, ...]] = []
+    seen = {(t.method, t.workers, t.batch): t for t in times if t.network == next(iter(NETWORKS))}
     for row in rows:
         t = seen[row.method, row.workers, row.batch]
         spread = f"{row.steps:.0f} ({row.fewest:.0f} to {row.most:.0f})" if math.isfinite(row.steps) else "never"
