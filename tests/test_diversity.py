@@ -461,3 +461,18 @@ def test_strongly_convex_stability_with_the_smoothness_is_smaller():
     assert bounds.sgd_stability_strongly_convex(n=10, mu=0.2, lipschitz=3.0, smoothness=1.0) == pytest.approx(
         0.6 * loose
     )
+
+
+# --- how it is shown --------------------------------------------------------------------------------------------------
+
+
+def test_what_was_found_is_shown_in_lines():
+    problem = th.ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0)
+    found = measure.diversity(problem, [0.0, 0.0])
+    lines = [line.split() for line in repr(found).splitlines()]
+    assert lines == [["diversity", "Delta", "1"], ["batch_bound", "B_D", "2"], ["second_moment", "M^2", "12.5"],
+                     ["gradient_squared", "||g||^2", "6.25"]]  # fmt: skip
+    assert str(found) == repr(found)
+    sampled = measure.diversity(problem, [0.0, 0.0], samples=256)
+    for line, interval in zip(str(sampled).splitlines(), sampled.intervals, strict=True):
+        assert str(interval) in line and len(line) < 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -494,3 +495,38 @@ def test_importing_the_command_line_stays_light():
     code = f"import sys, theory.experiment.cli; print([m for m in {heavy} if m in sys.modules])"
     done = run_group([sys.executable, "-c", code], timeout=120)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+# --- explain, and the line about compiling ----------------------------------------------------------------------------
+
+
+def test_explain_prints_claims(capsys):
+    from theory.claims import explain
+
+    assert main(["explain", "topk.contraction", "qsgd.variance"]) == 0
+    assert capsys.readouterr().out == f"{explain('topk.contraction')}\n\n{explain('qsgd.variance')}\n"
+    for arguments, text in ((["explain", "topk.contractoin"], "topk.contraction"), (["explain"], "ID")):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2 and text in capsys.readouterr().err
+
+
+ONE_KERNEL = """
+from theory.experiment.progress import announce_compiling
+announce_compiling()
+from theory.random import bits, threefry2x32
+assert int(bits(0, 0)) >= 0
+"""
+
+
+def test_compiling_is_announced_only_where_it_happens(fresh_cache):
+    def said(watched: str) -> str:
+        command, environment = [sys.executable, "-c", ONE_KERNEL], dict(os.environ) | {"THEORY_PROGRESS": watched}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stderr.strip()
+
+    assert said(watched="0") == ""  # compiles, and nobody watches
+    assert said(watched="1") == ""  # is found in the cache
+    shutil.rmtree(fresh_cache / "compiled")
+    assert said(watched="1") == f"compiling (once; kept in {fresh_cache})"

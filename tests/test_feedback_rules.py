@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.methods.frontier import frontier
+from theory.methods.frontier import frontier, warn_of_frontier
 from theory.random import derive
 
 D, WORKERS, STEPS, SEED, ETA = 12, 2, 25, 3, 0.2
@@ -172,6 +172,22 @@ def test_kappa_of_every_rule():
 )
 def test_without_a_closed_form_nothing_is_said(feedback, compressor):
     assert kappa(feedback, compressor) is None
+
+
+@pytest.mark.parametrize("rule", [th.ContractiveErrorFeedback, th.ImprovedContractiveErrorFeedback])
+def test_a_biased_error_compressor_is_warned_of(rule):
+    def warned(error_compressor) -> list[str]:
+        method = th.ParallelSGD(th.RandK(15), step=th.Constant(0.1), feedback=rule(error_compressor))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warn_of_frontier(method, 20)
+        return [str(w.message) for w in found if w.category is th.BiasedErrorCompressorWarning]
+
+    for biased in (th.TopK(5), th.RandK(5), th.ScaledSign()):
+        (text,) = warned(biased)
+        assert rule.__name__ in text and f"{type(biased).__name__} is biased" in text
+    for unbiased in (th.Natural(), th.RandK(5, unbiased=True), th.CountSketch(10), th.QSGD(s=4)):
+        assert warned(unbiased) == []
 
 
 def test_what_would_be_allowed():

@@ -255,6 +255,11 @@ def test_catalyst_without_noise_minimises():
     result = th.catalyst(problem, workers=2, samples=800, x0=np.full(4, 1.5))
     assert result.fun < 1e-3 * result.history["f"][0]
     assert np.all(np.diff(result.history["f"]) < 0.0)
+    fewer = th.catalyst(problem, workers=2, samples=800, x0=np.full(4, 1.5), record_every=30)
+    steps = fewer.history["step"]
+    assert set(steps) < set(result.history["step"]) and np.all(np.diff(steps[:-1]) >= 30)
+    assert steps[0] == 0 and steps[-1] == result.nit
+    assert np.array_equal(fewer.x, result.x) and fewer.mean_squared_gradient == result.mean_squared_gradient
 
 
 @pytest.mark.parametrize("name, options, message", [
@@ -264,6 +269,9 @@ def test_catalyst_without_noise_minimises():
     ("samples", {"samples": 3}, r"at least workers = 4"),
     ("samples", {"samples": 15, "first": 2}, r"workers \* first\*\*2 = 16"),
     ("step", {"step": 0.6}, r"\(0, 2/L\) = \(0, 0.5\)"),
+    ("x0", {"x0": [1.0]}, "shape"),
+    ("x0", {"x0": np.full(4, np.nan)}, "finite"),
+    ("record_every", {"record_every": 0}, "at least 1"),
 ])  # fmt: skip
 def test_catalyst_refuses(saturating, name, options, message):
     with pytest.raises(ValueError, match=rf"^{name}: got .*, allowed: .*{message}"):

@@ -256,6 +256,22 @@ def test_the_summary_counts(results):
     )  # what is refuted, and what replaces it
 
 
+def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
+    facts = dict(statement="So it is said.", kind="upper", subject=2.0, printed=True, see=("topk.contraction",))
+
+    def said(source: str) -> str:
+        claim("coin.said", title="Said", source=source, **facts)(
+            lambda context: Measurement(upper("heads", exactly(context.subject), 1.0))
+        )
+        text = summary([verify("coin.said")])
+        del REGISTRY["coin.said"]
+        return text[text.index("Said:") :]
+
+    assert "The text was not at hand" in said("A theorem, as remembered") and "reading" not in said("Theorem 1")
+    assert "a reading, not the authors" in said("our reading of a sentence")
+    assert "at hand" not in said("Theorem 1")
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -367,6 +383,19 @@ def test_errata_name_witness_and_correction(results, own):
     measured, printed = (float(cell) for cell in row.split("|")[3:5])
     assert printed == 104.0 and measured == pytest.approx(200.0, rel=0.05)
     assert "Correct reading" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
+    assert "**Why.**" in text and 'pytest tests/test_claims.py -k "qsgd.nonzeros.theorem-3.4"' in text
+
+
+def test_each_erratum_has_witness_reason_derivation_and_test():
+    entries = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    for entry in entries:
+        name = re.search(r"^`([^`]+)`", entry, re.MULTILINE)[1]
+        assert "| refuted |" in entry.split("**Correct reading")[0], f"{name}: no witness"
+        for part in ("Refuted.", "Why.", "Correct reading:"):
+            assert f"**{part}" in entry, f"{name}: no {part}"
+        assert "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
+        assert f"verify {name} " in entry and f'pytest tests/test_claims.py -k "{name}"' in entry
+        assert not re.search(r"\*\*Refuted\.\*\* The same", entry), f"{name} cannot be read alone"
 
 
 def test_errata_say_what_was_not_at_hand():

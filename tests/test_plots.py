@@ -83,10 +83,20 @@ def test_comparison_takes_an_optimum(comparison):
     assert compared.optimum is optimum
 
 
+def test_comparison_at_the_same_budget(comparison):
+    methods, problem, _ = comparison
+    pair = [methods[1], methods[1]._replace(batch=8)]
+    compared = th.compare(pair, problem, workers=2, samples=8, x="samples")
+    assert [result.nit for result in compared.results] == [4, 1]
+    assert [row["samples"] for row in compared.rows] == [16, 16]  # of both workers
+    assert "8 samples each" in compared.table
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"x": "bit"}, "did you mean 'bits'"), ({"x": "epochs"}, "allowed"), ({"methods": []}, "at least one"),
-     ({"labels": ["one"]}, "one for each")],
+     ({"labels": ["one"]}, "one for each"), ({"samples": 2}, "exactly one of the two"),
+     ({"steps": None}, "exactly one of the two")],
     ids=str,
 )  # fmt: skip
 def test_comparison_refuses(comparison, change, message):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+
 import numpy as np
 import pytest
 
 import theory as th
 from theory.compressors import register
 from theory.experiment.cli import main
+from theory.random import derive
 
 V = np.array([1.0, -3.0, 2.0])
 
@@ -130,3 +134,115 @@ def test_an_audit_shows_the_line_that_does_not_compile(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "Broken(k=3) does not compile" in said and f"quantize, {file}" in said
     assert 'symbols.value[0] = v[0] + "text"' in said and "broken.py" in said
+
+
+# --- numbers, problems, keys ------------------------------------------------------------------------------------------
+
+EXAMPLES = {"int": 2, "float": 0.5}  # something for the other arguments
+
+
+def scalars():
+    """Each argument of each formula that is a number by its annotation."""
+    for name in th.bounds.__all__:
+        formula = getattr(th.bounds, name)
+        if inspect.isfunction(formula):
+            for argument, facts in inspect.signature(formula).parameters.items():
+                if facts.annotation in ("int", "float", "int | None", "float | None"):
+                    yield formula, argument
+
+
+def test_no_formula_takes_a_text_for_a_number():
+    tried = 0
+    for formula, argument in scalars():
+        arguments = inspect.signature(formula).parameters.values()
+        given = {a.name: EXAMPLES.get(a.annotation, 0.5) for a in arguments if a.default is a.empty}
+        try:
+            formula(**(given | {argument: "1000"}))
+        except ValueError:
+            tried += 1  # this argument is named, or another one that this formula looks at first
+    assert tried > 700
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: th.bounds.qsgd_variance(d="1000", s=4), "d: got '1000', allowed: a whole number, at least 1"),
+        (lambda: th.bounds.qsgd_variance("1000", 4), "d: got '1000'"),
+        (lambda: th.bounds.top_k_contraction(10, "3"), "k: got '3', allowed: a number"),
+        (lambda: th.bounds.ef_frontier("half"), "p: got 'half', allowed: a number"),
+        (lambda: th.bounds.averaged_variance(None, 1.0, workers=1, batch=1, omega=0.0), "variance: got None"),
+        (
+            lambda: th.bounds.sgd_constant_step_exact(3, mu=1.0, step=0.5, variance="a", distance=1.0),
+            "variance: got 'a'",
+        ),
+    ],
+)
+def test_a_text_for_a_number_is_named(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
+
+
+def test_a_missing_argument_is_pythons_own_message():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 's'"):
+        th.bounds.qsgd_variance(10)
+
+
+def test_the_bounds_list_formulas_only():
+    names = dir(th.bounds)
+    assert "qsgd_variance" in names and "quantization" not in names and "naming" not in names
+    assert not [name for name in names if inspect.ismodule(getattr(th.bounds, name))]
+
+
+SGD = th.ParallelSGD(th.Identity(), step=th.Constant(0.1))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("d", {"d": -1}), ("d", {"d": 1.5}), ("d", {"d": math.nan}), ("d", {"d": "100"}),
+        ("ranks", {"ranks": 0}), ("ranks", {"ranks": math.nan}), ("ranks", {"ranks": "4"}),
+        ("workers", {"workers": -4}), ("workers", {"workers": 0}), ("workers", {"workers": math.nan}),
+        ("workers", {"workers": 6}), ("message_bytes", {"message_bytes": -1.0}),
+        ("message_bytes", {"message_bytes": math.nan}), ("message_bytes", {"message_bytes": math.inf}),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("method", [SGD, SGD._replace(compressor=th.TopK(3))], ids=["reduced", "gathered"])
+def test_the_time_of_a_round_refuses(method, name, change):
+    given = {"d": 100, "ranks": 4, "message_bytes": 40.0} | change
+    with pytest.raises(ValueError, match=f"^{name}: got .*, allowed: "):
+        th.round_seconds(th.NETWORKS["10 Gbit/s"], method, given.pop("d"), **given)
+
+
+@pytest.mark.parametrize("call", [
+    lambda problem: th.measure.diversity(problem, [0.0]),
+    lambda problem: th.cr_psgd(problem, workers=1, samples=10),
+    lambda problem: th.catalyst(problem, workers=1, samples=10),
+    lambda problem: th.pl_constant(problem),
+    lambda problem: th.proximal(problem, [0.0], 1.0),
+    lambda problem: th.value(problem, [0.0]),
+])  # fmt: skip
+def test_a_name_is_no_problem(call):
+    with pytest.raises(TypeError, match="^problem: got 'rcv1', allowed: a problem, such as logistic"):
+        call("rcv1")
+    with pytest.raises(TypeError, match="^problem: got 'ndarray', allowed: a problem"):
+        call(np.ones(3))
+
+
+def test_a_batch_that_no_worker_can_draw():
+    for first in (0, 10**8 + 1, 10**30):
+        with pytest.raises(ValueError, match=f"first: got {first}, allowed: a whole number from 1 to 100000000"):
+            th.GrowingBatch(2.0, first=first)
+    assert th.GrowingBatch(2.0, first=10**8).first == 10**8
+
+
+def test_keys_derived_in_any_order():
+    small, large = 5, 2**63 + 5
+    for stream in (small, large, small):
+        assert derive(stream, 3) == derive(np.uint64(stream), np.uint64(3)) == derive(stream, np.int64(3))
+        assert derive(derive(stream, 1), large) == derive(np.uint64(derive(stream, 1)), np.uint64(large))
+    assert derive(th.key(7), 3) == th.key(7, 3)  # what a key is made of, in compiled code as here
+    for stream, name, argument in ((-1, 0, "stream"), (2**64, 0, "stream"), (0, -1, "name"), (0, 1.5, "name"),
+                                   ("a", 0, "stream"), (True, 0, "stream")):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"^{argument}: got .*, allowed: a whole number from 0 to 2\*\*64 - 1"):
+            derive(stream, name)

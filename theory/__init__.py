@@ -16,6 +16,7 @@ from .cluster import (
     Pareto,
     ShiftedExponential,
     abort_on_error,
+    load_network,
     round_seconds,
     run,
     run_fastest_k,
@@ -70,6 +71,7 @@ from .compressors import (
 from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
+    BiasedErrorCompressorWarning,
     ContractiveErrorFeedback,
     ErrorFeedback,
     FrontierWarning,
@@ -138,6 +140,7 @@ __all__ = [
     "Audit",
     "Bernoulli",
     "BestRank",
+    "BiasedErrorCompressorWarning",
     "Bucketed",
     "ClippedTernGrad",
     "Composed",
@@ -225,6 +228,7 @@ __all__ = [
     "qsgd_bits",
     "quadratic",
     "ridge",
+    "load_network",
     "round_seconds",
     "run",
     "run_fastest_k",

@@ -126,11 +126,22 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
+_waiting: list = []  # whoever wants to know that something is compiled, until then
+
+
+def when_compiling(tell) -> None:
+    """Have ``tell(folder)`` called once, when first a kernel is not found in the cache; None: nobody any more."""
+    _waiting[:] = [] if tell is None else [tell]
+
+
 class _Cache(FunctionCache):
     """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
 
     def load_overload(self, sig, target_context):
-        return None if _mentions_foreign(sig) else super().load_overload(sig, target_context)
+        found = None if _mentions_foreign(sig) else super().load_overload(sig, target_context)
+        if found is None and _waiting:
+            _waiting.pop()(_cache_root())
+        return found
 
     def save_overload(self, sig, data):
         if not _mentions_foreign(sig):

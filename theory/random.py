@@ -13,6 +13,7 @@ import hashlib
 import math
 
 import numpy as np
+from numba.extending import overload
 
 from .dispatch import borrowing, inlined, kernel
 
@@ -101,10 +102,45 @@ def fill_bits(stream, first, high, low):
         high[i], low[i] = threefry2x32_13(k0, k1, u32(counter >> u64(32)), u32(counter))
 
 
-@kernel
-def derive(stream, name):
-    """The key of the sub-stream with the whole-number ``name`` (a worker, a step, a bucket)."""
+def _derive(stream, name):
     return bits(u64(stream) ^ FOLD, name)
+
+
+def derive(stream, name) -> np.uint64:
+    """The key of the sub-stream with the whole-number ``name`` (a worker, a step, a bucket).
+
+    Parameters
+    ----------
+    stream, name : int
+        From 0 to 2**64 - 1.
+
+    Returns
+    -------
+    numpy.uint64
+
+    Raises
+    ------
+    ValueError
+        If a number is negative or too large.
+
+    Examples
+    --------
+    >>> bool(derive(key(0), 3) == key(0, 3))
+    True
+    """
+    for what, number in (("stream", stream), ("name", name)):
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not whole or not 0 <= int(number) < 2**64:
+            raise ValueError(f"{what}: got {number!r}, allowed: a whole number from 0 to 2**64 - 1")
+    return u64(_compiled_derive(u64(stream), u64(name)))  # Numba takes a Python int above 2**63 for one below
+
+
+_compiled_derive = kernel(_derive)
+
+
+@overload(derive, jit_options={"error_model": "numpy"})
+def _(stream, name):
+    return _derive
 
 
 @inlined

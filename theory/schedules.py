@@ -162,6 +162,9 @@ def _(schedule: int, t: int) -> int:
     return schedule
 
 
+LARGEST_BATCH = 10**8  # gradients that a worker averages at most in a step: more is a mistake in the schedule
+
+
 @setting
 class GrowingBatch(NamedTuple):
     """The batch grows geometrically: floor(rho**t * first) gradients for each worker at step t = 0, 1, 2, ...
@@ -171,7 +174,7 @@ class GrowingBatch(NamedTuple):
     rho : float
         Growth, above 1.  CR-PSGD's theorem wants it below 1/(1 - nu), see :func:`theory.bounds.optimal_rho`.
     first : int
-        The batch of the first step, at least 1.
+        The batch of the first step, from 1 to 10**8.
     rounding : {"floor", "ceil"}
         Down, as in CR-PSGD (Yu and Jin, 2019); up, as in Bottou, Curtis, Nocedal (2018), Section 5.1.
 
@@ -193,7 +196,7 @@ class GrowingBatch(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
-        require(self.first >= 1, "first", self.first, "a whole number, at least 1")
+        require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"a whole number from 1 to {LARGEST_BATCH}")
         require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
 
 

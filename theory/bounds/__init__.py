@@ -5,6 +5,9 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
+from inspect import isfunction
+
+from ._domain import naming
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import (
     averaged_second_moment,
@@ -550,3 +553,11 @@ __all__ = [
     "ultra_variance",
     "utilisation",
 ]
+
+for _name in __all__:  # where a text comes for a number, each names the argument
+    if isfunction(globals()[_name]):
+        globals()[_name] = naming(globals()[_name])
+
+
+def __dir__() -> list[str]:
+    return __all__  # the formulas, without the modules that they stand in

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from numbers import Real
+
+import numpy as np
+
 from ..settings import require
+
+
+def number(allowed: str = "a number", **values) -> None:
+    """Refuse what is not a number: a text, None, a list."""
+    for name, value in values.items():
+        good = isinstance(value, Real) or (
+            isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
+        )
+        require(good, name, value, allowed)
 
 
 def positive(**values) -> None:
     """Refuse numbers that are not above 0."""
     for name, value in values.items():
+        number("a number above 0", **{name: value})
         require(value > 0, name, value, "a number above 0")
 
 
 def non_negative(**values) -> None:
     """Refuse numbers below 0."""
     for name, value in values.items():
+        number("a number, at least 0", **{name: value})
         require(value >= 0, name, value, "a number, at least 0")
 
 
 def whole(low: int, **values) -> None:
     """Refuse what is not a whole number, at least ``low``."""
     for name, value in values.items():
-        require(value >= low and float(value).is_integer(), name, value, f"a whole number, at least {low}")
+        allowed = f"a whole number, at least {low}"
+        number(allowed, **{name: value})
+        require(value >= low and float(value).is_integer(), name, value, allowed)
+
+
+def naming(function):
+    """The formula; where it fails because a text came for a number, the refusal names the argument.
+
+    It looks at the arguments only after a failure, so that a formula costs what it did.
+    """
+
+    @functools.wraps(function)
+    def formula(*arguments, **named):
+        try:
+            return function(*arguments, **named)
+        except TypeError:
+            signature = inspect.signature(function)
+            try:
+                given = signature.bind(*arguments, **named).arguments
+            except TypeError:
+                given = {}  # one is missing, or has no such name: Python's own message says so
+            for name, value in given.items():
+                wanted = str(signature.parameters[name].annotation)
+                if wanted.startswith(("int", "float")) and not (value is None and "None" in wanted):
+                    number(**{name: value})
+            raise
+
+    return formula

@@ -188,6 +188,7 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     0.3125
     """
     _converges(batch, step, mu)
+    whole(0, rounds=rounds)
     return sgd_constant_step_exact(rounds, mu=mu, step=batch * step, variance=mu**2 / batch, distance=distance)
 
 

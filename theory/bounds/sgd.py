@@ -146,7 +146,7 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
     1.25
     """
     whole(0, steps=steps)
-    non_negative(distance=distance)
+    non_negative(distance=distance, variance=variance)
     floor = sgd_constant_step_floor(mu, step, variance)
     left = (1.0 - step * mu) ** (2 * steps)
     return left * distance + (1.0 - left) * floor

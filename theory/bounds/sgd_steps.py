@@ -163,8 +163,9 @@ def sgd_scaled_inverse_time(
     Kind: rate and upper.
 
     Source: derived; printed: Nemirovski, Juditsky, Lan, Shapiro, SIAM J. Optim. 19 (2009), (2.9) and (2.10), with
-    theta = c/mu.  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there a_2 <= Q, and
-    nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on the induction is right.
+    theta = c/mu, as remembered (the text was not at hand).  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is
+    negative at t = 1; there a_2 <= Q, and nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on
+    the induction is right.
 
     Parameters
     ----------

@@ -88,8 +88,9 @@ def _(context):
     title="Error feedback on a smooth function, sharply",
     statement="With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at most"
     " ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{2(f(x_0)-f^*)/(\gamma T)"
-    r"+\gamma LG^2+L^2M/\rho}{2-\rho},\quad M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad"
+    r" A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad"
+    r" M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
     source=f"derived, by the proof of {EF}, {PRINTED}",
     bibtex="karimireddy2019error",
     kind="tight",
@@ -131,7 +132,7 @@ def _(context):
 
 @claim(
     "ef.nonconvex.printed",
-    title="Error feedback on a smooth function, as printed",
+    title="Error feedback on a smooth function, as quoted",
     statement="The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2 (f(x_0) - f*)/(gamma T)"
     " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and false.",
     latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"

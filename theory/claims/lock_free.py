@@ -82,7 +82,7 @@ def _(context):
     statement="With two threads and steps of one sign, no coordinate of x_T minus the sum of the memories is beyond the"
     " sum of its steps, and all together fall short of it by less than a twentieth: by the updates that were lost.",
     latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\eta_t\,\nabla f_{i_t^w}\Big|"
-    r"\ \text{where all steps have one sign}",
+    r"\quad \text{where all steps have one sign}",
     source=f"derived for {SOURCE}",
     bibtex="stich2018sparsified",
     kind="upper",

@@ -170,6 +170,8 @@ def _printed_variance(context, form: str):
     source=f"{SOURCE}, variance bound, {REMEMBERED}",
     bibtex="ramezani2021nuqsgd",
     kind="upper",
+    proof="The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to sqrt(2) - 7/8 = 0.539; two"
+    " large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the branches meet.",
     bound=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
     subject=NUQSGD,
     printed=True,
@@ -206,8 +208,8 @@ def _(context):
     title="Worst variance of NUQSGD with the maximum norm",
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger of (1 + sqrt(1 + (d-1) p^(2s)))/2 and the"
     " positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.",
-    latex=r"1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x : x^2 - x + (d-1)\,p\,x ="
-    r" \tfrac{(d-1)(1+p)^2}{4}\Big\}",
+    latex=r"1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x\Big\},\quad"
+    r" x^2 - x + (d-1)\,p\,x = \tfrac{(d-1)(1+p)^2}{4}",
     source="derived",
     kind="tight",
     tight_where="one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))",

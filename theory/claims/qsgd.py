@@ -249,6 +249,7 @@ def _(context):
     source=f"{SOURCE}, Theorem 3.4 (Lemma 3.1 and Theorem 3.2 have s (s + sqrt(d)))",
     bibtex="alistarh2017qsgd",
     kind="upper",
+    proof="P(zeta_i > 0) = min(1, s |v_i|/||v||), which is s/sqrt(d) for each of d equal magnitudes.",
     bound=partial(bounds.qsgd_nonzeros, form="theorem-3.4"),
     subject=QSGD,
     printed=True,

@@ -252,6 +252,9 @@ def _(context):
     return Measurement(*reversed(checks), rate("slope in N", law, -1.0, 0.1), samples=3 * replicas)
 
 
+GAUSSIAN = "grad f = (1/4, ..., 1/4), g - grad f standard normal in 64 dimensions: sigma^2 = 64 and E||g||^2 = 68"
+
+
 def _noise_of_quantized_gradients(context, predict):
     """E||Q(g) - grad f||^2 for Gaussian gradients around a mean, d = 64, s = 16."""
     d, s, samples = 64, 16, context.samples(4000, 2000)
@@ -282,21 +285,23 @@ def _noise_of_quantized_gradients(context, predict):
 )
 def _(context):
     interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: sigma2 + omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples)
+    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples, note=GAUSSIAN)
 
 
 @claim(
     "qsgd.gradient-noise.printed",
-    title="Noise of a quantized stochastic gradient, as printed",
+    title="Noise of a quantized stochastic gradient, without that of the gradient itself",
     statement="E||Q(g) - grad f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2: false, as it would vanish for s to infinity.",
     latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
     source="QSGD, NIPS 2017, Theorems 3.2 and 3.4 (NIPS text), as the variance of the stochastic gradient",
     bibtex="alistarh2017qsgd",
     kind="upper",
+    proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
+    " on top and does not depend on s.",
     subject=QSGD,
     printed=True,
     see=("qsgd.gradient-noise",),
 )
 def _(context):
     interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples)
+    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples, note=GAUSSIAN)

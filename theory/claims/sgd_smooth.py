@@ -88,11 +88,16 @@ def _(context):
 @claim(
     "qsgd.step.printed",
     title="The step size for N workers, as printed",
-    statement="The same with eta = 1/(L + sqrt(N)/gamma): false, as that step tends to 0 when N grows.",
-    latex=r"\eta=\frac1{L+\sqrt N/\gamma}",
+    statement="With N workers of variance sigma^2 and eta = 1/(L + sqrt(N)/gamma), gamma = (R/sigma) sqrt(2/T), the"
+    " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T: false, as that step tends to 0 when N"
+    " grows.",
+    latex=r"\eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
+    r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
     source="QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
     bibtex="alistarh2017qsgd",
     kind="upper",
+    proof="The theorem for one worker has 1/gamma = (sigma/R) sqrt(T/2). The mean of N gradients has sigma/sqrt(N) for"
+    " sigma, which divides 1/gamma by sqrt(N); the printed step multiplies by it.",
     bound=bounds.sgd_smooth_convex_step,
     subject="printed",
     printed=True,

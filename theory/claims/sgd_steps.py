@@ -1,4 +1,4 @@
-"""Claims about how many steps SGD needs, and about steps c/(mu t) for any c: one printed form is false."""
+"""Claims about how many steps SGD needs, and about steps c/(mu t) for any c: one form that is quoted is false."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _(context):
     title="Steps c/(mu t) for any c above 1/2",
     statement="E||x_T - x*||^2 <= (c G/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.",
     latex=r"\mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}",
-    source=f"derived; the correct reading of {NJLS}, (2.9) and (2.10)",
+    source=f"derived; what the induction of {NJLS}, (2.9) and (2.10), gives (as remembered)",
     bibtex="nemirovski2009robust",
     kind="upper",
     tight_where="T = 1 with c large: E||x_1||^2 = (c sigma/mu)^2 from the minimum",
@@ -81,13 +81,15 @@ def _(context):
 
 @claim(
     "sgd.theta.printed",
-    title="Steps c/(mu t) for any c above 1/2, as printed",
+    title="Steps c/(mu t) for any c above 1/2, as quoted",
     statement="E||x_T - x*||^2 <= max(c^2 G^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1): false for c > 3/4, as the"
     " induction multiplies by 1 - 2c, which is negative, in the first step.",
     latex=r"\mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)",
-    source=f"{NJLS}, (2.9) and (2.10), with theta = c/mu",
+    source=f"{NJLS}, (2.9) and (2.10), with theta = c/mu, as remembered; the text was not at hand",
     bibtex="nemirovski2009robust",
     kind="upper",
+    proof="From x_0 = x* with noise +sigma or -sigma, E||x_1||^2 = c^2 sigma^2/mu^2, and the statement allows"
+    " c^2 G^2/(2 mu^2 (2c - 1)): less where 2 (2c - 1) > 1 and G is close to sigma.",
     bound=bounds.sgd_scaled_inverse_time,
     subject=2.0,
     printed=True,
@@ -99,5 +101,5 @@ def _(context):
     second = (mu * reach) ** 2 + sigma**2
     after = [np.clip(0.0 - c / mu * (mu * 0.0 + noise), -reach, reach) for noise in (sigma, -sigma)]
     bound = bounds.sgd_scaled_inverse_time(1, c=c, mu=mu, second_moment=second, distance=0.0, form="printed")
-    note = "f = x^2/2 on [-2, 2] from the minimum, noise +1 or -1, both enumerated; G^2 = 5 is the supremum over W"
+    note = "f = x^2/2 on [-2, 2] from the minimum, noise +1 or -1, both enumerated; G^2 = 5 is the supremum there"
     return Measurement(upper("E||x_1||^2, c=2", exactly(float(np.mean(np.square(after)))), bound), note=note)

@@ -300,7 +300,15 @@ def save_calibration(path, calibration: Calibration) -> Path:
 
 
 def load_network(path) -> Network:
-    """The network of a file that :func:`save_calibration` wrote.
+    """The network of a file that :func:`save_calibration` wrote, as ``calibrate --out FILE`` does.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Network
 
     Raises
     ------

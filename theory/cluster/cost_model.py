@@ -8,6 +8,7 @@ processors they are not, and the model is out of its domain.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -67,9 +68,19 @@ def _seconds(network: Network, cost: CollectiveCost) -> float:
 
 def _checked(network, ranks, **sizes) -> None:
     require(isinstance(network, Network), "network", network, "a Network(alpha, beta, gamma)", TypeError)
-    require(ranks >= 1 and float(ranks).is_integer(), "ranks", ranks, "a whole number, at least 1")
+    _whole(ranks=ranks)
+    _size(**sizes)
+
+
+def _whole(**numbers) -> None:
+    for name, number in numbers.items():
+        good = isinstance(number, Real) and number >= 1 and float(number).is_integer()
+        require(good, name, number, "a whole number, at least 1")
+
+
+def _size(**sizes) -> None:
     for name, size in sizes.items():
-        require(0 <= size < math.inf, name, size, "a number, at least 0")
+        require(isinstance(size, Real) and 0 <= size < math.inf, name, size, "a finite number, at least 0")
 
 
 def gathering(ranks: int, size: float) -> str:
@@ -219,9 +230,12 @@ def round_seconds(
     >>> round_seconds(Network(0.0, 1.0), method, 100, ranks=4)  # float32: 400 bytes are added
     600.0
     """
-    workers = workers or ranks
+    workers = ranks if workers is None else workers
     _checked(network, ranks)
+    _whole(workers=workers, d=d)
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
+    if message_bytes is not None:
+        _size(message_bytes=message_bytes)
     if ranks == 1:
         return 0.0
     low, high, numbers = reduced(method, d)

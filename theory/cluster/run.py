@@ -39,7 +39,7 @@ from ..problems.base import dimension, gradient, regularization, rows, value
 from ..problems.linear import astype, slope
 from ..random import key
 from ..result import Result
-from ..schedules import Last, Suffix, batch_size
+from ..schedules import LARGEST_BATCH, Last, Suffix, batch_size
 from ..settings import digest, require
 from ..wire.frame import header_template, overhead
 from . import mpi, simulator
@@ -238,9 +238,6 @@ def _prepare(method, problem, workers, steps, seed, samples, x0, replicas, recor
     memory_bytes += d * dtype.itemsize if isinstance(layout, RememberingTogether) else 0
     return _Setup(problem, method.compressor, rule, layout, shards, plan, purposes, x0, wire, header, records,
                   method.local_steps, plain, memory_bytes)  # fmt: skip
-
-
-LARGEST_BATCH = 10**8  # gradients that a worker averages at most in a step: more is a mistake in the schedule
 
 
 def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .catalog import FAMILIES, FLAGSHIP, nearest
 from .configuration import Configuration, ConfigurationError, find_toml, read_toml
+from .progress import announce_compiling
 from .records import RecordError, read_record
 
 LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
@@ -137,6 +138,22 @@ def _list(argv, comm) -> int:
     _say("\nclaims (for verify)")
     for claim in list_claims():
         _say(f"  {claim}")
+    return 0
+
+
+def _explain(argv, comm) -> int:
+    text = "What claims say, where they come from, why they are true and where they are tight."
+    parser = _parser("explain", text, f"{PROGRAM} explain qsgd.variance")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="claims; see `list`")
+    ids = parser.parse_args(argv).ids
+    from ..claims import explain
+
+    try:
+        texts = [explain(id) for id in ids]
+    except ValueError as error:
+        parser.error(str(error))
+    if Parser.speaks:
+        _say("\n\n".join(texts))
     return 0
 
 
@@ -361,12 +378,12 @@ def _calibrate(argv, comm) -> int:
             if record is not None:
                 _say("\n" + exchange_text(compare_exchange(record, found.network), found.crowded))
             if options.out:
-                _say(f"network: {save_calibration(options.out, found)}")
+                _say(f"network: {save_calibration(options.out, found)} (theory.load_network reads it)")
     return 0
 
 
 COMMANDS = {
-    "run": _run, "list": _list, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot,
+    "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot,
     "calibrate": _calibrate,
 }  # fmt: skip
 
@@ -380,6 +397,8 @@ def main(argv=None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     comm = world()
     Parser.speaks = comm is None or comm.Get_rank() == 0
+    if Parser.speaks:
+        announce_compiling()
     try:
         if argv and not argv[0].startswith("-"):
             if argv[0] not in COMMANDS:

@@ -6,7 +6,7 @@ import re
 
 from ..claims import Verification, find_claim, list_claims
 from ..claims.verify import judge
-from .ledger_page import SIGNS, command
+from .ledger_page import SIGNS, care, command
 
 __all__ = ["HEAD", "errata", "printed_claims"]
 
@@ -28,6 +28,7 @@ numbers speak about that reading alone.
 
 A witness is a claim like all others ([Claims](claims.md) says how they are judged): it can be run again with any seed,
 and the tests fail if it is no longer refuted.
+The commands at the end of an entry do the one and the other.
 """
 
 
@@ -77,13 +78,15 @@ def errata(results: dict[str, Verification]) -> str:
 
 def _entry(id: str, results) -> list[str]:
     claim, result = find_claim(id), results[id]
-    care, origin = _care(claim.source)
-    lines = [f"({_anchor(id)})=", f"## {_plain(claim.title)}", "", f"`{id}`. {care}".rstrip(), ""]
+    known, origin = care(claim.source)
+    lines = [f"({_anchor(id)})=", f"## {_plain(claim.title)}", "", f"`{id}`. {known}".rstrip(), ""]
     lines += [f"**Refuted.** {_plain(claim.statement)}", "", *_display(claim)]
     lines += [f"*{origin}:* {_plain(claim.source)}.", ""]
     if result.verdict != "refuted":
         lines += [f"**The numbers do not refute it now: {result.verdict}.**", ""]
     lines += ["**Witness.**", "", *_measured(result), ""]
+    if result.note:
+        lines += [f"*Where:* {_plain(result.note)}.", ""]
     if claim.proof:
         lines += ["**Why.** " + _plain(claim.proof), ""]
     for other in claim.see:
@@ -104,17 +107,6 @@ def _entry(id: str, results) -> list[str]:
 def _witness(result: Verification):
     """The check that refutes; the first one where there is none."""
     return next((check for check in result.checks if judge(check) == "refuted"), result.checks[0])
-
-
-def _care(source: str) -> tuple[str, str]:
-    """What must be said about how well the printed statement is known, and what the source is to it."""
-    care, origin = [], "In print"
-    if re.search(r"\breading\b|\bread as\b|\bas the variance of\b", source):
-        care, origin = ["This is a reading, not the authors' words."], "Read from"
-    if re.search(r"not at hand|from memory|remembered|as (it is )?quoted", source):
-        care.append("The text was not at hand: this is the statement as it is quoted.")
-        origin = "Quoted from"
-    return " ".join(care), origin
 
 
 def _display(claim) -> list[str]:

@@ -20,14 +20,15 @@ from ..claims.verify import judge
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .mathml import FormulaError, mathml
 
-__all__ = ["alarms", "command", "page"]
+__all__ = ["alarms", "care", "command", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
 SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
+NARROW = "\u202f"  # a space at which no line breaks
 MARKS = {"holds": "✓", "holds, vacuous": "○", "refuted": "✗", "undecided": "?"}
 COLUMNS = (  # what it is sorted by, its heading, its width in percent
-    ("id", "Claim", 12), ("title", "Statement", 25), ("source", "Source", 12), ("kind", "Kind", 6),
-    ("measured", "Measured", 10), ("bound", "Bound", 7), ("tightness", "Measured / bound", 8),
+    ("id", "Claim", 12), ("title", "Statement", 25), ("source", "Source", 11), ("kind", "Kind", 6),
+    ("measured", "Measured", 10), ("bound", "Bound", 8), ("tightness", "Measured / bound", 8),
     ("verdict", "Verdict", 8), ("mutants", "Mutants caught", 6), ("seconds", "Seconds", 6),
 )  # fmt: skip
 
@@ -46,6 +47,23 @@ def alarms(result: Verification) -> list[str]:
     elif not result.printed and not result.verdict.startswith("holds"):
         found.insert(0, result.verdict)
     return found
+
+
+def care(source: str) -> tuple[str, str]:
+    """What must be said about how well a printed statement is known, and what its source is to it.
+
+    Examples
+    --------
+    >>> care("Theorem 1, as remembered")
+    ('The text was not at hand: this is the statement as it is quoted.', 'Quoted from')
+    """
+    known, origin = [], "In print"
+    if re.search(r"\breading\b|\bread as\b|\bas the variance of\b", source):
+        known, origin = ["This is a reading, not the authors' words."], "Read from"
+    if re.search(r"not at hand|from memory|remembered|as (it is )?quoted", source):
+        known.append("The text was not at hand: this is the statement as it is quoted.")
+        origin = "Quoted from"
+    return " ".join(known), origin
 
 
 def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False) -> str:
@@ -141,8 +159,10 @@ def _summary(results, known: int, interrupted: bool) -> str:
         rows = ""
         for result in refuted:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
-            rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}</li>"
-        title = "Printed statements that the numbers refute, and what replaces them"
+            known, _ = care(find_claim(result.id).source)
+            said = f" {escape(known)}" if known else ""
+            rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
+        title = "Printed, quoted or commonly read statements that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
@@ -206,7 +226,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         f'<span class="source">{escape(claim.source)}</span>',
         escape(result.kind),
         f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
-        f"{SIGNS[headline.rule]}{number(result.predicted)}",
+        f"{SIGNS[headline.rule].replace(' ', NARROW)}{number(result.predicted)}",
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
         f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {escape(_verdict(result))}</span>{alarm}',
         mutants,

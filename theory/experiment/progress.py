@@ -31,6 +31,19 @@ def on_terminal(stream=None) -> bool:
     return False
 
 
+def announce_compiling() -> None:
+    """While somebody watches: one line when the first kernel has to be compiled, since that takes a while."""
+    from ..dispatch import when_compiling
+
+    def tell(folder) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
+
+    if on_terminal():
+        when_compiling(tell)
+
+
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
     """The items one after the other, with a bar while somebody watches; for loops whose rounds take seconds.
 

@@ -46,7 +46,7 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     from ..cluster import run
     from ..cluster.mpi import wait
-    from ..dispatch import cache_folder
+    from ..dispatch import cache_folder, when_compiling
 
     kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
     names = "-".join(sorted(job.entry.family for job in kinds))
@@ -56,6 +56,7 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     rank = comm.Get_rank()
     if rank == 0:
+        when_compiling(None)
         say("compiling for this machine, once")
     alone = comm.Split(rank)
     if rank < hands:

@@ -22,6 +22,7 @@ from .intervals import LEVEL, Interval, _quantile, exactly, mean_interval
 
 __all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
 
+SYMBOLS = {"diversity": "Delta", "batch_bound": "B_D", "second_moment": "M^2", "gradient_squared": "||g||^2"}
 GROUPS = 64  # of samples: an interval is made from their independent estimates
 
 
@@ -47,6 +48,16 @@ class Diversity(NamedTuple):
     second_moment: float
     gradient_squared: float
     intervals: DiversityIntervals
+
+    def __str__(self) -> str:
+        lines = []
+        for name, symbol in SYMBOLS.items():
+            interval = getattr(self.intervals, name)
+            shown = str(interval) if interval.samples else f"{interval.estimate:.6g}"
+            lines.append(f"{name:<18}{symbol:<9}{shown}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 class DiversityIntervals(NamedTuple):

@@ -4,7 +4,7 @@ from .catalyst import catalyst
 from .contractive import ContractiveErrorFeedback
 from .cr_psgd import cr_psgd
 from .feedback import ErrorFeedback, NoFeedback
-from .frontier import FrontierWarning
+from .frontier import BiasedErrorCompressorWarning, FrontierWarning
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
@@ -14,6 +14,7 @@ from .parallel_sgd import ParallelSGD
 from .partial import PartialErrorFeedback
 
 __all__ = [
+    "BiasedErrorCompressorWarning",
     "ContractiveErrorFeedback",
     "ErrorFeedback",
     "FrontierWarning",

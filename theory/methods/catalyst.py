@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from .. import bounds
 from ..compressors.identity import Identity
+from ..problems.base import check_problem
 from ..problems.constants import lipschitz
 from ..problems.evaluate import gradient, value
 from ..problems.proximal import proximal
@@ -36,7 +37,7 @@ COSTS = ("step", "samples", "rounds", "bits_up", "bits_down", "message_bytes_up"
 def catalyst(
     problem, *, workers: int, samples: int, first: int = 1, rho: float | None = None, theta: float | None = None,
     step: float | None = None, seed: int = 0, x0: ArrayLike | None = None, comm=None, compressor: NamedTuple = FULL,
-    wire_dtype: DTypeLike = np.float32,
+    wire_dtype: DTypeLike = np.float32, record_every: int | None = None,
 ) -> Result:  # fmt: skip
     """Run CR-PSGD-Catalyst: parallel SGD with growing batches on one proximal problem after the other.
 
@@ -66,6 +67,9 @@ def catalyst(
         Of the messages; the theorem is about full precision.
     wire_dtype : float32 or float64
         Of floats in messages.
+    record_every : int, optional
+        Steps between two rows of the history, rounded up to whole proximal problems; by default there is a row for
+        each.
 
     Returns
     -------
@@ -98,6 +102,9 @@ def catalyst(
     """
     from ..cluster.run import run  # which knows the methods
 
+    y = _start(problem, x0)
+    good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
+    require(good, "record_every", record_every, "a whole number, at least 1")
     L = lipschitz(problem)
     theta = bounds.catalyst_theta(L) if theta is None else float(theta)
     require(theta > L, "theta", theta, f"a number above L = {L:g}, so that the proximal problems are convex")
@@ -110,7 +117,6 @@ def catalyst(
             f"at least workers * first**2 = {workers * first**2}: one round of every proximal problem")  # fmt: skip
     method = ParallelSGD(compressor, step=Constant(gamma), batch=GrowingBatch(rho, first))
 
-    y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
     rows: list[Any] = []
     spent: Any = 0
     done: Any = None
@@ -125,12 +131,30 @@ def catalyst(
             break
     end = spent.copy()
     end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
-    history = np.array([*rows, end])
+    squares = [float(row["gradient_norm"]) ** 2 for row in rows]
     return Result(
-        x=y, last=y.copy(), fun=float(end["f"]), history=history, outer=len(rows), nit=int(end["step"]),
-        mean_squared_gradient=float(np.mean(history["gradient_norm"][:-1] ** 2)),
+        x=y, last=y.copy(), fun=float(end["f"]), history=np.array([*_kept(rows, record_every), end]), outer=len(rows),
+        nit=int(end["step"]), mean_squared_gradient=float(np.mean(squares)),
         success=done.success, status=done.status, message=done.message,
     )  # fmt: skip
+
+
+def _start(problem, x0) -> np.ndarray:
+    """A checked copy of x_0."""
+    check_problem(problem)
+    y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
+    require(y.shape == (problem.d,), "x0", f"shape {y.shape}", f"shape ({problem.d},)")
+    require(bool(np.isfinite(y).all()), "x0", "NaN or Inf", "finite numbers")
+    return y
+
+
+def _kept(rows, record_every: int | None) -> list:
+    """The first row, and each that comes at least so many steps after the one before it."""
+    kept = rows[:1]
+    for row in rows[1:]:
+        if record_every is None or row["step"] - kept[-1]["step"] >= record_every:
+            kept.append(row)
+    return kept
 
 
 def _after(spent, row):

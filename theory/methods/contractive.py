@@ -29,7 +29,8 @@ class ContractiveErrorFeedback(NamedTuple):
     Parameters
     ----------
     error_compressor : compressor
-        C; the theory wants it unbiased, with variance factor theta = ``omega(C, d)``.  Its coins are each worker's own.
+        C; the theory wants it unbiased, with variance factor theta = ``omega(C, d)``, and a run with one that is not
+        says so.  Its coins are each worker's own.
     beta : float
         From 0 to 1: the share of the memory that is held back in every step, p = eta g + (1 - beta) e.
 

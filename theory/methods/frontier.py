@@ -18,11 +18,15 @@ from .contractive import ContractiveErrorFeedback
 from .improved_contractive import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 
-__all__ = ["FrontierWarning", "frontier", "warn_of_frontier"]
+__all__ = ["BiasedErrorCompressorWarning", "FrontierWarning", "frontier", "warn_of_frontier"]
 
 
 class FrontierWarning(UserWarning):
     """The memory of this run may grow without bound: kappa is not below 1."""
+
+
+class BiasedErrorCompressorWarning(UserWarning):
+    """The memory of this run is held by a biased compressor, of which the theory says nothing."""
 
 
 class Frontier(NamedTuple):
@@ -34,7 +38,18 @@ class Frontier(NamedTuple):
 
 
 def warn_of_frontier(method, d: int) -> None:
-    """Warn once, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d."""
+    """Warn, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d.
+
+    Also where the memory is held by a compressor that states a contraction and no variance: it is biased, and what is
+    known of the rule says nothing.
+    """
+    held = getattr(method.feedback, "error_compressor", None)
+    if held is not None and _biased(held, d):
+        warnings.warn(
+            f"{type(method.feedback).__name__}: the error compressor {type(held).__name__} is biased; what is known of "
+            "this rule (theory.bounds.conef and its neighbours) is for unbiased ones, such as Natural(), "
+            "Bucketed(QSGD(s=15), 64) or CountSketch(...)", BiasedErrorCompressorWarning, stacklevel=4,
+        )  # fmt: skip
     found = frontier(method.feedback, method.compressor, d)
     if found is not None and found.kappa >= 1.0 - 1e-12:
         warnings.warn(
@@ -102,6 +117,19 @@ def _(feedback: LinearSketchFeedback, compressor, d: int):
     least = bounds.linear_sketch_frontier(load, rate, square)
     because = f"a bucket has {load} coordinates or more, each sent with probability {rate:.4g}"
     return Frontier(kappa, because, f"beta > {least:.4g} with {load} in every bucket, or a wider sketch")
+
+
+def _states(factor, compressor, d: int) -> bool:
+    try:
+        factor(compressor, d)
+    except TypeError:
+        return False
+    return True
+
+
+def _biased(compressor, d: int) -> bool:
+    """Whether a compressor states that it contracts, and not that it is unbiased."""
+    return _states(delta, compressor, d) and not _states(omega, compressor, d)
 
 
 def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:

@@ -102,8 +102,10 @@ class Comparison:
         )
 
 
-def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, optimum=None, **options) -> Comparison:
-    """Run several methods on a problem with the same seed, workers and steps.
+def compare(
+    methods, problem, *, workers, steps=None, samples=None, x="bits", seed=0, labels=None, optimum=None, **options
+) -> Comparison:
+    """Run several methods on a problem with the same seed, workers and steps, or samples.
 
     Every method draws the same rows as in a run of its own with this seed: adding a method changes no other.
 
@@ -112,7 +114,11 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     methods : sequence
         Of settings such as `ParallelSGD`; or a single one.
     problem : problem
-    workers, steps : int
+    workers : int
+    steps : int, optional
+    samples : int, optional
+        Instead of ``steps``: the budget of each worker, as in `run`.  Methods with different batches then take
+        different numbers of steps.
     x : {"bits", "samples", "rounds", "seconds"}
         The axis of the figure.
     seed : int
@@ -130,7 +136,8 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     Raises
     ------
     ValueError
-        If there is no method, the numbers of labels and methods differ, or the axis is unknown.
+        If there is no method, the numbers of labels and methods differ, the axis is unknown, or not exactly one of
+        ``steps`` and ``samples`` is given.
 
     Examples
     --------
@@ -155,10 +162,13 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     labels = tuple(labels) if labels is not None else _labels(methods)
     if len(labels) != len(methods):
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
+    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
     optimum = solve(problem) if optimum is None else optimum
-    results = tuple(run(method, problem, workers=workers, steps=steps, seed=seed, **options) for method in methods)
+    options |= {"workers": workers, "steps": steps, "samples": samples, "seed": seed}
+    results = tuple(run(method, problem, **options) for method in methods)
     name = getattr(problem, "name", type(problem).__name__.lower())
-    title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {results[0].nit:,} steps, seed {seed}"
+    taken = f"{results[0].nit:,} steps" if samples is None else f"{samples:,} samples each"
+    title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, seed {seed}"
     return Comparison(labels, results, optimum, x, title)
 
 

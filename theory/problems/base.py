@@ -7,6 +7,7 @@ vector of :mod:`theory.vectors`.
 from __future__ import annotations
 
 from ..dispatch import generic
+from ..settings import require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -22,6 +23,13 @@ add_loss_gradient = generic(
     "add_loss_gradient(problem, i, stream, weight, x, out): out += weight * (gradient of loss_i at x), without the l2 "
     "term; touches only the support of loss_i. `stream` is a fresh key for problems whose gradients are drawn.",
 )
+
+
+def check_problem(problem) -> None:
+    """Refuse what is not a problem: the name of a data set, say."""
+    got = problem if isinstance(problem, str) else type(problem).__name__
+    allowed = "a problem, such as logistic(load_data('breast_cancer'))"
+    require(dimension.implements(type(problem)), "problem", got, allowed, TypeError)
 
 
 def _noise_of(problem):

@@ -14,7 +14,7 @@ import scipy.sparse.linalg as spla
 
 from ..bounds.mechanisms import mechanism_batch_bound
 from ..dispatch import F, kernel
-from .base import gradient, moments, rows
+from .base import check_problem, gradient, moments, rows
 from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
@@ -140,6 +140,7 @@ def lipschitz(problem) -> float:
     >>> lipschitz(quadratic([1.0, 4.0], covariance=1.0))
     4.0
     """
+    check_problem(problem)
     problem = without_mechanism(problem)
     if isinstance(problem, Proximal):
         return lipschitz(problem.inner) + problem.theta

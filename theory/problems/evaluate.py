@@ -17,6 +17,7 @@ __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 
 def point(problem, x) -> np.ndarray:
     """A checked copy of x, in the problem's type or in float64 if x is."""
+    base.check_problem(problem)
     x = np.asarray(x)
     require(x.dtype.kind in "fiu", "x", f"type {x.dtype}", "real numbers")
     require(x.shape == (problem.d,), "x", f"shape {x.shape}", f"shape ({problem.d},), one number for each column")

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from ..bounds import logistic_curvature
 from ..settings import require
+from .base import check_problem
 from .constants import SMALL, _max_row_norm2, one_thread
 from .linear import Logistic, Ridge
 from .matrix import to_scipy
@@ -88,6 +89,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     >>> round(found.mu, 12), found.exact
     (2.0, True)
     """
+    check_problem(problem)
     if radius is not None:
         require(isinstance(problem, Logistic), "radius", radius, "None: only logistic regression needs a ball")
         require(0.0 < radius < np.inf, "radius", radius, "a finite number above 0")

@@ -9,7 +9,17 @@ import numpy as np
 
 from ..settings import require, setting
 from ..vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, gradient_noise, moments, regularization, rows, value
+from .base import (
+    add_loss_gradient,
+    check_problem,
+    dimension,
+    gradient,
+    gradient_noise,
+    moments,
+    regularization,
+    rows,
+    value,
+)
 from .linear import astype
 from .matrix import frozen
 
@@ -159,7 +169,7 @@ def proximal(problem, centre, theta: float) -> Proximal:
     >>> value(proximal(quadratic([2.0, 2.0], covariance=0.0), [1.0, 0.0], theta=6.0), [0.0, 1.0])  # 1 + 3 * 2
     7.0
     """
-    require(dimension.implements(type(problem)), "problem", type(problem).__name__, "a problem", TypeError)
+    check_problem(problem)
     centre = np.array(centre, dtype=np.float64)  # a copy: the caller may go on with his own
     require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
