@@ -59,6 +59,7 @@ from .base import (
     rate,
     upper,
 )
+from .files import load_claims
 from .ledger import Explanation, exit_code, explain, ledger
 from .verify import Verification, verify
 
@@ -94,6 +95,7 @@ __all__ = [
     "identity",
     "ledger",
     "list_claims",
+    "load_claims",
     "local_sgd",
     "lock_free",
     "logistic_rates",

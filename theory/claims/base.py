@@ -25,8 +25,10 @@ make a compressor, a method, a formula), and returns what it found beside what w
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,8 @@ __all__ = [
 ]  # fmt: skip
 
 KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
+PACKAGE = Path(__file__).resolve().parents[1]
+NOTEBOOK = "__main__"  # the module of all cells of a notebook, and of a script
 ROUNDING = 1e-9  # relative; what floating point may do to an equality whose samples do not vary
 
 
@@ -168,8 +172,35 @@ class Claim:
         """The verdicts that raise no alarm."""
         return ("refuted",) if self.printed else ("holds", "holds, vacuous")
 
+    @property
+    def file(self) -> str:
+        """The file of a claim from outside the package; empty for the package's own, and for those of a notebook."""
+        path = Path(_origin(self.measure)).resolve()
+        return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
+
+    def bound_signature(self, annotated: bool = True) -> str:
+        """How to call the bound: where it stands, its parameters, and those that the claim has fixed."""
+        if self.bound is None:
+            return ""
+        function = getattr(self.bound, "func", self.bound)  # a partial has chosen a form
+        names = inspect.signature(function)
+        if not annotated:
+            bare = [p.replace(annotation=p.empty) for p in names.parameters.values()]
+            names = names.replace(parameters=bare, return_annotation=names.empty)
+        home = "" if function.__module__ == NOTEBOOK else f"{function.__module__}."
+        if home.startswith("theory.bounds."):
+            home = "theory.bounds."
+        given = "".join(f", here {k}={v!r}" for k, v in getattr(self.bound, "keywords", {}).items())
+        return f"{home}{function.__name__}{names}{given}"
+
 
 REGISTRY: dict[str, Claim] = {}
+
+
+def _origin(measure) -> str:
+    """The file a claim was made in, which may make it again; a notebook's cells, each a file to Python, are one."""
+    code = getattr(measure, "__code__", None)
+    return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
 
 
 def claim(
@@ -212,7 +243,7 @@ def claim(
     proof : str
         A short sketch.
     bound : function
-        The closed form, from :mod:`theory.bounds`.
+        The closed form, from :mod:`theory.bounds`; or your own, if the claim stands outside the package.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
     printed : bool
@@ -239,7 +270,7 @@ def claim(
 
     def decorate(measure):
         known = REGISTRY.get(id)
-        if known is not None and known.measure.__code__.co_filename != measure.__code__.co_filename:
+        if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
         REGISTRY[id] = Claim(id, title, statement, source, kind, measure, subject, latex, bibtex, tight_where, proof,
                              bound, dict(mutants or {}), printed, tuple(see))  # fmt: skip

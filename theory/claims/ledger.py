@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from collections.abc import Iterable
 
@@ -65,10 +64,7 @@ def explain(id: str) -> Explanation:
         if text:
             lines.append(_wrapped(title, text))
     if claim.bound is not None:
-        function = getattr(claim.bound, "func", claim.bound)  # a partial has chosen a form
-        given = "".join(f", here {k}={v!r}" for k, v in getattr(claim.bound, "keywords", {}).items())
-        text = f"theory.bounds.{function.__name__}{inspect.signature(function)}{given}"
-        lines.append(_wrapped("function", text))
+        lines.append(_wrapped("function", claim.bound_signature()))
     if claim.bibtex:
         lines += ["", BIBTEX.get(claim.bibtex, claim.bibtex).strip()]
     return Explanation("\n".join(lines))

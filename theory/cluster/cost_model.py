@@ -74,13 +74,13 @@ def _checked(network, ranks, **sizes) -> None:
 
 def _whole(**numbers) -> None:
     for name, number in numbers.items():
-        good = isinstance(number, Real) and number >= 1 and float(number).is_integer()
+        good = isinstance(number, Real) and float(number) >= 1 and float(number).is_integer()
         require(good, name, number, "a whole number, at least 1")
 
 
 def _size(**sizes) -> None:
     for name, size in sizes.items():
-        require(isinstance(size, Real) and 0 <= size < math.inf, name, size, "a finite number, at least 0")
+        require(isinstance(size, Real) and 0 <= float(size) < math.inf, name, size, "a finite number, at least 0")
 
 
 def gathering(ranks: int, size: float) -> str:

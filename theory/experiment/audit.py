@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from .progress import on_terminal
 
@@ -31,14 +28,14 @@ def family_of(c) -> str:
 
 def load_file(path: str) -> set[type]:
     """Run a Python file and return the classes of compressors that it registers."""
+    from ..claims.files import FileRefused, run_file
     from ..compressors import registered
 
     before = set(registered())
-    name = Path(path).stem
-    spec: Any = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        name = run_file(path).__name__
+    except FileRefused as error:
+        raise NoSuchCompressor(str(error)) from None
     return {cls for cls in registered() if cls not in before or cls.__module__ == name}
 
 

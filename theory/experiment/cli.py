@@ -164,7 +164,7 @@ def _verify(argv, comm) -> int:
     )
     parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="claims (default: all); see `list`")
+    add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--printed", action="store_true", help="the refuted printed statements, and what replaces them")
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
     add("--seed", type=int, default=0, metavar="S")
@@ -174,17 +174,18 @@ def _verify(argv, comm) -> int:
     options = parser.parse_args(argv)
     from ..claims import list_claims
     from .errata import printed_claims
+    from .ledger import NoSuchClaim, chosen
 
-    known = [str(claim) for claim in list_claims()]
-    for name in options.ids:
-        if name not in known:
-            parser.error(f"unknown claim {name!r}: {nearest(name, known)}")
+    try:
+        named = chosen(options.ids)
+    except NoSuchClaim as error:
+        parser.error(str(error))
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
     for flag, path in (("--json", options.json), ("--html", options.html), ("--errata", options.errata)):
         if path and not os.path.isdir(os.path.dirname(path) or "."):
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
-    ids = list(dict.fromkeys(options.ids + (printed_claims() if options.printed else []))) or known
+    ids = list(dict.fromkeys(named + (printed_claims() if options.printed else []))) or list_claims()
     if options.errata and not set(printed_claims()) <= set(ids):
         parser.error("--errata: needs all printed statements among the claims; add --printed")
     if options.html:

@@ -7,8 +7,32 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .catalog import nearest
 from .progress import on_terminal
 from .records import versions
+
+
+class NoSuchClaim(ValueError):
+    """A name that no claim has, or a file without one."""
+
+
+def chosen(names) -> list[str]:
+    """The ids of the claims with these names; the path of a Python file stands for all claims that it registers."""
+    from ..claims import list_claims, load_claims
+    from ..claims.files import FileRefused
+
+    found: list[str] = []
+    for name in names:
+        if name.endswith(".py") or os.sep in name:
+            try:
+                found += load_claims(name)
+            except FileRefused as error:
+                raise NoSuchClaim(str(error)) from None
+        elif name in list_claims():
+            found.append(name)
+        else:
+            raise NoSuchClaim(f"unknown claim {name!r}: {nearest(name, list_claims())}")
+    return list(dict.fromkeys(found))
 
 
 def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=None, errata_file=None) -> int:

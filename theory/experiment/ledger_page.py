@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import inspect
+import os
 import re
+import shlex
 from html import escape
 from pathlib import Path
 
@@ -34,9 +35,11 @@ COLUMNS = (  # what it is sorted by, its heading, its width in percent
 
 
 def command(result: Verification) -> str:
-    """What repeats a result."""
+    """What repeats a result: a claim from outside the package is found by its file."""
+    file = find_claim(result.id).file
+    name = shlex.quote(os.path.relpath(file)) if file else result.id
     quick = " --quick" if result.quick else ""
-    return f"python -m theory.experiment verify {result.id} --seed {result.seed}{quick}"
+    return f"python -m theory.experiment verify {name} --seed {result.seed}{quick}"
 
 
 def alarms(result: Verification) -> list[str]:
@@ -159,8 +162,8 @@ def _summary(results, known: int, interrupted: bool) -> str:
         rows = ""
         for result in refuted:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
-            known, _ = care(find_claim(result.id).source)
-            said = f" {escape(known)}" if known else ""
+            care_taken, _ = care(find_claim(result.id).source)
+            said = f" {escape(care_taken)}" if care_taken else ""
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
         title = "Printed, quoted or commonly read statements that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
@@ -254,16 +257,7 @@ def _breakable(id: str) -> str:
 
 
 def _details(result: Verification, claim: Claim, ids) -> str:
-    bound = ""
-    if claim.bound is not None:
-        function = getattr(claim.bound, "func", claim.bound)  # a partial has chosen a form
-        given = "".join(f", here {k}={v!r}" for k, v in getattr(claim.bound, "keywords", {}).items())
-        names = inspect.signature(function)
-        bare = names.replace(
-            parameters=[p.replace(annotation=p.empty) for p in names.parameters.values()],
-            return_annotation=names.empty,
-        )
-        bound = f"<code>{escape(f'theory.bounds.{function.__name__}{bare}{given}')}</code>"
+    bound = f"<code>{escape(claim.bound_signature(annotated=False))}</code>" if claim.bound is not None else ""
     bibtex = BIBTEX.get(claim.bibtex, claim.bibtex).strip()
     meaning = [
         ("Statement", escape(claim.statement)),

@@ -57,7 +57,8 @@ class Diversity(NamedTuple):
             lines.append(f"{name:<18}{symbol:<9}{shown}")
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class DiversityIntervals(NamedTuple):

@@ -1,0 +1,60 @@
+"""A claim of one's own: N workers deal out the coordinates among themselves, as one deals cards.
+
+For N k = d this is Perm-K of Szlendak, Tyurin, Richtarik, "Permutation compressors for provably faster distributed
+nonconvex optimization" (ICLR 2022).
+"""
+
+import numpy as np
+
+from theory.claims import Measurement, claim, equality
+from theory.measure import mean_interval
+from theory.settings import require
+
+
+def dealt_error(d: int, k: int, workers: int, mean_square: float, square_of_mean: float) -> float:
+    """Error of the mean of N messages with k coordinates each, times d/k, if no coordinate is sent twice.
+
+    mean_square is (1/N) sum_i ||v_i||^2, square_of_mean the square of the mean's norm, so it is at most mean_square.
+    """
+    require(1 <= k and 1 <= workers and k * workers <= d, "k", k, f"from 1 to d/N = {d / workers:g}")
+    require(0 <= square_of_mean <= mean_square, "square_of_mean", square_of_mean, f"from 0 to {mean_square}")
+    return d / (k * workers) * mean_square - square_of_mean
+
+
+def dealt(rng, d, k, workers):
+    """Which coordinates each worker sends, one row for each: a shuffled pack, k cards for everyone."""
+    return rng.permutation(d) // k == np.arange(workers)[:, None]
+
+
+def own(rng, d, k, workers):
+    return np.array([rng.permutation(d) < k for _ in range(workers)])
+
+
+@claim(
+    "mean.dealt",
+    title="Dealt coordinates",
+    statement="If N workers share out random coordinates, k for each, the mean of the messages, times d/k, errs by "
+    "d/(k N) times the mean squared norm, less the square of the mean.",
+    latex=r"\mathbb{E}\|\tfrac1N\sum_i Q_i(v_i)-\bar v\|^2 = \tfrac{d}{kN}\,\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2",
+    source="derived; Szlendak, Tyurin, Richtarik, ICLR 2022, where N k = d",
+    kind="equality",
+    proof="At a coordinate only one worker speaks, so the square of the mean has no mixed terms: "
+    "E||mean||^2 = (k/d) (d/k)^2 sum_i ||v_i||^2/N^2. The mean is unbiased: subtract its square.",
+    bound=dealt_error,
+    subject=dealt,
+    mutants={
+        "everybody draws alone": own,
+        "all draw the same": lambda rng, d, k, workers: own(rng, d, k, 1),
+        "one card fewer": lambda rng, d, k, workers: dealt(rng, d, k - 1, workers),
+    },
+)
+def _(context):
+    samples, checks, d, k = context.samples(2000), [], 24, 4
+    rng = np.random.default_rng(context.stream())
+    for workers in (3, 6):
+        v = context.normal(d, "common") + 0.5 * context.normal((workers, d), "own", workers)
+        error = [np.sum(((v * context.subject(rng, d, k, workers)).mean(0) * d / k - v.mean(0)) ** 2)
+                 for _ in range(samples)]  # fmt: skip
+        predicted = dealt_error(d, k, workers, np.mean(np.sum(v**2, 1)), np.sum(v.mean(0) ** 2))
+        checks.append(equality(f"error, N={workers}", mean_interval(error, context.level(2)), predicted))
+    return Measurement(*checks, samples=2 * samples)

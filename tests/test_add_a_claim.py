@@ -1,0 +1,171 @@
+"""The example of docs/add-a-claim.md is short and right, and claims in files of one's own are claims."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import theory as th
+from theory.claims import find_claim, list_claims, load_claims
+from theory.claims.base import REGISTRY
+from theory.experiment.cli import main
+from theory.experiment.ledger_page import command
+
+FILE = ROOT / "docs" / "examples" / "dealt_coordinates.py"
+PAGE = ROOT / "docs" / "add-a-claim.md"
+PARITY = """
+from theory.claims import Measurement, claim, identity
+
+@claim("{id}", title="Even", statement="Twice a whole number is even.", source="derived", kind="identity",
+       subject={factor}, mutants={{"three times": 3}})
+def _(context):
+    return Measurement(identity("the remainder of 7 times as much", 7 * context.subject % 2, 0))
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Make a file with a claim; forget it, and what else was loaded, afterwards."""
+    claims, modules = dict(REGISTRY), set(sys.modules)
+
+    def write(name, text=None, id="parity.even", factor=2):
+        (tmp_path / name).write_text(PARITY.format(id=id, factor=factor) if text is None else text)
+        return tmp_path / name
+
+    yield write
+    REGISTRY.clear()
+    REGISTRY.update(claims)
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith((str(tmp_path), str(FILE.parent))):
+            del sys.modules[name]
+
+
+# --- the example ------------------------------------------------------------------------------------------------------
+
+
+def test_it_has_less_than_60_lines():
+    text = FILE.read_text(encoding="utf-8")
+    spoken = range(1, ast.parse(text).body[0].end_lineno + 1)  # the docstring
+    assert len([n for n, line in enumerate(text.splitlines(), 1) if line.strip() and n not in spoken]) < 60
+
+
+def test_the_page_shows_the_file_and_its_cells_run(own, monkeypatch, capsys):
+    page = PAGE.read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```\{literalinclude\} (\S+)", page, re.MULTILINE)
+    assert (PAGE.parent / shown).resolve() == FILE
+    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(PAGE.parent)
+    space = {"__name__": "__main__"}
+    for cell in cells:
+        exec(compile(cell, str(PAGE), "exec"), space)
+    found = re.findall(r"^mean\.dealt: (\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert found == ["holds", "refuted"]  # as the page says: first the right formula, then the wrong one
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_example_holds_and_refutes_its_mutants(own, seed):
+    assert load_claims(FILE) == ["mean.dealt"]
+    result = th.verify("mean.dealt", seed=seed, quick=True)
+    assert result.verdict == "holds" and len(result.mutants) == 3 and result.ok, str(result)
+
+
+def test_its_formula_is_the_mean_over_all_ways_to_deal(own):
+    load_claims(FILE)
+    bound = find_claim("mean.dealt").bound
+    d, k, workers = 5, 2, 2
+    v = np.array([[1.0, -2.0, 0.5, 3.0, 1.5], [2.0, 1.0, 0.0, 2.0, -1.0]])
+    errors = []
+    for order in itertools.permutations(range(d)):
+        kept = np.array(order) // k == np.arange(workers)[:, None]
+        errors.append(np.sum(((d / k * v * kept).mean(0) - v.mean(0)) ** 2))
+    assert np.mean(errors) == pytest.approx(bound(d, k, workers, np.mean(np.sum(v**2, 1)), np.sum(v.mean(0) ** 2)))
+    for wrong in ((d, 3, workers, 1.0, 1.0), (d, 0, workers, 1.0, 1.0)):
+        with pytest.raises(ValueError, match="^k: "):
+            bound(*wrong)
+    with pytest.raises(ValueError, match="^square_of_mean: "):
+        bound(d, k, workers, 1.0, 1.1)
+
+
+# --- the door ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_loaded_again_says_what_it_says_now(own):
+    path = own("parity.py")
+    assert load_claims(path) == ["parity.even"] and th.verify("parity.even").ok
+    own("parity.py", id="parity.odd", factor=1)
+    assert load_claims(path) == ["parity.odd"] and th.verify("parity.odd").verdict == "refuted"
+    assert "parity.even" not in list_claims()
+
+
+def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
+    before = list_claims()
+    refusals = {
+        "a Python file that exists": [tmp_path / "nowhere.py", own("notes.txt"), tmp_path],
+        "a file that registers a claim": [own("silent.py", "x = 1\n")],
+        "another name: there is a module json": [own("json.py")],
+        "a name that is not taken": [own("thief.py", id="qsgd.variance")],
+    }
+    for allowed, paths in refusals.items():
+        for path in paths:
+            with pytest.raises(ValueError, match=f"got .*, allowed: {allowed}"):
+                load_claims(path)
+    assert list_claims() == before and sys.modules["json"] is json and "thief" not in sys.modules
+
+
+def test_a_file_that_fails_leaves_nothing_behind(own):
+    path = own("half.py", PARITY.format(id="parity.even", factor=2) + "\nraise RuntimeError('no time')\n")
+    with pytest.raises(RuntimeError, match="no time"):
+        load_claims(path)
+    assert "parity.even" not in list_claims() and "half" not in sys.modules
+    assert load_claims(own("half.py")) == ["parity.even"]
+
+
+def test_a_cell_of_a_notebook_may_be_changed_and_run_again(own):
+    for cell, factor in (("/tmp/ipykernel_1/111.py", 1), ("/tmp/ipykernel_1/222.py", 2)):
+        space = {"__name__": "__main__"}
+        exec(compile(PARITY.format(id="parity.even", factor=factor), cell, "exec"), space)
+    assert th.verify("parity.even").ok
+    with pytest.raises(ValueError, match="a name that is not taken"):  # but not by a file, and no claim of the package
+        load_claims(own("parity.py"))
+    with pytest.raises(ValueError, match="a name that is not taken"):
+        exec(compile(PARITY.format(id="qsgd.variance", factor=2), "/tmp/ipykernel_1/333.py", "exec"), space)
+
+
+def test_the_bound_is_shown_with_its_home(own):
+    load_claims(FILE)
+    assert "dealt_coordinates.dealt_error(d: int" in " ".join(str(th.explain("mean.dealt")).split())
+    assert "theory.bounds.rand_k_variance(d: " in find_claim("randk.variance").bound_signature()
+    assert find_claim("randk.variance").bound_signature(annotated=False) == "theory.bounds.rand_k_variance(d, k)"
+
+
+def test_the_command_takes_files_and_ids(own, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own("parity.py")
+    assert main(["verify", "parity.py", "topk.contraction", "parity.py", "--quick", "--json", "l.json"]) == 0
+    assert "2 of 2 claims" in capsys.readouterr().out
+    written = json.loads((tmp_path / "l.json").read_text())
+    assert [result["id"] for result in written["results"]] == ["parity.even", "topk.contraction"]
+    assert command(th.verify("parity.even")) == "python -m theory.experiment verify parity.py --seed 0"
+    own("parity.py", factor=1)
+    assert main(["verify", "parity.py"]) == 1  # refuted
+    capsys.readouterr()
+    for name, text in (("nowhere.py", "a Python file that exists"), ("parity.evem", "did you mean parity.even")):
+        with pytest.raises(SystemExit):
+            main(["verify", name])
+        assert text in capsys.readouterr().err
+
+
+def test_the_page_of_the_ledger_shows_a_claim_from_a_file(own, capsys, tmp_path, monkeypatch):
+    pytest.importorskip("latex2mathml", reason="the ledger's page: latex2mathml is not installed")
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", str(FILE), "--quick", "--html", "l.html"]) == 0
+    shown = (tmp_path / "l.html").read_text(encoding="utf-8")
+    assert "dealt_coordinates.dealt_error(d, k, workers, mean_square, square_of_mean)" in shown
+    assert "examples/dealt_coordinates.py --seed 0 --quick" in shown
