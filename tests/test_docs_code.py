@@ -20,7 +20,8 @@ from typing import NamedTuple
 import pytest
 from conftest import ROOT, run_group
 
-from theory.claims import list_claims
+from theory.claims import find_claim, list_claims
+from theory.claims.sources import BIBTEX
 from theory.experiment import audit, cli
 from theory.experiment.configuration import find_toml
 from theory.experiment.studies.configuration import chosen
@@ -236,3 +237,43 @@ def test_modules_and_scripts_that_commands_name_are_there():
                     assert importlib.util.find_spec(match[1]) is not None, f"{block.id}: {line}"
                 for script in re.findall(r"python3? ([\w./-]+\.py)", line):
                     assert (ROOT / script).is_file(), f"{block.id}: {line}"
+
+
+# --- pages that are made ----------------------------------------------------------------------------------------------
+
+
+def from_docs(name: str):
+    """A module of the folder ``docs``."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_citation_file_has_all_sources():
+    made = from_docs("_citation").citation()
+    assert (ROOT / "CITATION.cff").read_text(encoding="utf-8") == made, "python docs/_citation.py writes it again"
+    assert all(f"BibTeX key {key}" in made for key in BIBTEX)
+    assert not set(made) & set("{}\\")
+    assert (
+        '    title: "Linear Convergence of Gradient and Proximal-Gradient Methods Under the Polyak-Łojasiewicz' in made
+    )
+    assert '      - family-names: "Horváth"\n        given-names: "Ľudovít"' in made
+
+
+def test_the_list_of_claims_has_bounds_domains_and_errata():
+    pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
+    made = from_docs("_make").claims()
+    for id in list_claims():
+        claim = find_claim(id)
+        entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
+        assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.bound else "*Source:*"))
+        assert ("*Erratum:*" in entry) == claim.printed
+    worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
+    assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
+    assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"<(erratum-[a-z0-9-]+)>", made))
+    assert named and all(f"({name})=" in errata for name in named)
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert all(f"({name})=" in made for name in re.findall(r"\(#(claim-[a-z0-9-]+)\)", pages + made))

@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import STUDIES, StudyConfiguration, make_options, module_of
 from .report import Study, as_markdown, as_text, put_between_marks, write_whole
 
-__all__ = ["STUDIES", "StudyConfiguration", "run_studies", "run_study"]
+__all__ = ["STUDIES", "StudyConfiguration", "page_of", "run_studies", "run_study"]
 
 FIRST = "# Studies\n"  # a page that does not exist yet
 
@@ -63,9 +63,8 @@ def run_studies(experiments, quick=False, figures=None, markdown=None, say=print
     figures : str, optional
         Folder for the figures, ``study-<name>`` as PNG and PDF.
     markdown : str, optional
-        A page that gets each study between its marks, a study that has a page of its own in that one's place beside
-        it; figures then go to ``figures`` beside the page's folder unless
-        told otherwise.
+        A page that gets each study between its marks (one that has a page of its own goes there, beside this one);
+        figures then go to ``figures`` beside the page's folder unless told otherwise.
     say : callable
         Gets the texts.
 
