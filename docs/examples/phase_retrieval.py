@@ -1,6 +1,7 @@
-"""Phase retrieval: recover x from the squares of linear measurements. A problem that the package does not have.
+"""Phase retrieval: recover x from the squares of linear measurements.
 
-f(x) = (1/4n) sum_i ((a_i'x)^2 - b_i)^2 + (l2/2) ||x||^2, smooth and not convex: x and -x are as good as each other.
+f(x) = (1/4n) sum_i ((a_i'x)^2 - b_i)^2 + (l2/2) ||x||^2.
+It is smooth and not convex: x and -x are as good as each other.
 """
 
 import math
@@ -9,7 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from theory.problems import astype
-from theory.problems.base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from theory.problems.base import (
+    add_loss_gradient,
+    dimension,
+    gradient,
+    regularization,
+    rows,
+    value,
+)
 from theory.settings import require, setting
 from theory.vectors import add_entry, entry
 
@@ -24,9 +32,10 @@ class PhaseRetrieval(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.A.ndim == 2, "A", f"{self.A.ndim} dimensions", "a matrix, a row for each measurement")
-        require(self.b.shape == self.A.shape[:1], "b", f"shape {self.b.shape}", "a number for each row of A")
-        finite = np.isfinite(self.A).all() and np.isfinite(self.b).all()
+        A, b = self.A, self.b
+        require(A.ndim == 2, "A", f"{A.ndim} dimensions", "a row for each measurement")
+        require(b.shape == A.shape[:1], "b", f"shape {b.shape}", "a number for each row")
+        finite = np.isfinite(A).all() and np.isfinite(b).all()
         require(bool(finite), "A and b", "NaN or infinite numbers", "finite numbers")
         require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
 

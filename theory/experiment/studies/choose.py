@@ -396,7 +396,7 @@ def draw(times, options: Options):
         figure, grid = new_figure(1, len(names), width=1.0 + 1.55 * COLUMN * len(names) / 2, height=2.9)
         for axes, name in zip(grid[0], names, strict=True):
             here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
-            for method in dict.fromkeys(t.method for t in here):
+            for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):
                 gains = []
                 for network in networks:
                     rows = [t for t in here if t.network == network]
