@@ -1,6 +1,7 @@
 # Every target does all of its own set-up in .venv; nothing has to be activated and no MPI has to be installed.
 #
 #   make run [ARGS="..."]     the flagship experiment on 8 MPI ranks (ARGS are passed on; RANKS=4 for four)
+#   make lectures             the lectures in JupyterLab, as notebooks
 #   make test [ARGS="..."]    all tests, with everything they need
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
@@ -24,13 +25,18 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run test check lint types docs bench clean distclean
+.PHONY: help run lectures test check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
 run: $(STAMP)-mpi
 	$(VENV)/bin/mpirun -n $(RANKS) $(PY) -m theory.experiment $(ARGS)
+
+# Notebooks are made from the Markdown; --update keeps the outputs of those that are there.
+lectures: $(STAMP)-lectures,mpi
+	$(PY) -m jupytext --quiet --to ipynb --update notebooks/*.md
+	$(PY) -m jupyterlab --notebook-dir=notebooks $(ARGS)
 
 test: $(STAMP)-test
 	$(PY) -m pytest $(ARGS)

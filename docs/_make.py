@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -14,6 +15,7 @@ import re
 import sys
 from pathlib import Path
 
+from numpydoc.docscrape import FunctionDoc
 from numpydoc.docscrape_sphinx import get_doc_object
 
 DOCS = Path(__file__).resolve().parent
@@ -187,30 +189,108 @@ def module_entries(module) -> list[str]:
 
 
 def claims() -> str:
-    """Every claim, by topic: title, id and kind; formula; statement, source, and what it must refute."""
+    """Every claim, by topic: statement and formula, source, closed form with its domain, and what it must refute."""
     from theory.claims import find_claim, list_claims
 
-    topics = {topic: [] for topic in CLAIM_TOPICS}
+    topics, replaces = {topic: [] for topic in CLAIM_TOPICS}, {}
     for claim in map(find_claim, list_claims()):
         topics.setdefault(claim.id.split(".")[0], []).append(claim)
+        for other in claim.see if claim.printed else ():
+            replaces.setdefault(other, []).append(claim.id)
     lines = []
     for topic, group in topics.items():
         if group:
             lines += [f"### {CLAIM_TOPICS.get(topic, topic)}", ""]
         for claim in group:
-            kind = claim.kind + (", printed and refuted" if claim.printed else "")
-            lines += [f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
-            if claim.latex:
-                lines += ["$$", claim.latex, "$$", ""]
-            notes = [plain(claim.statement), f"*Source:* {plain(claim.source)}."]
-            if claim.mutants:
-                notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
-            if claim.see:
-                notes.append("*See also:* " + ", ".join(f"`{other}`" for other in claim.see) + ".")
-            lines += [*notes, ""]
+            lines += claim_entry(claim, replaces.get(claim.id, ()))
     return "\n".join(lines)
 
 
-def plain(text: str) -> str:
-    """Text in which no character means anything to Markdown."""
-    return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", " ".join(text.split()))
+def claim_entry(claim, replaced) -> list[str]:
+    """One claim; ``replaced`` are the printed statements of which it is the correct reading."""
+    kind = claim.kind + (", printed and refuted" if claim.printed else "")
+    lines = [f"({claim_target(claim.id)})=", f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
+    if claim.latex:
+        lines += ["$$", claim.latex, "$$", ""]
+    lines += [plain(claim.statement), ""]
+    notes = [f"*Source:* {plain(claim.source)}."]
+    if claim.bound is not None:
+        notes.append(closed_form(claim.bound))
+    if claim.tight_where:
+        notes.append(f"*Attained:* {plain(claim.tight_where).rstrip('.')}.")
+    if claim.mutants:
+        notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
+    if claim.printed:
+        notes.append(f"*Erratum:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
+    if replaced:
+        notes.append(
+            "*Replaces what is printed:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + "."
+        )
+    others = [other for other in claim.see if other not in replaced]
+    if others:
+        notes.append("*See also:* " + ", ".join(f"[`{i}`](#{claim_target(i)})" for i in others) + ".")
+    return [*lines, *[f"- {note}" for note in notes], ""]
+
+
+def claim_target(id: str) -> str:
+    """The name by which other pages link to a claim: ``claim-qsgd-variance``."""
+    return "claim-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def errata_target(id: str) -> str:
+    """The name that the page of errata gives to its entry."""
+    return "erratum-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def closed_form(bound) -> str:
+    """A link to the function, its arguments with their domain, and what it refuses, from its docstring."""
+    fixed = ""
+    if isinstance(bound, functools.partial):
+        fixed = ", with " + ", ".join(f"`{name}={given!r}`" for name, given in bound.keywords.items())
+        bound = bound.func
+    page = FunctionDoc(bound)
+    said = []
+    for parameter in page["Parameters"]:
+        text = " ".join(" ".join(parameter.desc).split()) or (parameter.type if "{" in parameter.type else "")
+        said.append(f"`{parameter.name}`" + (f": {from_rst(within(text))}" if text else ""))
+    domain = f" *Domain:* {'; '.join(said)}." if said else ""
+    refused = " ".join(" ".join(" ".join(text) for _, _, text in page["Raises"]).split())
+    refused = "" if refused in ("", "If an argument is outside its domain.") else f" *Refused:* {from_rst(refused)}"
+    return (
+        f"*Closed form:* {{py:func}}`{bound.__name__} <{bound.__module__}.{bound.__name__}>`{fixed}.{domain}{refused}"
+    )
+
+
+NAMES = ("Bernoulli", "Elias", "Euclidean", "Gaussian", "Golomb", "Lipschitz", "None", "Rice", "True")
+
+
+def within(text: str) -> str:
+    """The text as part of a sentence."""
+    text = text.rstrip(".")
+    return text[0].lower() + text[1:] if text[1:2].islower() and not text.startswith(NAMES) else text
+
+
+def from_rst(text: str) -> str:
+    """Inline reStructuredText as Markdown: code, mathematics, and roles; all else as plain text."""
+    parts = re.split(r"(``.+?``|:\w+:`[^`]+`|`[^`]+`)", text)
+    found = []
+    for part in parts:
+        code = re.fullmatch(r"``(.+)``", part)
+        role = re.fullmatch(r"(?::(\w+):)?`([^`]+)`", part)
+        if code:
+            found.append(f"`{code[1]}`")
+        elif role and role[1] == "math":
+            found.append(f"${role[2]}$")
+        elif role:
+            found.append(f"`{role[2].split('.')[-1]}`")
+        else:
+            found.append(plain(part, ends=True))
+    return "".join(found)
+
+
+def plain(text: str, ends: bool = False) -> str:
+    """Text in which no character means anything to Markdown; with ``ends`` a blank at either end is kept."""
+    words = " ".join(text.split())
+    if ends and text.strip():
+        words = " " * text[0].isspace() + words + " " * text[-1].isspace()
+    return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", words)

@@ -20,10 +20,12 @@ from theory.experiment.progress import track
 from theory.experiment.studies import (
     STUDIES,
     StudyConfiguration,
+    choose,
     lock_free,
     mem_sgd,
     mem_sgd_report,
     nuqsgd,
+    page_of,
     run_study,
     spectrum,
     ternary_dimension,
@@ -452,6 +454,51 @@ def test_options_of_lock_free_outside_their_domain(values):
         StudyConfiguration.from_dict({"study": "lock-free", **values})
 
 
+# --- how to choose ----------------------------------------------------------------------------------------------------
+
+
+def taken(method, batch=16, workers=8, network="n", steps=10.0, exchange=1.0, coding=0.0, bits=320.0):
+    return choose.Seconds("p", network, method, workers, batch, 0.1, 1.0, coding, exchange, steps, bits)
+
+
+def test_the_competitor_is_the_better_full_precision_with_its_better_batch():
+    rows = [taken(bits.DENSE), taken(bits.SPARSE, bits=64.0), taken(bits.SPARSE, 128, bits=32.0, steps=2.0)]
+    rows += [taken("top-k", bits=16.0), taken("top-k", 128, bits=40.0), taken(bits.DENSE, workers=1, exchange=0.0)]
+    assert choose.decide(rows, "bits")[2] == 32.0 / 16.0
+    assert choose.decide(rows, "total")[:2] == (rows[2], rows[3])  # 2 steps of 2 seconds against 10 of them
+    assert choose.decide(rows, "total").gain == 4.0 / 20.0
+    assert choose.alone(rows) == 10.0
+    (cells,) = choose.decision_table(rows).rows
+    assert cells[3:5] == ("top-k, B = 16", "2x") and cells[5].startswith("nothing beats float32, lossless sparse, B")
+    assert cells[7] == "0.4x"
+    assert {s.verdict for s in choose.statements(rows)} == {"holds", "fails"}
+
+
+def test_who_never_comes_there_is_not_chosen():
+    rows = [taken(bits.DENSE), taken("QSGD", steps=math.inf, bits=math.inf), taken(bits.DENSE, workers=1)]
+    assert choose.decide(rows, "bits").gain == choose.decide(rows, "total").gain == 0.0
+    assert choose.decision_table(rows).rows[0][3].startswith("nothing beats")
+
+
+def test_seconds_are_put_together():
+    """One worker sends nothing; eight take the model's round, the coding, and the gradients of their batch."""
+    run = choose.Run("p", "top-2", 8, 16, 0.1, 1.0, 5.0, 100.0, 40.0, 1e-6)
+    ways = {"top-2": bits.Way("top-k", th.TopK(2), th.ErrorFeedback())}
+    network = th.Network(1e-3, 1e-6)
+    rows = [run, run._replace(workers=1)]
+    many, one = choose.seconds_of(rows, ways, {16: {"top-2": 3e-5}}, 100, {"n": network})
+    assert many.exchange == th.round_seconds(network, th.ParallelSGD(th.TopK(2), step=th.Constant(1.0)), 100, ranks=8,
+                                             message_bytes=40.0)  # fmt: skip
+    assert many.total == pytest.approx(5 * (16e-6 + 3e-5 + many.exchange)) and many.bits == 500.0
+    assert one.total == pytest.approx(5 * 16e-6)
+
+
+@pytest.mark.parametrize("values", [{"workers": 1}, {"batches": (8, 4)}, {"accuracies": (0.1, 0.2)}, {"seeds": 0}])
+def test_options_of_choose_outside_their_domain(values):
+    with pytest.raises(ConfigurationError, match=next(iter(values))):
+        StudyConfiguration.from_dict({"study": "choose", **values})
+
+
 # --- texts, pages and the command -------------------------------------------------------------------------------------
 
 STUDY = Study("nuqsgd", "A title", "What was run.", {}, [Table("Rows", ("name", "x|y"), [("a|b", "1")])],
@@ -622,7 +669,7 @@ def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
 def test_the_page_of_the_documentation_shows_every_experiment():
     from conftest import ROOT
 
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    for name in shipped_studies():
+    for name, study in shipped_studies().items():
+        page = page_of(study, ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
         _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")
         assert f"figures/study-{name}.png" in body.partition("<!-- end:")[0]

@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import STUDIES, StudyConfiguration, make_options, module_of
 from .report import Study, as_markdown, as_text, put_between_marks, write_whole
 
-__all__ = ["STUDIES", "StudyConfiguration", "run_studies", "run_study"]
+__all__ = ["STUDIES", "StudyConfiguration", "page_of", "run_studies", "run_study"]
 
 FIRST = "# Studies\n"  # a page that does not exist yet
 
@@ -47,6 +47,12 @@ def run_study(
     return module_of(study).study(quick=quick, seed=seed, data=data, topics=topics, **own)
 
 
+def page_of(study: str, markdown: str) -> Path:
+    """The page that a study is written into: its own one, beside ``markdown``, if it has one."""
+    page = Path(markdown)
+    return page.with_name(getattr(module_of(study), "PAGE", page.name))
+
+
 def run_studies(experiments, quick=False, figures=None, markdown=None, say=print) -> int:
     """Run experiments that are studies, show what they found, draw their figures, and write them into a page.
 
@@ -57,8 +63,8 @@ def run_studies(experiments, quick=False, figures=None, markdown=None, say=print
     figures : str, optional
         Folder for the figures, ``study-<name>`` as PNG and PDF.
     markdown : str, optional
-        A page that gets each study between its marks; figures then go to ``figures`` beside the page's folder unless
-        told otherwise.
+        A page that gets each study between its marks (one that has a page of its own goes there, beside this one);
+        figures then go to ``figures`` beside the page's folder unless told otherwise.
     say : callable
         Gets the texts.
 
@@ -82,10 +88,10 @@ def run_studies(experiments, quick=False, figures=None, markdown=None, say=print
             for path in save_figure(study.draw(), Path(figures) / f"study-{e.name}"):
                 say(f"figure: {path}")
         if markdown:
-            page = Path(markdown)
+            page = page_of(e.study, markdown)
             text = page.read_text(encoding="utf-8") if page.exists() else FIRST
             link = os.path.relpath(Path(figures).resolve(), page.resolve().parent)
             body = as_markdown(study, (Path(link) / f"study-{e.name}.png").as_posix())
             write_whole(page, put_between_marks(text, e.name, study.title, body))
-            say(f"page: {markdown}")
+            say(f"page: {page}")
     return 0

@@ -17,6 +17,7 @@ __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "
 STUDIES = {
     "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",
     "catalyst": "CR-PSGD-Catalyst on a non-convex problem: gradient norm against gradients and against rounds",
+    "choose": "the best method by bits and by seconds, for sparse and dense data, from slow networks to fast",
     "conef": "contractive error feedback against SGD, rbSGD and EFSGD: accuracy, bits, bytes of memory",
     "conef-table-1": "the smallest sketch for each share of partial feedback, beside the talk's table",
     "cr-psgd": "growing batches against fixed ones and against local steps: loss over gradients and over rounds",

@@ -1,0 +1,279 @@
+"""Every block of code in the documentation: Python runs, commands are understood, scripts are scripts.
+
+The blocks of one page run in order, in one namespace and one process of their own, in the folder ``docs``.
+A block that cannot run says so in the line before it, ``<!-- not run: the reason -->``, and its test is skipped with
+that reason.  The one Python cell of README.md runs in test_project.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from conftest import ROOT, run_group
+
+from theory.claims import find_claim, list_claims
+from theory.claims.sources import BIBTEX
+from theory.experiment import audit, cli
+from theory.experiment.configuration import find_toml
+from theory.experiment.studies.configuration import chosen
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"(?:<!-- not run: ([^\n]*?) -->\n)?^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\2$", re.MULTILINE | re.DOTALL)
+PYTHON = ("python", "{code-cell} python", "{code-cell} ipython3", "{code-block} python")
+SHELL = ("sh", "bash", "{code-block} sh", "{code-block} bash")
+QUICK = {"your-data"}  # pages whose Python compiles next to nothing
+MODULE = re.compile(r"(?:\S*python3?|\$PY|\$\{PY\}) -m ([\w.]+)(.*)")
+
+
+class Block(NamedTuple):
+    """A fenced block: its page, the line of its fence, its language, its text, and why it does not run."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    reason: str | None
+
+    @property
+    def id(self) -> str:
+        """Page and line."""
+        return f"{self.page.stem}-{self.line}"
+
+
+def blocks() -> list[Block]:
+    """All of them."""
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start(2)) + 1
+            found.append(Block(page, line, match[3].strip(), match[4], match[1]))
+    return found
+
+
+BLOCKS = blocks()
+RUN = [
+    block for block in BLOCKS if block.language in PYTHON and block.reason is None and block.page.name != "README.md"
+]
+
+
+def logical_lines(text: str) -> list[str]:
+    """Commands, without comments and prompts, continued lines joined."""
+    lines = [line.strip() for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def words(line: str) -> list[str]:
+    """What a shell would make of a command, up to a pipe or a redirection."""
+    found = shlex.split(re.sub(r"<(\w+)>", r"\1", line), comments=True)
+    ends = [k for k, word in enumerate(found) if word in ("|", ">", ">>", "&&", ";", "&", "2>&1")]
+    return found[: ends[0]] if ends else found
+
+
+def experiment_lines() -> list:
+    """Every command that starts the experiment, as it stands: an argument list for its parser."""
+    found = {}
+    for block in BLOCKS:
+        if block.language in SHELL and block.reason is None:
+            for line in logical_lines(block.text):
+                match = MODULE.search(line)
+                if match and match[1] == "theory.experiment":
+                    found.setdefault(shlex.join(words(match[2])), block)
+                arguments = re.search(r'\bmake run .*ARGS="([^"]*)"', line)
+                if arguments:
+                    found.setdefault(shlex.join(words(arguments[1])), block)
+    return [pytest.param(shlex.split(k), id=k or "(flagship)") for k in sorted(found) if "--help" not in k]
+
+
+# --- Python -----------------------------------------------------------------------------------------------------------
+
+RUNNER = """
+import json, sys
+space = {"__name__": "__main__"}
+for place, text in json.load(open(sys.argv[1], encoding="utf-8")):
+    print("--- " + place, flush=True)
+    exec(compile(text, place, "exec"), space)
+"""
+
+
+def plain(text: str) -> str:
+    """A cell without its options."""
+    return re.sub(r"\A(?::[\w-]+:.*\n)+\n?", "", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
+
+
+def pages_that_run() -> list:
+    stems = dict.fromkeys(block.page for block in RUN)
+    return [pytest.param(page, id=page.stem, marks=[] if page.stem in QUICK else [pytest.mark.slow]) for page in stems]
+
+
+@pytest.mark.parametrize("page", pages_that_run())
+def test_python_of_the_page_runs(page, tmp_path):
+    todo = [(f"{block.page.name}, line {block.line}", plain(block.text)) for block in RUN if block.page == page]
+    (tmp_path / "blocks.json").write_text(json.dumps(todo), encoding="utf-8")
+    command = [sys.executable, "-c", RUNNER, tmp_path / "blocks.json"]
+    answer = run_group(command, timeout=540, env={"PYTHONPATH": ROOT}, cwd=ROOT / "docs")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_python_that_is_loaded_from_a_file_is_there():
+    for block in BLOCKS:
+        if block.language.startswith("{literalinclude}"):
+            file = block.page.parent / block.language.split()[1]
+            assert file.is_file(), f"{block.id}: {file}"
+
+
+# --- what does not run ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [pytest.param(b, id=b.id) for b in BLOCKS if b.reason is not None])
+def test_what_does_not_run_says_why(block):
+    assert len(block.reason) > 10
+    if block.language in PYTHON:
+        compile(plain(block.text), block.id, "exec")
+    pytest.skip(f"{block.id} does not run: {block.reason}")
+
+
+def test_every_block_has_a_language():
+    """So that nothing escapes: Python, a shell's commands, TOML, a directive; `text` is what a program printed."""
+    for block in BLOCKS:
+        known = block.language in (*PYTHON, *SHELL, "toml", "text", "bibtex") or block.language.startswith("{")
+        assert known, f"{block.id}: a block of {block.language or 'no language'}"
+        assert not block.language.startswith("{code") or block.language in (*PYTHON, *SHELL), block.id
+
+
+def test_toml_is_toml():
+    for block in BLOCKS:
+        if block.language == "toml":
+            assert tomllib.loads(block.text), block.id
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+class Understood(Exception):
+    """The parser took the arguments; carries them."""
+
+
+@pytest.fixture
+def parsed(monkeypatch, tmp_path):
+    """Arguments to what the real parser makes of them, in a folder that has the files which the pages speak of."""
+    (tmp_path / "my.toml").write_text('study = "nuqsgd"\n', encoding="utf-8")
+    (tmp_path / "runs" / "record").mkdir(parents=True)
+    (tmp_path / "runs" / "record" / "configuration.toml").write_text("", encoding="utf-8")
+    (tmp_path / "my_compressor.py").touch()
+    (tmp_path / "docs").mkdir()
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+
+    original = cli.Parser.parse_args
+
+    def parse_args(parser, argv=None, namespace=None):
+        raise Understood(original(parser, argv, namespace))
+
+    monkeypatch.setattr(cli.Parser, "parse_args", parse_args)
+
+    def ask(argv):
+        with pytest.raises(Understood) as found:
+            cli.main(argv)
+        return found.value.args[0]
+
+    return ask
+
+
+@pytest.mark.parametrize("argv", experiment_lines())
+def test_commands_are_understood(argv, parsed):
+    options = parsed(argv)
+    known = list_claims()
+    assert all(id in known for id in getattr(options, "ids", []))  # verify
+    if getattr(options, "config", None) is not None:
+        find_toml(options.config)
+    if argv[:1] == ["study"]:
+        chosen(options.names)
+    if argv[:1] == ["audit"]:
+        from theory.compressors import registered
+
+        classes = {cls.__name__ for cls in registered()}
+        for name in options.names:
+            if Path(name).suffix == ".py":
+                assert Path(name).is_file()
+            elif name in classes:
+                assert audit.chosen([name], 640)
+            else:
+                assert name == "YourCompressor"
+
+
+def test_a_wrong_command_would_be_found(parsed):
+    for argv in (["verify", "--qick"], ["nonsense"], ["audit", "--d"], ["--configuration", "x"]):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(argv)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_shell_blocks_are_shell(page, tmp_path):
+    for block in BLOCKS:
+        if block.page == page and block.language in SHELL:
+            script = tmp_path / "block.sh"
+            script.write_text(re.sub(r"<(\w[\w ]*)>", "name", block.text), encoding="utf-8")
+            checked = run_group(["bash", "-n", script], timeout=20)
+            assert checked.returncode == 0, f"{block.id}: {checked.stderr}"
+
+
+def test_modules_and_scripts_that_commands_name_are_there():
+    for block in BLOCKS:
+        if block.language in SHELL and block.reason is None:
+            for line in logical_lines(block.text):
+                match = MODULE.search(line)
+                if match:
+                    assert importlib.util.find_spec(match[1]) is not None, f"{block.id}: {line}"
+                for script in re.findall(r"python3? ([\w./-]+\.py)", line):
+                    assert (ROOT / script).is_file(), f"{block.id}: {line}"
+
+
+# --- pages that are made ----------------------------------------------------------------------------------------------
+
+
+def from_docs(name: str):
+    """A module of the folder ``docs``."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_citation_file_has_all_sources():
+    made = from_docs("_citation").citation()
+    assert (ROOT / "CITATION.cff").read_text(encoding="utf-8") == made, "python docs/_citation.py writes it again"
+    assert all(f"BibTeX key {key}" in made for key in BIBTEX)
+    assert not set(made) & set("{}\\")
+    assert (
+        '    title: "Linear Convergence of Gradient and Proximal-Gradient Methods Under the Polyak-Łojasiewicz' in made
+    )
+    assert '      - family-names: "Horváth"\n        given-names: "Ľudovít"' in made
+
+
+def test_the_list_of_claims_has_bounds_domains_and_errata():
+    pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
+    made = from_docs("_make").claims()
+    for id in list_claims():
+        claim = find_claim(id)
+        entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
+        assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.bound else "*Source:*"))
+        assert ("*Erratum:*" in entry) == claim.printed
+    worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
+    assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
+    assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"<(erratum-[a-z0-9-]+)>", made))
+    assert named and all(f"({name})=" in errata for name in named)
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert all(f"({name})=" in made for name in re.findall(r"\(#(claim-[a-z0-9-]+)\)", pages + made))
