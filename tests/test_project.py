@@ -20,7 +20,7 @@ from conftest import ROOT, run_group
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = sorted((ROOT / "theory").rglob("*.py"))
-LECTURES = sorted((ROOT / "notebooks").glob("*.md"))
+LECTURES = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 
 
 def blocks(language: str) -> list[str]:
@@ -107,7 +107,7 @@ def test_the_cell_of_the_readme_runs_as_written(tmp_path):
 
 
 def test_links_of_the_pages_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
