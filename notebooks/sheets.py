@@ -114,9 +114,19 @@ class _Reader(ast.NodeVisitor):
         self.sets.add(node.name)
 
     def visit_Import(self, node):
-        self.sets |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        self.sets |= imported(node)
 
     visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node):
+        if node.name:
+            self.sets.add(node.name)
+        self.generic_visit(node)
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Names that an import sets."""
+    return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
 
 
 def free(node: ast.AST) -> set[str]:
@@ -128,6 +138,10 @@ def free(node: ast.AST) -> set[str]:
         elif isinstance(part, ast.arg):
             own.add(part.arg)
         elif isinstance(part, ast.FunctionDef) and part is not node:
+            own.add(part.name)
+        elif isinstance(part, ast.Import | ast.ImportFrom):
+            own |= imported(part)
+        elif isinstance(part, ast.ExceptHandler) and part.name:
             own.add(part.name)
     return {name for name in loads - own if not hasattr(builtins, name)}
 
@@ -181,16 +195,18 @@ def read(path: Path) -> Lecture:
 
     notebook = jupytext.read(path)
     title = next(cell.source for cell in notebook.cells if cell.source.startswith("# ")).splitlines()[0][2:]
-    before, after = [], []
+    before, after, ended = [], [], False
     for cell in notebook.cells:
-        head, found, tail = f"\n{cell.source}".partition(f"\n{HEADING}\n")
-        if after or cell.cell_type != "markdown" or not found:
-            (after or before).append(cell)
+        if cell.cell_type != "markdown" or ended:
+            (after if after and not ended else before).append(cell)
             continue
+        head, found, tail = f"\n{cell.source}".partition(f"\n{HEADING}\n") if not after else ("", True, cell.source)
         before.append(new_markdown_cell(head.strip()))
-        after.append(
-            new_markdown_cell(EXERCISE + tail.partition(EXERCISE)[2])
-        )  # the introduction speaks of the lecture
+        if found:
+            text, ended, _ = f"\n{tail}".partition("\n## ")  # another section may follow
+            after.append(new_markdown_cell(text.strip()))
+    if after:  # the introduction speaks of the lecture, so the sheet begins with the first exercise
+        after[0].source = EXERCISE + after[0].source.partition(EXERCISE)[2]
     if not after:
         raise ValueError(f"{path.name} has no heading {HEADING!r}")
     return Lecture(path, title, notebook, before, after)

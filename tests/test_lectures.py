@@ -34,8 +34,9 @@ def code(cells) -> list[str]:
 def test_every_lecture_has_the_parts_of_a_lecture(path):
     text = path.read_text(encoding="utf-8")
     assert f"**Lecture {int(path.name[:2])}.**" in text
-    for part in ("What you will learn", "| symbol | meaning |", "### The maths", "## What to remember", "Sources:"):
+    for part in ("What you will learn", "| symbol | meaning |", "## Exercises"):
         assert part in text, part
+    assert re.search(r"^## What (to remember|we saw)$", text, re.MULTILINE)
     assert "plt.style.use(STYLE)" in text
     found = sheets.groups(sheets.read(path).exercises)
     assert 3 <= len(found) <= 5
