@@ -44,6 +44,14 @@ def test_every_lecture_has_the_parts_of_a_lecture(path):
     assert "delete the solutions and write in their place" in text
 
 
+def test_links_lead_somewhere():
+    for page in (ROOT / "notebooks").glob("*.md"):
+        prose = re.sub(r"^```\{code-cell.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
+            announced = page.name == "README.md" and re.match(r"\d\d-", target)  # a row may come before its lecture
+            assert "://" in target or announced or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
 def test_numbers_of_lectures_in_links_are_right():
     titles = {path.name: int(path.name[:2]) for path in PATHS}
     for path in [*PATHS, ROOT / "notebooks" / "notation.md"]:
