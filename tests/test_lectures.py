@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_group
 
 pytest.importorskip("jupytext")
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -117,19 +117,42 @@ def test_a_sheet_has_all_that_its_cells_need(path):
     assert later <= known
 
 
-def test_an_exercise_fails_when_blank_and_passes_when_solved():
-    read = sheets.read(next(path for path in PATHS if path.name.startswith("02")))
-    solution, check = sheets.groups(read.exercises)[0][1]
-    sources = [*code(read.before), solution.source, check.source]
-    setup = [sources[i] for i in sheets.needed(sources, {len(sources) - 1}) if i < len(sources) - 2]
-    state: dict = {}
-    exec("\n".join(setup), state)  # noqa: S102
-    with pytest.raises(NameError):
-        exec(check.source, dict(state))  # noqa: S102
+@pytest.mark.parametrize("number", ["02", "09"])  # theirs need no kernels
+def test_a_blank_sheet_fails_each_check_and_a_solved_one_passes(number):
+    read = sheets.read(*sheets.lectures(number))
+    solved, blank = ({"__name__": "sheet"} for _ in range(2))
+    for cell in sheets.sheet(read, solutions=True).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, solved)  # noqa: S102
+    checks = {check.source for _, (_, *checks) in sheets.groups(read.exercises) for check in checks}
+    failed = 0
+    for cell in sheets.sheet(read, solutions=False).cells:
+        if cell.cell_type == "code" and cell.source in checks:
+            with pytest.raises(NameError):
+                exec(cell.source, blank)  # noqa: S102
+            failed += 1
+        elif cell.cell_type == "code":
+            exec(cell.source, blank)  # noqa: S102
+    assert failed == len(checks) >= 3
+
+
+def test_a_wrong_solution_fails():
+    read = sheets.read(*sheets.lectures("02"))
+    check = sheets.groups(read.exercises)[0][1][1].source
+    sources = [*code(read.before), check]
+    setup = [sources[i] for i in sheets.needed(sources, {len(sources) - 1}) if i < len(sources) - 1]
     wrong = "def second_moment_without(M2, B_D, B, n):\n    return B * M2 * (1 + (B - 1) / B_D)"  # with replacement
     with pytest.raises(AssertionError):
-        exec(f"{wrong}\n{check.source}", dict(state))  # noqa: S102
-    exec(f"{solution.source}\n{check.source}", dict(state))  # noqa: S102
+        exec("\n".join([*setup, wrong, check]), {"__name__": "sheet"})  # noqa: S102
+
+
+@pytest.mark.slow
+@every_lecture
+def test_the_sheet_of_solutions_runs_by_itself(path, tmp_path):
+    script = tmp_path / "solutions.py"
+    script.write_text("\n".join(code(sheets.sheet(sheets.read(path), solutions=True).cells)), encoding="utf-8")
+    answer = run_group([sys.executable, script], timeout=300, cwd=tmp_path, env={"PYTHONPATH": ROOT})
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_needed_cells_are_the_last_to_set_a_name_and_what_functions_look_up_later():
