@@ -7,6 +7,8 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, into docs/_build/html
+#   make sheets               exercise sheets and solutions of the lectures, into sheets/
+#   make times        how long each lecture runs, into the table of notebooks/README.md
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
 #   make distclean            remove .venv, too
@@ -25,7 +27,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures test check lint types docs bench clean distclean
+.PHONY: help run lectures sheets times test check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -54,6 +56,12 @@ types: $(STAMP)-test
 docs: $(STAMP)-docs
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
 
+sheets: $(STAMP)-test
+	$(PY) notebooks/sheets.py $(ARGS)
+
+times: $(STAMP)-test
+	$(PY) notebooks/times.py $(ARGS)
+
 bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)
 
@@ -73,7 +81,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated docs/lectures sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

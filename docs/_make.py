@@ -1,7 +1,8 @@
 """Pages that are made from the code at build time, so that nobody has to keep a second list.
 
-``lectures/``       copies of ``notebooks/*.md`` with a table of contents (myst-nb reads only what lies below ``docs``);
-                    links to ``../docs/``, right for who reads a notebook where it is, are made to fit there
+``lectures/``       copies of ``notebooks/*.md`` (myst-nb reads only what lies below ``docs``), ``README.md`` as the
+                    index with a table of contents; links to ``../docs/`` and to ``README.md``, right for who reads a
+                    notebook where it is, are made to fit there
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims
 """
 
@@ -107,17 +108,16 @@ def write(path: Path, text: str) -> None:
 
 def lectures() -> None:
     folder = DOCS / "lectures"
-    sources = sorted(NOTEBOOKS.glob("*.md"))
-    for source in sources:
-        write(folder / source.name, source.read_text(encoding="utf-8").replace("](../docs/", "](../"))
-    wanted = {source.name for source in sources} | {"index.md"}
+    sources = {"index.md" if path.name == "README.md" else path.name: path for path in sorted(NOTEBOOKS.glob("*.md"))}
     for path in folder.glob("*.md"):
-        if path.name not in wanted:
+        if path.name not in sources:
             path.unlink()
-    lines = ["# Lectures", "", "Each page is a notebook: the mathematics, the kernel, the picture, and exercises.", ""]
-    if sources:
-        lines += ["```{toctree}", ":maxdepth: 1", "", *[source.stem for source in sources], "```", ""]
-    write(folder / "index.md", "\n".join(lines))
+    for name, source in sources.items():
+        text = source.read_text(encoding="utf-8").replace("](../docs/", "](../").replace("](README.md", "](index.md")
+        if name == "index.md":  # numbered pages come first, in teaching order
+            pages = sorted(path.stem for path in sources.values() if path.name != "README.md")
+            text += "\n".join(["", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *pages, "```", ""])
+        write(folder / name, text)
 
 
 # --- API ------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from conftest import ROOT, run_group
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = sorted((ROOT / "theory").rglob("*.py"))
-LECTURES = sorted((ROOT / "notebooks").glob("*.md"))
+LECTURES = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 
 
 def blocks(language: str) -> list[str]:

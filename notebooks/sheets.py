@@ -1,0 +1,294 @@
+"""Exercise sheets and solutions, made from the lectures, so that they cannot drift from them.
+
+python notebooks/sheets.py            # all lectures, into the folder sheets/
+python notebooks/sheets.py 04 07      # these two
+
+A lecture's exercises begin at the heading "## Exercises"; a cell with the tag `solution` holds a solution. The sheet
+of exercises has an empty cell in its place, and the cell that checks it. Both sheets begin with those cells of the
+lecture that define what the exercises use, found by their names, so a sheet runs by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import re
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import NamedTuple
+
+NOTEBOOKS = Path(__file__).resolve().parent
+HEADING, EXERCISE, SOLUTION = "## Exercises", "### Exercise ", "solution"
+
+
+def lectures(*numbers: str) -> list[Path]:
+    """The lectures in teaching order, or those of these numbers."""
+    found = sorted(NOTEBOOKS.glob("[0-9][0-9]-*.md"))
+    return [path for path in found if not numbers or path.name[:2] in {f"{int(number):02d}" for number in numbers}]
+
+
+# --- what a cell defines, and what it needs -------------------------------------------------------------------------
+
+
+class Names(NamedTuple):
+    """The global names of a cell: those it sets, those it needs from before, those its functions need when called."""
+
+    sets: set[str]
+    needs: set[str]
+    later: dict[str, set[str]]
+
+
+class _Reader(ast.NodeVisitor):
+    """Goes through a cell in the order in which it runs."""
+
+    def __init__(self):
+        self.sets: set[str] = set()
+        self.needs: set[str] = set()
+        self.later: dict[str, set[str]] = {}
+        self.inner: set[str] = set()  # what bodies of functions look up when they are called
+
+    def visit_Name(self, node):
+        if isinstance(node.ctx, ast.Load):
+            if node.id not in self.sets:
+                self.needs.add(node.id)
+        else:
+            self.sets.add(node.id)
+
+    def visit_Assign(self, node):
+        self.visit(node.value)
+        for target in node.targets:
+            self.visit(target)
+            self.changed(target)
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Lambda):
+            self.later[node.targets[0].id] = free(node.value)
+
+    def visit_AugAssign(self, node):
+        self.visit(
+            ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+            if isinstance(node.target, ast.Name)
+            else node.target
+        )
+        self.visit(node.value)
+        self.changed(node.target)
+        if isinstance(node.target, ast.Name):
+            self.sets.add(node.target.id)
+
+    def changed(self, target):
+        """x[i] = ... and x.a = ... change x: who needs x later needs this cell, too."""
+        while isinstance(target, ast.Subscript | ast.Attribute):
+            target = target.value
+            if isinstance(target, ast.Name):
+                self.sets.add(target.id)
+
+    def visit_For(self, node):
+        for part in (node.iter, node.target, *node.body, *node.orelse):
+            self.visit(part)
+
+    def visit_NamedExpr(self, node):
+        self.visit(node.value)
+        self.visit(node.target)
+
+    def visit_comprehension_like(self, node):
+        for name in free(node) - self.sets:
+            self.needs.add(name)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_like
+
+    def visit_Lambda(self, node):
+        self.inner |= free(node)
+
+    def visit_FunctionDef(self, node):
+        for part in (*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(part)
+        self.later[node.name] = free(node)
+        self.inner |= self.later[node.name]
+        self.sets.add(node.name)
+
+    def visit_ClassDef(self, node):
+        for part in (*node.decorator_list, *node.bases):
+            self.visit(part)
+        self.later[node.name] = free(node)
+        self.inner |= self.later[node.name]
+        self.sets.add(node.name)
+
+    def visit_Import(self, node):
+        self.sets |= imported(node)
+
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node):
+        if node.name:
+            self.sets.add(node.name)
+        self.generic_visit(node)
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Names that an import sets."""
+    return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+
+
+def free(node: ast.AST) -> set[str]:
+    """Names that a function or a comprehension takes from outside."""
+    loads, own = set(), set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            (loads if isinstance(part.ctx, ast.Load) else own).add(part.id)
+        elif isinstance(part, ast.arg):
+            own.add(part.arg)
+        elif isinstance(part, ast.FunctionDef) and part is not node:
+            own.add(part.name)
+        elif isinstance(part, ast.Import | ast.ImportFrom):
+            own |= imported(part)
+        elif isinstance(part, ast.ExceptHandler) and part.name:
+            own.add(part.name)
+    return {name for name in loads - own if not hasattr(builtins, name)}
+
+
+def names(source: str) -> Names:
+    """What a cell sets and needs."""
+    reader = _Reader()
+    reader.visit(ast.parse(re.sub(r"(?m)^\s*[%!].*$", "", source)))  # lines for IPython or the shell have no names
+    needs = {name for name in reader.needs | (reader.inner - reader.sets) if not hasattr(builtins, name)}
+    return Names(reader.sets, needs, reader.later)
+
+
+def needed(sources: list[str], wanted: set[int]) -> list[int]:
+    """The cells without which these do not run: the last to set each name, and what they need in turn."""
+    cells = [names(source) for source in sources]
+    chosen, seen = set(wanted), set()
+    todo = [(name, j) for j in wanted for name in cells[j].needs]
+    while todo:
+        name, j = todo.pop()
+        if (name, j) in seen:
+            continue
+        seen.add((name, j))
+        i = next((i for i in reversed(range(j)) if name in cells[i].sets), None)
+        if i is None:
+            continue
+        # what a function takes from outside it looks up when it is called, so seen from cell j; and x[i] = ... in
+        # cell i needs the x from before
+        todo += [(inner, j) for inner in cells[i].later.get(name, ())]
+        if i not in chosen:
+            chosen.add(i)
+            todo += [(inner, i) for inner in cells[i].needs]
+    return sorted(chosen)
+
+
+# --- the sheets -----------------------------------------------------------------------------------------------------
+
+
+class Lecture(NamedTuple):
+    """A lecture in two parts, its exercises being the second."""
+
+    path: Path
+    title: str
+    notebook: object
+    before: list
+    exercises: list
+
+
+def read(path: Path) -> Lecture:
+    import jupytext
+    from nbformat.v4 import new_markdown_cell
+
+    notebook = jupytext.read(path)
+    title = next(cell.source for cell in notebook.cells if cell.source.startswith("# ")).splitlines()[0][2:]
+    before, after, ended = [], [], False
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown" or ended:
+            (after if after and not ended else before).append(cell)
+            continue
+        head, found, tail = f"\n{cell.source}".partition(f"\n{HEADING}\n") if not after else ("", True, cell.source)
+        before.append(new_markdown_cell(head.strip()))
+        if found:
+            text, ended, _ = f"\n{tail}".partition("\n## ")  # another section may follow
+            after.append(new_markdown_cell(text.strip()))
+    if after:  # the introduction speaks of the lecture, so the sheet begins with the first exercise
+        after[0].source = EXERCISE + after[0].source.partition(EXERCISE)[2]
+    if not after:
+        raise ValueError(f"{path.name} has no heading {HEADING!r}")
+    return Lecture(path, title, notebook, before, after)
+
+
+def is_solution(cell) -> bool:
+    return cell.cell_type == "code" and SOLUTION in cell.metadata.get("tags", [])
+
+
+def groups(cells: list) -> list[tuple[str, list]]:
+    """Headings of the exercises, and the code cells of each."""
+    found: list[tuple[str, list]] = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            found[-1][1].append(cell)
+        else:
+            found += [(line[4:], []) for line in cell.source.splitlines() if line.startswith(EXERCISE)]
+    return found
+
+
+def asked(solution, others: list) -> list[str]:
+    """What a solution defines and the cells after it use, in the order of the solution."""
+    used = set().union(*(names(cell.source).needs for cell in others))
+    own = names(solution.source).sets & used
+    return sorted(own, key=lambda name: re.search(rf"\b{name}\b", solution.source).start())
+
+
+def sheet(lecture: Lecture, *, solutions: bool):
+    """A notebook: what the exercises need from the lecture, and the exercises, with or without their solutions."""
+    from nbformat.v4 import new_markdown_cell, new_notebook
+
+    code = [cell for cell in (*lecture.before, *lecture.exercises) if cell.cell_type == "code"]
+    first = sum(cell.cell_type == "code" for cell in lecture.before)
+    setup = [code[i] for i in needed([cell.source for cell in code], set(range(first, len(code)))) if i < first]
+    kind = "Solutions" if solutions else "Exercises"
+    way = (
+        "Every solution is followed by the cell that checks it."
+        if solutions
+        else "Write each solution where it says so; the cell after it checks, and fails until you are there."
+    )
+    head = (
+        f"# {kind}: {lecture.title}\n\nThese are the exercises of [lecture {int(lecture.path.name[:2])}]"
+        f"(../notebooks/{lecture.path.name}), with the lecture's cells that they need. {way}\n\n"
+        f"*Made from the lecture by `make sheets`, which writes this file anew.*"
+    )
+    cells = [new_markdown_cell(head), *map(deepcopy, setup), new_markdown_cell(HEADING)]
+    blanks = {}
+    for _, group in groups(lecture.exercises):
+        for k, cell in enumerate(group):
+            if is_solution(cell):
+                blanks[cell.id] = "# Write here: " + ", ".join(asked(cell, group[k + 1 :]))
+    for cell in deepcopy(lecture.exercises):
+        if is_solution(cell):
+            cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if not tag.startswith("hide")]
+            if not solutions:
+                cell.source = blanks[cell.id]
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\]\((\d\d-[\w-]+\.md)", r"](../notebooks/\1", cell.source)
+        cells.append(cell)
+    metadata = {key: value for key, value in lecture.notebook.metadata.items() if key != "jupytext"}
+    return new_notebook(cells=cells, metadata=metadata)
+
+
+def write(folder: Path, paths: list[Path]) -> list[Path]:
+    """Both sheets of each lecture, as Jupyter notebooks."""
+    import nbformat
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for path in paths:
+        lecture = read(path)
+        for kind, solutions in (("exercises", False), ("solutions", True)):
+            written.append(folder / f"{path.stem}-{kind}.ipynb")
+            nbformat.write(sheet(lecture, solutions=solutions), written[-1])
+    return written
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
+    parser.add_argument("--out", type=Path, default=NOTEBOOKS.parent / "sheets", help="folder for the sheets")
+    arguments = parser.parse_args()
+    for made in write(arguments.out, lectures(*arguments.numbers)):
+        print(made)
+    sys.exit(0)
