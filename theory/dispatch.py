@@ -31,6 +31,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numba
@@ -117,8 +118,35 @@ def _alone(folder: Path):
     """Hold the lock of a folder that several processes write to."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = contextlib.nullcontext()
+        except OSError:  # some file systems of clusters have no locks
+            held = _made(folder / "lock.held")
+        with held:
+            yield
+
+
+@contextlib.contextmanager
+def _made(path: Path, patience: float = 30.0):
+    """The same by a folder that one process alone can make.
+
+    To store takes milliseconds; whoever holds it for longer than ``patience`` seconds was killed.
+    """
+    begin = time.monotonic()
+    while True:
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:
+            if time.monotonic() - begin > patience:
+                break
+            time.sleep(0.01)
+    try:
         yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 class _Cache(FunctionCache):
