@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 from conftest import ROOT, run_mpi
 from mpi_job import STEPS, digest, make_problem, memories, methods, rounds
@@ -120,3 +121,63 @@ def test_ranks_must_divide_the_workers():
 
     with pytest.raises(ValueError, match="workers: got 8, allowed: a multiple of the number of ranks, 3"):
         th.run(methods()[0], make_problem(), workers=8, steps=1, comm=Three())
+
+
+@pytest.mark.mpi
+def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
+    found = []
+    for ranks in (1, 2):
+        script = ROOT / "docs" / "examples" / "cluster_job.py"
+        done = run_mpi(ranks, script, tmp_path / str(ranks), timeout=LIMIT, env={"PYTHONPATH": ROOT})
+        assert done.returncode == 0, done.stderr
+        with np.load(tmp_path / str(ranks) / "result.npz", allow_pickle=False) as stored:
+            found.append((stored["x"].tobytes(), stored["history"]["f"]))
+    assert found[0][0] == found[1][0] and np.isfinite(found[0][1]).all()
+    assert found[0][1][-1] < found[0][1][0] == pytest.approx(np.log(2.0))
+
+
+TURNS = """
+import sys, time
+from pathlib import Path
+from mpi4py import MPI
+from theory.cluster.mpi import in_turn
+
+comm = MPI.COMM_WORLD
+here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+spans = []
+
+
+def work():
+    begin = time.monotonic()
+    time.sleep(0.1)
+    spans.append((begin, time.monotonic()))
+
+
+in_turn(comm, work)
+for row in comm.gather((comm.Get_rank(), here.Get_rank(), *spans[0]), root=0) or []:
+    print("span", *row, flush=True)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("machines", [1, 2])
+def test_rank_0_compiles_first_then_one_rank_of_each_machine(tmp_path, machines):
+    script = tmp_path / "turns.py"
+    script.write_text(TURNS)
+    env = {"PYTHONPATH": ROOT, "MPIR_CVAR_ODD_EVEN_CLIQUES": "1" if machines == 2 else None}  # MPICH then feigns two
+    done = run_mpi(4, script, timeout=LIMIT, env=env)
+    assert done.returncode == 0, done.stderr
+    spans = [[float(v) for v in row.split()] for row in re.findall(r"span (.*)", done.stdout)]
+    assert sorted(row[0] for row in spans) == [0, 1, 2, 3]
+    firsts = [row for row in spans if row[1] == 0]
+    if len(firsts) != machines:
+        pytest.skip("MPI: this library does not feign machines")
+    groups = [
+        [row for row in spans if row[0] == 0],
+        [row for row in firsts if row[0] != 0],
+        [row for row in spans if row[1] != 0],
+    ]
+    for before, after in zip(groups, groups[1:], strict=False):
+        for late in after:
+            assert all(late[2] >= early[3] for early in before)
+    assert all(late[2] >= groups[0][0][3] for late in groups[2])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numba
@@ -129,3 +131,30 @@ def test_the_digest_of_the_source_leaves_out_leaves(tmp_path):
     assert before[0] == after[0] and before[1] != after[1]
     core.write_text("2")
     assert dispatch.source_digest("", tmp_path) != after[0]
+
+
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
+def test_one_process_stores_at_a_time(tmp_path, monkeypatch, locks):
+    # Some file systems of clusters refuse flock; what is stored there must not be mixed up either.
+    if not locks:
+        monkeypatch.setattr(dispatch.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(38, "not implemented")))
+    inside, most = [], []
+
+    def store(_):
+        with dispatch._alone(tmp_path / "cache"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.01)
+            inside.pop()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(store, range(8)))
+    assert most == [1] * 8
+    assert not (tmp_path / "cache" / "lock.held").exists()
+
+
+def test_a_lock_of_a_killed_process_is_not_waited_for_for_ever(tmp_path):
+    (tmp_path / "held").mkdir()
+    with dispatch._made(tmp_path / "held", patience=0.05):
+        pass
+    assert not (tmp_path / "held").exists()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from conftest import ROOT, run_group, run_mpi
 
 from theory.experiment import Configuration, ConfigurationError, RecordError, read_record
 from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
-from theory.experiment.cli import main
+from theory.experiment.cli import LAUNCHERS, SIZES, main
 from theory.experiment.flagship import make_problem
 from theory.experiment.progress import Progress, on_terminal
 from theory.experiment.records import Recorder
@@ -227,6 +228,7 @@ def test_record_agrees_with_a_run(small_record):
         assert th.value(problem, stored["x"]) == pytest.approx(result["f"], rel=1e-12)
         assert record.histories[label]["f"][-1] == result["f"]
         assert record.histories[label]["step"][0] == 0 and record.histories[label]["step"][-1] == 20
+        assert (record.histories[label]["bits_up"] == record.histories[label]["payload_bits_up"]).all()
         assert result["gap"] == pytest.approx(result["f"] - record.experiment["constants"]["lower"], abs=1e-15)
     full = record.results["sgd"]
     assert full["payload_bits_up"] == 32 * 30 * 20 and full["payload_bits_down"] == full["payload_bits_up"]  # reduced
@@ -280,6 +282,38 @@ def test_ranks_answer_a_mistake_once(arguments):
     done = run_mpi(2, "-m", "theory.experiment", *arguments, timeout=120)
     assert done.returncode == 2
     assert done.stderr.count("error:") == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"PMI_SIZE": "4"}, {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"},
+     {"SLURM_STEP_NUM_TASKS": "4", "PMIX_RANK": "2"}, {"SLURM_STEP_NUM_TASKS": "4"}],
+    ids=" ".join,
+)  # fmt: skip
+def test_processes_that_a_strange_launcher_started_do_not_all_run(monkeypatch, said):
+    # mpirun or srun of another MPI than mpi4py's library: every process believes to be alone.
+    strange(monkeypatch, size=1, **said)
+    with pytest.raises(SystemExit, match=r"started 4 processes, and each is alone.*Some MPI 1\.0"):
+        main(["list"])
+
+
+@pytest.mark.parametrize(
+    "said", [{"PMI_SIZE": "1", "SLURM_STEP_NUM_TASKS": "2"}, {"PMI_RANK": "0"}, {"PMI_SIZE": "many"}], ids=" ".join
+)
+def test_one_process_is_no_strange_launch(monkeypatch, capsys, said):
+    strange(monkeypatch, size=1, **said)  # mpirun -n 1, whose daemons Slurm started on two machines, say
+    assert main(["list"]) == 0
+
+
+def strange(monkeypatch, size, **variables):
+    """An environment as a launcher leaves it, and an MPI whose world has so many ranks."""
+    world = SimpleNamespace(Get_size=lambda: size, Get_rank=lambda: 0)
+    library = SimpleNamespace(COMM_WORLD=world, Get_library_version=lambda: "Some MPI 1.0\nbuilt somewhere")
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=library))
+    for name in (*LAUNCHERS, *SIZES):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
 # --- interruptions ----------------------------------------------------------------------------------------------------

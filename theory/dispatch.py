@@ -31,6 +31,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -122,8 +123,35 @@ def _alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder that several processes write to."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held: contextlib.AbstractContextManager = contextlib.nullcontext()
+        except OSError:  # some file systems of clusters have no locks
+            held = _made(folder / "lock.held")
+        with held:
+            yield
+
+
+@contextlib.contextmanager
+def _made(path: Path, patience: float = 30.0):
+    """The same by a folder that one process alone can make.
+
+    To store takes milliseconds; whoever holds it for longer than ``patience`` seconds was killed.
+    """
+    begin = time.monotonic()
+    while True:
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:
+            if time.monotonic() - begin > patience:
+                break
+            time.sleep(0.01)
+    try:
         yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 _waiting: list = []  # whoever wants to know that something is compiled, until then

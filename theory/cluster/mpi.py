@@ -104,13 +104,20 @@ def agree(comm, digest: str) -> None:
 
 
 def in_turn(comm, work) -> None:
-    """Rank 0 does ``work`` first (it compiles, and stores what it compiled), then the others (they load that)."""
-    if comm.Get_rank() == 0:
-        work()
-    wait(comm.Ibarrier())
-    if comm.Get_rank() != 0:
-        work()
-    wait(comm.Ibarrier())
+    """Rank 0 does ``work`` first (it compiles, and stores what it compiled), then the others (they load that).
+
+    Of the other machines, one rank each goes before the rest: where their cache is a folder of their own, or their
+    processor another one, it has to compile again.
+    """
+    from mpi4py import MPI
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    turn = 0 if comm.Get_rank() == 0 else 1 if here.Get_rank() == 0 else 2
+    here.Free()
+    for k in range(3):
+        if turn == k:
+            work()
+        wait(comm.Ibarrier())
 
 
 def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int, str]:

@@ -19,6 +19,9 @@ LAUNCHERS = (  # one of these is set in every process that an MPI launcher start
     "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",
     "PALS_RANKID",
 )  # fmt: skip
+SIZES = (  # how many processes a launcher says that it started; Slurm's number comes last, since mpirun may be within
+    "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
+)  # fmt: skip
 USAGE_ERROR = 2  # argparse's
 PROGRAM = "python -m theory.experiment"
 
@@ -34,13 +37,25 @@ class Parser(argparse.ArgumentParser):
 
 
 def world():
-    """COMM_WORLD if an MPI launcher started this process, else None: the only place that asks for it."""
-    if not any(name in os.environ for name in LAUNCHERS):
+    """COMM_WORLD if an MPI launcher started this process, else None: the only place that asks for it.
+
+    A launcher of another MPI than mpi4py's library starts processes that know nothing of each other: each would run
+    the whole experiment and write a record.  That ends here.
+    """
+    said = next((os.environ[name] for name in SIZES if name in os.environ), "1")
+    started = int(said) if said.isdecimal() else 1
+    if started == 1 and not any(name in os.environ for name in LAUNCHERS):
         return None
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise SystemExit(f"started by an MPI launcher, but mpi4py finds no MPI library: {error}") from None
+    if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
+        library = MPI.Get_library_version().split("\n")[0].strip()
+        raise SystemExit(
+            f"a launcher started {started} processes, and each is alone: it does not belong to the MPI library that "
+            f"mpi4py found ({library}); use its own mpirun, or srun with another --mpi (docs/cluster.md)"
+        )
     return MPI.COMM_WORLD
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 UNFINISHED = ".unfinished"
+TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # second names, as in a result's history
 PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
@@ -189,7 +190,8 @@ def read_record(folder) -> Record:
         raise RecordError(f"{path} is empty")
     for label, listed in rows.items():
         whole = {"step", "samples", "rounds"}
-        columns = [(name, np.int64 if name in whole else np.float64) for name in listed[0]]
+        names = [(TITLES[name], name) if name in TITLES else name for name in listed[0]]
+        columns = [(name, np.int64 if name in whole else np.float64) for name in names]
         values = [tuple(math.nan if v is None else v for v in row.values()) for row in listed]
         record.histories[label] = np.array(values, dtype=columns)
     return record
