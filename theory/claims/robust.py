@@ -27,8 +27,8 @@ def lied_to(aggregate, honest, bad) -> float:
 @claim(
     "robust.median",
     title="What the median stands",
-    statement="If f of N workers send anything, N odd, the coordinate-wise median is off the mean of the honest"
-    " messages by at most (N - 1)/(N + 1 - 2f) times their mean squared distance from it, squared.",
+    statement="If f of N workers send anything, N odd, the squared distance of the coordinate-wise median from the mean"
+    " of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.",
     latex=r"\|\mathrm{med}-\bar x\|^2\le\frac{N-1}{N+1-2f}\cdot\frac1{N-f}\sum_{i\ \mathrm{honest}}\|x_i-\bar x\|^2",
     source="derived; in one dimension Boyd, 1971, and Hawkins, JASA 1971, on the spread of ordered numbers",
     kind="tight",
