@@ -87,6 +87,7 @@ from .diversity import (
     random_features_batch_bound,
 )
 from .elias import expected_elias_bits
+from .federated import local_sgd_fixed_point
 from .feedback_rates import (
     conef,
     conef_noise,
@@ -103,6 +104,7 @@ from .frontiers import (
     ef_frontier,
     marina_frontier,
 )
+from .gossip import ring_gossip_factor
 from .growing_batches import (
     cr_psgd,
     cr_psgd_geometric,
@@ -185,6 +187,7 @@ from .quantization import (
     qsgd_variance_attained,
     qsgd_variance_exact,
 )
+from .robust import median_deviation, normal_median_variance
 from .rounds import rounds_order
 from .sgd import (
     sgd_constant_step,
@@ -304,7 +307,7 @@ from .time_to_accuracy import (
     sgd_iterations,
     utilisation,
 )
-from .tradeoff import least_variance
+from .tradeoff import least_bits, least_unbiased_bits, least_variance, uniform_levels_gap
 
 __all__ = [
     "BatchSchedule",
@@ -402,6 +405,8 @@ __all__ = [
     "l2_sign_error",
     "langevin_factor",
     "largest_batch",
+    "least_bits",
+    "least_unbiased_bits",
     "least_variance",
     "level_set_gradient",
     "level_set_second_moment",
@@ -414,6 +419,7 @@ __all__ = [
     "local_sgd",
     "local_sgd_deviation",
     "local_sgd_deviation_exact",
+    "local_sgd_fixed_point",
     "local_sgd_order",
     "local_sgd_shift",
     "local_steps_limit",
@@ -422,6 +428,7 @@ __all__ = [
     "marina_frontier",
     "mechanism_batch_bound",
     "mechanism_rounds",
+    "median_deviation",
     "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
@@ -445,6 +452,7 @@ __all__ = [
     "natural_dithering_variance",
     "natural_variance",
     "natural_variance_exact",
+    "normal_median_variance",
     "nuqsgd_code_length",
     "nuqsgd_inf_variance",
     "nuqsgd_nonzeros",
@@ -491,6 +499,7 @@ __all__ = [
     "rice_redundancy",
     "ring_best_ranks",
     "ring_doubling_crossover",
+    "ring_gossip_factor",
     "ring_speed_up",
     "rounds_order",
     "scaled_contraction",
@@ -551,6 +560,7 @@ __all__ = [
     "top_k_contraction",
     "ultra_contraction",
     "ultra_variance",
+    "uniform_levels_gap",
     "utilisation",
 ]
 

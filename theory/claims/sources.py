@@ -273,6 +273,23 @@ _ENTRIES = r"""
   number    = {260},
   year      = {1952}
 }
+
+@inproceedings{malinovskiy2020local,
+  author    = {Malinovskiy, Grigory and Kovalev, Dmitry and Gasanov, Elnur and Condat, Laurent and Richtarik, Peter},
+  title     = {From Local {SGD} to Local Fixed-Point Methods for Federated Learning},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2020},
+  note      = {PMLR 119, pages 6692-6701}
+}
+
+@article{safaryan2021uncertainty,
+  author    = {Safaryan, Mher and Shulgin, Egor and Richtarik, Peter},
+  title     = {Uncertainty Principle for Communication Compression in Distributed and Federated Learning and the Search
+               for an Optimal Compressor},
+  journal   = {Information and Inference: A Journal of the IMA},
+  year      = {2021},
+  note      = {arXiv:2002.08958}
+}
 """
 
 BIBTEX = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in _ENTRIES.strip().split("\n\n")}

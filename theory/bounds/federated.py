@@ -1,0 +1,72 @@
+"""Workers whose data differ: where local steps end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..settings import require
+from ._domain import positive, whole
+
+__all__ = ["local_sgd_fixed_point"]
+
+
+def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: int) -> np.ndarray:
+    """Where local gradient descent ends if each worker has a quadratic of its own.
+
+    Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers alike in the mean; in every round each takes
+    H steps of the constant size eta by itself, and then all average.  Exact gradients, or rows that a worker draws
+    afresh for each step from its own data; then it is E x that is meant.
+
+    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``,
+    and it attracts.  For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and eta A_k < 2, the
+    plain mean of the b_k.
+
+    Kind: identity.
+
+    Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  That local steps have a
+    fixed point of their own: Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020.
+
+    Parameters
+    ----------
+    curvatures : array_like, shape (N, d, d) or (N,)
+        The A_k, symmetric; numbers if d = 1.
+    minimisers : array_like, shape (N, d) or (N,)
+        The b_k.
+    step : float
+        eta, above 0.
+    local_steps : int
+        H, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, or rounds of this length and step do not contract.
+
+    Examples
+    --------
+    >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1)
+    array([0.75])
+    >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1000)
+    array([0.5])
+    """
+    b = np.asarray(minimisers, float)
+    b = b[:, None] if b.ndim == 1 else b
+    A = np.asarray(curvatures, float)
+    A = A[:, None, None] if A.ndim == 1 else A
+    require(b.ndim == 2 and bool(np.isfinite(b).all()), "minimisers", b.shape, "(N, d), finite")
+    fits = A.shape == (*b.shape, b.shape[1]) and bool(np.isfinite(A).all()) and np.allclose(A, A.transpose(0, 2, 1))
+    require(fits, "curvatures", A.shape, f"({b.shape[0]}, {b.shape[1]}, {b.shape[1]}), finite, symmetric")
+    positive(step=step)
+    whole(1, local_steps=local_steps)
+    unit = np.eye(b.shape[1])
+    kept = np.stack([np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A])
+    radius = float(np.abs(np.linalg.eigvalsh(kept.mean(axis=0))).max())
+    require(
+        radius < 1, "step", step, f"one with which a round contracts: the mean of the M_k has the norm {radius:.4g}"
+    )
+    moved = unit - kept
+    return np.linalg.solve(moved.sum(axis=0), np.einsum("kij,kj->i", moved, b))
