@@ -112,10 +112,13 @@ def compare(methods, problem, *, workers, steps, x="bits", seed=0, labels=None, 
     methods : sequence
         Of settings such as `ParallelSGD`; or a single one.
     problem : problem
+        The problem that all of them solve.
     workers, steps : int
+        Number of workers.
     x : {"bits", "samples", "rounds", "seconds"}
         The axis of the figure.
     seed : int
+        The same for all methods.
     labels : sequence of str, optional
         Names of the methods; by default what tells them apart.
     optimum : scipy.optimize.OptimizeResult, optional

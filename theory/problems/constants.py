@@ -126,6 +126,7 @@ def lipschitz(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -162,6 +163,7 @@ def max_lipschitz(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -200,6 +202,7 @@ def strong_convexity(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -250,7 +253,9 @@ def second_moment(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -273,7 +278,9 @@ def gradient_variance(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -298,7 +305,9 @@ def gradient_diversity(problem, x) -> float:
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax or NonconvexLogistic
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -325,7 +334,9 @@ def batch_bound(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
