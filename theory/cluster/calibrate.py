@@ -62,7 +62,7 @@ class Calibration(NamedTuple):
     r2 : float
         Of the logarithms of the times; 1 is a perfect fit.
     median_error : float
-        Median of |predicted - measured|/measured.
+        Median of ``|predicted - measured| / measured``.
     ranks : int
         How many measured.
     crowded : bool
