@@ -21,7 +21,6 @@ problem = th.logistic(data, l2=1.0 / data.n)
 method = th.ParallelSGD(th.TopK(10), step=th.Constant(0.1), feedback=th.ErrorFeedback(), batch=4)
 result = th.run(method, problem, workers=4, steps=100)
 reveal_type(data.n)
-reveal_type(problem)
 reveal_type(problem.d)
 reveal_type(result.x)
 reveal_type(result.fun)
@@ -35,7 +34,7 @@ th.ParallelSGD(th.TopK(10))
 th.run(method, problem, workers="four", steps=100)
 """
 ARRAY = "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]"
-REVEALED = ["int", "theory.problems.linear.Logistic", "int", ARRAY, "float", ARRAY, "float", "float", "bool", "float"]
+REVEALED = ["int", "int", ARRAY, "float", ARRAY, "float", "float", "bool", "float"]
 
 
 def mypy(*arguments) -> subprocess.CompletedProcess:

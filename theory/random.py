@@ -46,7 +46,20 @@ def _mix(x0, x1, rotation):
 
 @kernel
 def threefry2x32_13(k0, k1, c0, c1):
-    """Threefry-2x32 with 13 rounds, the fewest without known statistical flaws (says Random123's threefry.h)."""
+    """Threefry-2x32 with 13 rounds, the fewest without known statistical flaws (says Random123's threefry.h).
+
+    Parameters
+    ----------
+    k0, k1 : uint32
+        Halves of the key.
+    c0, c1 : uint32
+        Halves of the counter.
+
+    Returns
+    -------
+    first, second : uint32
+        The halves of what comes out.
+    """
     k2 = u32(k0 ^ k1 ^ PARITY)
     x0, x1 = u32(c0 + k0), u32(c1 + k1)
     x0, x1 = _mix(x0, x1, 13)
@@ -69,7 +82,20 @@ def threefry2x32_13(k0, k1, c0, c1):
 
 @kernel
 def threefry2x32(k0, k1, c0, c1):
-    """Threefry-2x32-20: encrypt the counter (c0, c1) under the key (k0, k1); all four and both results are uint32."""
+    """Threefry-2x32-20: encrypt the counter (c0, c1) under the key (k0, k1); all four and both results are uint32.
+
+    Parameters
+    ----------
+    k0, k1 : uint32
+        Halves of the key.
+    c0, c1 : uint32
+        Halves of the counter.
+
+    Returns
+    -------
+    first, second : uint32
+        The halves of what comes out.
+    """
     k2 = u32(k0 ^ k1 ^ PARITY)
     x0, x1 = threefry2x32_13(k0, k1, c0, c1)
     x0, x1 = _mix(x0, x1, 29)
@@ -85,7 +111,25 @@ def threefry2x32(k0, k1, c0, c1):
 
 @kernel
 def bits(stream, i):
-    """The i-th 64 random bits (uint64) of a stream."""
+    """The i-th 64 random bits (uint64) of a stream.
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    i : int
+        Number of the draw, from 0 on.
+
+    Returns
+    -------
+    uint64
+        All 64 bits are random.
+
+    Examples
+    --------
+    >>> bool(bits(key(0), 1) == bits(key(0), 1)), bool(bits(key(0), 1) == bits(key(0), 2))
+    (True, False)
+    """
     stream, i = u64(stream), u64(i)
     high, low = threefry2x32(u32(stream >> u64(32)), u32(stream), u32(i >> u64(32)), u32(i))
     return (u64(high) << u64(32)) | u64(low)
@@ -94,7 +138,17 @@ def bits(stream, i):
 @borrowing
 @kernel
 def fill_bits(stream, first, high, low):
-    """Many bits at once: for i = first, first + 1, ... 32 bits each into ``high`` and ``low`` (Threefry, 13 rounds)."""
+    """Many bits at once: for i = first, first + 1, ... 32 bits each into ``high`` and ``low`` (Threefry, 13 rounds).
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    first : int
+        Number of the first draw.
+    high, low : ndarray of uint32
+        Where the halves are written; both have the same length.
+    """
     stream, first = u64(stream), u64(first)
     k0, k1 = u32(stream >> u64(32)), u32(stream)
     for i in range(high.size):
@@ -152,13 +206,51 @@ def _unit(high, low):
 
 @kernel
 def uniform(stream, i):
-    """The i-th number of a stream, uniform on [0, 1) with 53 bits."""
+    """The i-th number of a stream, uniform on [0, 1) with 53 bits.
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    i : int
+        Number of the draw, from 0 on.
+
+    Returns
+    -------
+    float
+        In [0, 1).
+
+    Examples
+    --------
+    >>> bool(0.0 <= uniform(key(0, "coin"), 3) < 1.0)
+    True
+    """
     return (bits(stream, i) >> u64(11)) * 2.0**-53
 
 
 @kernel
 def integer(stream, i, n):
-    """The i-th whole number of a stream, uniform on 0 .. n-1 for n < 2**32 (its law differs by less than n / 2**64)."""
+    """The i-th whole number of a stream, uniform on 0 .. n-1 for n < 2**32 (its law differs by less than n / 2**64).
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    i : int
+        Number of the draw, from 0 on.
+    n : int
+        From 1 to below 2**32.
+
+    Returns
+    -------
+    int
+        From 0 to n - 1.
+
+    Examples
+    --------
+    >>> bool(0 <= integer(key(0), 5, 6) < 6)
+    True
+    """
     draw, n = bits(stream, i), u64(n)
     low = ((draw & u64(0xFFFFFFFF)) * n) >> u64(32)
     return np.int64(((draw >> u64(32)) * n + low) >> u64(32))
@@ -212,7 +304,25 @@ def _gaussian(first, second):
 
 @kernel
 def normal(stream, i):
-    """The i-th standard normal number of a stream, from its draws 2i and 2i + 1."""
+    """The i-th standard normal number of a stream, from its draws 2i and 2i + 1.
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    i : int
+        Number of the draw, from 0 on.
+
+    Returns
+    -------
+    float
+        Of mean 0 and variance 1.
+
+    Examples
+    --------
+    >>> bool(normal(key(0), 1) == normal(key(0), 1))
+    True
+    """
     i = u64(i) * u64(2)
     return _gaussian(uniform(stream, i), uniform(stream, i + u64(1)))
 
@@ -224,7 +334,17 @@ def normal(stream, i):
 @borrowing
 @kernel
 def fill_keys(stream, first, high, low):
-    """``derive(stream, first + k)`` for k = 0, 1, ..., in halves of 32 bits."""
+    """``derive(stream, first + k)`` for k = 0, 1, ..., in halves of 32 bits.
+
+    Parameters
+    ----------
+    stream : uint64
+        A key, from `key` or `derive`.
+    first : int
+        Name of the first sub-stream.
+    high, low : ndarray of uint32
+        Where the halves are written; both have the same length.
+    """
     folded, first = u64(stream) ^ FOLD, u64(first)
     k0, k1 = u32(folded >> u64(32)), u32(folded)
     for k in range(high.size):
@@ -247,6 +367,15 @@ def fill_normals(high, low, room, out):
     """``out[i, k]`` is the i-th standard normal number of stream k, whose key's halves are ``high[k]`` and ``low[k]``.
 
     ``room`` is for four rows of uint32, as long as there are streams.
+
+    Parameters
+    ----------
+    high, low : ndarray of uint32, shape (m,)
+        Halves of the keys.
+    room : ndarray of uint32, shape (4, m)
+        Work space.
+    out : ndarray, shape (n, m)
+        Where the numbers are written.
     """
     for i in range(out.shape[0]):
         _fill_draws(high, low, 2 * i, room[0], room[1])

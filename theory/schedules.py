@@ -32,7 +32,18 @@ averaging_weight = generic(
 
 @setting
 class Constant(NamedTuple):
-    """The constant step size ``eta`` > 0."""
+    """The constant step size ``eta`` > 0.
+
+    Parameters
+    ----------
+    eta : float
+        The step size, above 0.
+
+    Examples
+    --------
+    >>> step_size(Constant(0.1), 7)
+    0.1
+    """
 
     eta: float
 
@@ -46,6 +57,15 @@ class InverseTime(NamedTuple):
     """The step size c / (mu (shift + t)), with c, mu, shift > 0.
 
     Mem-SGD's theorem takes c = 8 and its experiments c = 2; c = 1 and shift = 1 is the classical 1/(mu t).
+
+    Parameters
+    ----------
+    c : float
+        Above 0; see above.
+    mu : float
+        Above 0: the constant of strong convexity.
+    shift : float
+        Above 0: the larger, the shorter the first steps.
 
     Examples
     --------
@@ -75,17 +95,42 @@ def _(schedule, t):
 
 @setting
 class Last(NamedTuple):
-    """No average: the last iterate is the result (every weight is 0)."""
+    """No average: the last iterate is the result (every weight is 0).
+
+    Examples
+    --------
+    >>> averaging_weight(Last(), 3)
+    0.0
+    """
 
 
 @setting
 class Uniform(NamedTuple):
-    """Every iterate has the weight 1."""
+    """Every iterate has the weight 1.
+
+    Examples
+    --------
+    >>> averaging_weight(Uniform(), 3)
+    1.0
+    """
 
 
 @setting
 class Polynomial(NamedTuple):
-    """The weight (shift + t)**power; power 2 is the average of the Mem-SGD and local SGD theorems."""
+    """The weight (shift + t)**power; power 2 is the average of the Mem-SGD and local SGD theorems.
+
+    Parameters
+    ----------
+    shift : float
+        Added to the number t of the step.
+    power : float
+        The exponent.
+
+    Examples
+    --------
+    >>> averaging_weight(Polynomial(shift=1.0), 2)
+    9.0
+    """
 
     shift: float
     power: float = 2.0
@@ -98,7 +143,18 @@ class Polynomial(NamedTuple):
 
 @setting
 class Suffix(NamedTuple):
-    """The weight 1 from the step ``start`` on and 0 before: the mean of the last iterates."""
+    """The weight 1 from the step ``start`` on and 0 before: the mean of the last iterates.
+
+    Parameters
+    ----------
+    start : int
+        The first step whose iterate counts.
+
+    Examples
+    --------
+    >>> averaging_weight(Suffix(5), 4), averaging_weight(Suffix(5), 5)
+    (0.0, 1.0)
+    """
 
     start: int
 
@@ -139,6 +195,7 @@ def batch_size(schedule, t: int) -> int:
     schedule : int or GrowingBatch
         A number is the same at every step.  ``batch_size.register`` adds a schedule of your own.
     t : int
+        Number of the step, from 0 on.
 
     Returns
     -------
@@ -218,6 +275,11 @@ class PolyakLojasiewicz(NamedTuple):
 
     The first step is 1/(2 mu), after which Karimi, Nutini and Schmidt's bound no longer knows x_0; later steps are
     close to 1/(mu (t + 1)).
+
+    Parameters
+    ----------
+    mu : float
+        Above 0.
 
     Examples
     --------

@@ -84,6 +84,7 @@ def atomo_variance(values, budget: float) -> float:
     Parameters
     ----------
     values : array_like, shape (n,)
+        The coefficients of the atoms.
     budget : float
         Above 0.
 

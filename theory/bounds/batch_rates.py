@@ -179,7 +179,7 @@ def minibatch_smooth_schedule(
     ----------
     accuracy : float
         eps, above 0.
-    batch, smoothness, second_moment, gap, batch_bound
+    batch, smoothness, second_moment, gap, batch_bound : float or int
         As for :func:`minibatch_smooth`.
 
     Returns
@@ -222,7 +222,7 @@ def minibatch_pl(
 
     Parameters
     ----------
-    gradients, batch, step, smoothness, second_moment, gap, batch_bound
+    gradients, batch, step, smoothness, second_moment, gap, batch_bound : float or int
         As for :func:`minibatch_smooth`; ``step`` at most 1/(2 B mu).
     mu : float
         Above 0, at most ``smoothness``.
@@ -269,7 +269,7 @@ def minibatch_pl_schedule(
     ----------
     accuracy : float
         eps, above 0, below 2 (F(w_0) - F*).
-    batch, smoothness, mu, second_moment, gap, batch_bound
+    batch, smoothness, mu, second_moment, gap, batch_bound : float or int
         As for :func:`minibatch_pl`.
 
     Returns
@@ -366,7 +366,7 @@ def minibatch_convex_schedule(
     ----------
     accuracy : float
         eps, above 0.
-    batch, second_moment, distance, batch_bound
+    batch, second_moment, distance, batch_bound : float or int
         As for :func:`minibatch_convex`.
 
     Returns
@@ -408,7 +408,7 @@ def minibatch_strongly_convex(
 
     Parameters
     ----------
-    gradients, batch, second_moment, distance, batch_bound
+    gradients, batch, second_moment, distance, batch_bound : float or int
         As for :func:`minibatch_convex`.
     step : float
         gamma, above 0, at most 1/(2 B mu).
@@ -453,7 +453,7 @@ def minibatch_strongly_convex_schedule(
     ----------
     accuracy : float
         eps, above 0, below 2 ||w_0 - w*||^2.
-    batch, mu, second_moment, distance, batch_bound
+    batch, mu, second_moment, distance, batch_bound : float or int
         As for :func:`minibatch_strongly_convex`.
 
     Returns

@@ -96,7 +96,7 @@ def bottou_constant_step(
     ----------
     steps : int
         T, at least 0.
-    mu, lipschitz, step, noise, first, second, form
+    mu, lipschitz, step, noise, first, second, form : float or str
         As for bottou_constant_step_floor.
     gap : float
         f(x_0) - f*, at least 0.
@@ -237,7 +237,7 @@ def bottou_nonconvex(
     ----------
     steps : int
         T, at least 1.
-    lipschitz, step, noise, first, second, form
+    lipschitz, step, noise, first, second, form : float or str
         As for bottou_constant_step_floor.
     gap : float
         f(x_0) - f_inf, at least 0.

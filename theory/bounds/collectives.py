@@ -26,6 +26,15 @@ ALLGATHER = ("ring", "doubling")
 class CollectiveCost(NamedTuple):
     """Start-ups, words that are sent and words that are added on the longest path of a collective operation.
 
+    Attributes
+    ----------
+    starts : float
+        Messages that are started, one after the other.
+    words : float
+        Words that are sent, one after the other.
+    adds : float
+        Words that are added, one after the other.
+
     Examples
     --------
     >>> CollectiveCost(2, 100, 50).seconds(alpha=1.0, beta=0.1, gamma=0.01)  # 2 + 10 + 0.5

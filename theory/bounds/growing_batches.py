@@ -313,7 +313,7 @@ def cr_psgd_geometric(
         In (1, 1/(1 - nu)).
     first : float
         B_1, above 0.
-    mu, lipschitz, step, variance, workers, gap
+    mu, lipschitz, step, variance, workers, gap : float or int
         As in `cr_psgd`.
 
     Returns
@@ -364,7 +364,7 @@ def cr_psgd_rate(
         In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first : int
         B_1, at least 1.
-    mu, lipschitz, step, variance, workers, gap
+    mu, lipschitz, step, variance, workers, gap : float or int
         As in `cr_psgd`, with q > 0.
     batches : {"whole", "real"}
 

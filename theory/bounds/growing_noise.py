@@ -101,7 +101,7 @@ def shrinking_noise_recursion(
 
     Parameters
     ----------
-    steps, step, curvature, lipschitz, noise, decay, gap, alignment, length
+    steps, step, curvature, lipschitz, noise, decay, gap, alignment, length : float or int
         As in `shrinking_noise`.
 
     Returns
@@ -184,7 +184,7 @@ def growing_batch_gradients(
         eps, in (0, omega).
     tau : float
         In (1, 1/(1 - alpha c mu/2)].
-    step, curvature, lipschitz, noise, gap, alignment, length
+    step, curvature, lipschitz, noise, gap, alignment, length : float
         As in `shrinking_noise`.
 
     Returns

@@ -233,7 +233,7 @@ def local_sgd_order(
 
     Parameters
     ----------
-    steps, mu, lipschitz, local_steps, second_moment, variance, workers
+    steps, mu, lipschitz, local_steps, second_moment, variance, workers : float or int
         As in `local_sgd`.
 
     Returns

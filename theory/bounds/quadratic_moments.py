@@ -36,6 +36,7 @@ def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndar
     Parameters
     ----------
     step_sizes : array_like, shape (T,)
+        The step size of each step.
     diagonal : array_like, shape (d,)
         The h_j.
     variance : float or array_like, shape (d,)
@@ -83,7 +84,9 @@ def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -
     step_sizes, weights : array_like, shape (T,)
         The weights are not all 0.
     diagonal : array_like, shape (d,)
+        As for `quadratic_moments_exact`.
     variance, start : float or array_like, shape (d,)
+        As for `quadratic_moments_exact`.
 
     Returns
     -------

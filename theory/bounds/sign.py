@@ -248,6 +248,7 @@ def sign_line_floor(A, b) -> float:
     A : array_like, shape (n, d)
         Positive numbers.
     b : array_like, shape (n,)
+        Targets.
 
     Returns
     -------

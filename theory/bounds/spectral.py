@@ -281,6 +281,7 @@ def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) 
     Parameters
     ----------
     singular_values : array_like, shape (q,)
+        Of the matrix.
     entries : array_like
         Of the matrix, not all zero.
     rows, columns : int

@@ -21,7 +21,15 @@ __all__ = [
 
 
 class FewestIterations(NamedTuple):
-    """A step size and the number of steps with it."""
+    """A step size and the number of steps with it.
+
+    Attributes
+    ----------
+    step : float
+        The step size.
+    iterations : float
+        The number of steps, not rounded.
+    """
 
     step: float
     iterations: float
@@ -149,7 +157,7 @@ def iterations_to_accuracy(
     ----------
     accuracy : float
         eps, above 0.
-    mu, step, variance, distance, workers, batch, omega
+    mu, step, variance, distance, workers, batch, omega : float or int
         As for :func:`compressed_distance`.
 
     Returns
@@ -200,7 +208,7 @@ def fewest_iterations(
 
     Parameters
     ----------
-    accuracy, mu, variance, distance, workers, batch, omega
+    accuracy, mu, variance, distance, workers, batch, omega : float or int
         As for :func:`iterations_to_accuracy`.
     longest : float
         The longest step that is allowed, above 0.

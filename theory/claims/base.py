@@ -57,7 +57,9 @@ class Check(NamedTuple):
         What was measured, and where.
     rule : {"identity", "equality", "upper", "lower", "rate"}
     interval : Interval
+        The measured number.
     predicted : float
+        The closed form, or the bound.
     tolerance : float
         Identity: of the difference, relative to the prediction, or absolute where that is 0.  Rate: how far from the
         predicted slope it may be.  Equality, upper, lower: relative rounding.
@@ -74,32 +76,156 @@ class Check(NamedTuple):
 
 
 def identity(label: str, measured: float, predicted: float, tolerance: float = 1e-12) -> Check:
-    """Two computed numbers that agree to machine precision."""
+    """Two computed numbers that agree to machine precision.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    measured : float
+        The computed number.
+    predicted : float
+        The closed form.
+    tolerance : float
+        Of the difference, relative to the prediction; absolute where that is 0.
+
+    Returns
+    -------
+    Check
+        To be handed to `Measurement`.
+
+    Examples
+    --------
+    >>> identity("1/3 + 1/3", 1 / 3 + 1 / 3, 2 / 3).rule
+    'identity'
+    """
     return Check(label, "identity", exactly(measured), float(predicted), tolerance)
 
 
 def equality(label: str, interval: Interval, predicted: float, tolerance: float = ROUNDING) -> Check:
-    """An equality in law: the interval holds the value (and is narrow enough to refute every mutant)."""
+    """An equality in law: the interval holds the value (and is narrow enough to refute every mutant).
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    interval : Interval
+        The measured number.
+    predicted : float
+        The closed form.
+    tolerance : float
+        Relative rounding.
+
+    Returns
+    -------
+    Check
+        To be handed to `Measurement`.
+
+    Examples
+    --------
+    >>> from theory.measure import exactly
+    >>> equality("omega", exactly(3.0), 3.0).rule
+    'equality'
+    """
     return Check(label, "equality", interval, float(predicted), tolerance)
 
 
 def upper(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
-    """An upper bound: the interval's upper end is below it."""
+    """An upper bound: the interval's upper end is below it.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    interval : Interval
+        The measured number.
+    bound : float
+        The closed form.
+    trivial : float, optional
+        A bound that is no better than this says nothing: it holds, vacuously.
+
+    Returns
+    -------
+    Check
+        To be handed to `Measurement`.
+
+    Examples
+    --------
+    >>> from theory.measure import exactly
+    >>> upper("E f - f*", exactly(0.5), bound=1.0).predicted
+    1.0
+    """
     return Check(label, "upper", interval, float(bound), ROUNDING, trivial)
 
 
 def lower(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
-    """A lower bound: the interval's lower end is above it."""
+    """A lower bound: the interval's lower end is above it.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    interval : Interval
+        The measured number.
+    bound : float
+        The closed form.
+    trivial : float, optional
+        A bound that is no better than this says nothing: it holds, vacuously.
+
+    Returns
+    -------
+    Check
+        To be handed to `Measurement`.
+
+    Examples
+    --------
+    >>> from theory.measure import exactly
+    >>> lower("E f - f*", exactly(0.5), bound=0.25).predicted
+    0.25
+    """
     return Check(label, "lower", interval, float(bound), ROUNDING, trivial)
 
 
 def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Check:
-    """A rate: the interval of the log-log slope is within the tolerance of the predicted slope."""
+    """A rate: the interval of the log-log slope is within the tolerance of the predicted slope.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    slope : Interval
+        The measured slope.
+    predicted : float
+        The slope that the theorem has.
+    tolerance : float
+        How far from it the interval may reach.
+
+    Returns
+    -------
+    Check
+        To be handed to `Measurement`.
+
+    Examples
+    --------
+    >>> from theory.measure import exactly
+    >>> rate("error against steps", exactly(-1.01), -1.0, tolerance=0.05).tolerance
+    0.05
+    """
     return Check(label, "rate", slope, float(predicted), tolerance)
 
 
 class Measurement:
-    """What a claim found: its checks, the headline first, how many samples they took and a remark for the reader."""
+    """What a claim found: its checks, the headline first, how many samples they took and a remark for the reader.
+
+    Parameters
+    ----------
+    *checks : Check
+        All comparisons, the headline first.
+    samples : int
+        How many were drawn; 0 where all was computed.
+    note : str
+        A remark.
+    """
 
     def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
         self.checks, self.samples, self.note = checks, samples, note
@@ -116,7 +242,9 @@ class Context:
     name : str
         The claim's id; it keeps the random numbers of different claims apart.
     seed : int
+        Of all random numbers, with ``name``.
     quick : bool
+        Whether fewer samples are to do.
     effort : int
         1 at first, larger when the verdict was undecided.
     data : Dataset or None
@@ -227,6 +355,7 @@ def claim(
     id : str
         Topic and name, such as ``"qsgd.variance"``.
     title : str
+        A few words, for tables.
     statement : str
         One sentence.
     source : str
@@ -282,6 +411,11 @@ def claim(
 def list_claims() -> list[str]:
     """The ids of all claims, in the order in which they were made.
 
+    Returns
+    -------
+    list of str
+        Each is known to `find_claim`, `verify` and `explain`.
+
     Examples
     --------
     >>> "qsgd.variance" in list_claims()
@@ -296,6 +430,7 @@ def find_claim(id: str) -> Claim:
     Parameters
     ----------
     id : str
+        One of `list_claims`.
 
     Returns
     -------
@@ -305,6 +440,11 @@ def find_claim(id: str) -> Claim:
     ------
     ValueError
         If there is none; the message names those with the nearest ids.
+
+    Examples
+    --------
+    >>> find_claim("qsgd.variance").id
+    'qsgd.variance'
     """
     if id in REGISTRY:
         return REGISTRY[id]

@@ -94,6 +94,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
     Parameters
     ----------
     results : iterable of Verification
+        What `verify` found.
 
     Returns
     -------
@@ -124,5 +125,21 @@ def ledger(results: Iterable[Verification]) -> Explanation:
 
 
 def exit_code(results: Iterable[Verification]) -> int:
-    """1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0."""
+    """1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
+
+    Parameters
+    ----------
+    results : iterable of Verification
+        What `verify` found.
+
+    Returns
+    -------
+    int
+        0 or 1, for the shell.
+
+    Examples
+    --------
+    >>> exit_code([])
+    0
+    """
     return int(any((r.verdict == "refuted" and not r.printed) or r.survivors for r in results))

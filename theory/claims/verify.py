@@ -95,6 +95,7 @@ class Verification:
     Attributes
     ----------
     id, title, kind, statement : str
+        Of the claim.
     verdict : {"holds", "holds, vacuous", "refuted", "undecided"}
     measured : float
         The headline's estimate.
@@ -111,9 +112,10 @@ class Verification:
     seconds : float
         Mutants included.
     note : str
+        A remark of the measurement.
     printed : bool
         The statement stands in print, and "refuted" is what is expected.
-    seed, quick, effort
+    seed, quick, effort : int and bool
         How it was run.
     mutant_checks : dict
         Name to the checks of the mutant's last attempt: what it measured where the subject was measured.

@@ -56,16 +56,19 @@ class Calibration(NamedTuple):
     Attributes
     ----------
     network : Network
+        The three numbers.
     low, high : tuple of float
         Ends of the 95 % intervals of alpha, beta and gamma, as if the model were right and its relative errors alike.
     r2 : float
         Of the logarithms of the times; 1 is a perfect fit.
     median_error : float
-        Median of |predicted - measured|/measured.
+        Median of ``|predicted - measured| / measured``.
     ranks : int
+        How many measured.
     crowded : bool
         Whether there were more ranks than processors: then the model is out of its domain.
     samples : list of Sample
+        The measured operations that were fitted.
     held_out : list of HeldOut
         Whole rounds of the package's exchange, which the fit has not seen.
     """
@@ -89,7 +92,9 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
     samples : sequence of Sample
         With times above 0; at least four.
     ranks : int
+        How many measured.
     crowded : bool
+        Whether there were more ranks than processors.
 
     Returns
     -------
@@ -285,6 +290,13 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
 def save_calibration(path, calibration: Calibration) -> Path:
     """Write a calibration as JSON; the file appears whole or not at all.
 
+    Parameters
+    ----------
+    path : str or path
+        The file; an older one is replaced.
+    calibration : Calibration
+        From `calibrate` or `fit_network`.
+
     Returns
     -------
     pathlib.Path
@@ -309,6 +321,16 @@ def load_network(path) -> Network:
     Returns
     -------
     Network
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Network
+        What was fitted; the rest of the file is for the reader.
 
     Raises
     ------

@@ -213,6 +213,7 @@ def simulate_allreduce(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     algorithm : str or callable
         A key of ``ALLREDUCES``, or a schedule ``(machine, vectors) -> None`` of your own.
     vectors : array_like, shape (ranks, words)
+        One vector for each rank.
 
     Returns
     -------
@@ -249,6 +250,7 @@ def simulate_allgather(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
         A key of ``ALLGATHERS``, or a schedule ``(machine, blocks) -> None``; ``blocks[r][s]`` is what rank r has of
         rank s, NaN at first where s is another one.
     vectors : array_like, shape (ranks, words)
+        One vector for each rank.
 
     Returns
     -------

@@ -101,9 +101,11 @@ def allreduce_seconds(network: Network, algorithm: str, ranks: int, size: float)
     Parameters
     ----------
     network : Network
+        The three numbers of the model.
     algorithm : str
         As for :func:`theory.bounds.allreduce_cost`.
     ranks : int
+        Number of ranks.
     size : float
         Bytes of one rank's vector.
 
@@ -131,7 +133,9 @@ def gather_seconds(network: Network, ranks: int, size: float, workers: int | Non
     Parameters
     ----------
     network : Network
+        The three numbers of the model.
     ranks : int
+        Number of ranks.
     size : float
         Bytes of the messages of one rank's workers together.
     workers : int, optional
@@ -166,7 +170,9 @@ def reduce_seconds(network: Network, ranks: int, size: float, workers: int | Non
     Parameters
     ----------
     network : Network
+        The three numbers of the model.
     ranks : int
+        Number of ranks.
     size : float
         Bytes of one worker's message that are added.
     workers : int, optional
@@ -203,15 +209,19 @@ def round_seconds(
     Parameters
     ----------
     network : Network
+        The three numbers of the model.
     method : ParallelSGD
+        The method, which says what is sent.
     d : int
         Length of the gradient.
     ranks : int
+        Number of ranks.
     workers : int, optional
         N, a multiple of the ranks; as many as ranks by default.
     message_bytes : float, optional
         Of one worker's message with its frame; needed where messages are gathered (a history has it).
     wire_dtype : float32 or float64
+        Of floats in messages.
 
     Returns
     -------

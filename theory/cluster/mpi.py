@@ -79,6 +79,17 @@ def abort_on_error(comm):
     Parameters
     ----------
     comm : mpi4py communicator or None
+        The communicator of the job.
+
+    Yields
+    ------
+    None
+        A context: what stands in it is watched.
+
+    Examples
+    --------
+    >>> with abort_on_error(None):
+    ...     pass
     """
     try:
         yield

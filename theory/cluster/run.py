@@ -107,6 +107,7 @@ def run(
     Parameters
     ----------
     method : ParallelSGD or LocalSGD
+        What the workers do in a step.
     problem : problem
         From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic`, ...
     workers : int
@@ -117,7 +118,7 @@ def run(
         The same seed gives the same bits, in the simulator and on any number of ranks.
     samples : int, optional
         Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
-        T gradients.  (The history's ``samples`` is the sum over the workers: at most N T.)
+        T gradients.  The history's ``samples`` is the sum over the workers: at most N T.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     replicas : int

@@ -156,9 +156,11 @@ def race(
     Parameters
     ----------
     times : ShiftedExponential or Pareto
+        The law of the times of the workers.
     workers, fastest, rounds : int
         n, k and the number of rounds.
     seed : int
+        The same seed draws the same times.
     speeds : array_like, shape (workers,), optional
         1 for all by default.
     replica : int
@@ -213,6 +215,7 @@ def run_fastest_k(
     Parameters
     ----------
     problem : problem
+        The problem.
     workers, fastest, rounds : int
         n, k from 1 to n, and the number of rounds.
     step : float

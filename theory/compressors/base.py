@@ -203,7 +203,22 @@ update_state = generic(
 
 @kernel
 def new_symbols(c, d, wire):
-    """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire."""
+    """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+    wire : ndarray, shape (0,)
+        float32 or float64.
+
+    Returns
+    -------
+    Symbols
+        With room for the longest message.
+    """
     indices, values, levels, scratch = capacity(c, d)
     return Symbols(
         np.zeros(3 * parts(c, d), np.int64),
@@ -219,18 +234,72 @@ def new_symbols(c, d, wire):
 
 @singledispatch
 def check(c, d: int) -> None:
-    """Raise ``ValueError`` if the compressor ``c`` cannot be used on vectors of length ``d``."""
+    """Raise ``ValueError`` if the compressor ``c`` cannot be used on vectors of length ``d``.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+
+    Examples
+    --------
+    >>> from theory import TopK, check
+    >>> check(TopK(3), 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: ...
+    """
 
 
 @singledispatch
 def omega(c, d: int) -> float:
-    """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d."""
+    """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+
+    Returns
+    -------
+    float
+        omega, at least 0.
+
+    Examples
+    --------
+    >>> from theory import QSGD, omega
+    >>> omega(QSGD(s=1), 16)
+    3.0
+    """
     _missing(c, "omega", "unbiased", delta, "delta")
 
 
 @singledispatch
 def delta(c, d: int) -> float:
-    """Contraction factor: the largest delta with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for vectors of length d."""
+    """Contraction factor: the largest delta with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for vectors of length d.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+
+    Returns
+    -------
+    float
+        delta, above 0 and at most 1.
+
+    Examples
+    --------
+    >>> from theory import TopK, delta
+    >>> delta(TopK(3), 12)
+    0.25
+    """
     _missing(c, "delta", "a contraction", omega, "omega")
 
 
@@ -245,11 +314,49 @@ def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
 
 @singledispatch
 def expected_nonzeros(c, v) -> float:
-    """Expected number of non-zero coordinates of the restored vector, for this vector ``v``."""
+    """Expected number of non-zero coordinates of the restored vector, for this vector ``v``.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : ndarray, shape (d,)
+        The vector.
+
+    Returns
+    -------
+    float
+        Of all coins that the compressor throws, the mean.
+
+    Examples
+    --------
+    >>> from theory import TopK, expected_nonzeros
+    >>> expected_nonzeros(TopK(3), np.array([0.0, 1.0, -2.0, 0.0]))
+    2.0
+    """
     raise TypeError(f"{type(c).__name__}: no closed form for the expected non-zeros")
 
 
 @singledispatch
 def expected_payload_bits(c, v) -> float:
-    """Expected payload of one message in bits, for this vector ``v`` (float32 on the wire)."""
+    """Expected payload of one message in bits, for this vector ``v`` (float32 on the wire).
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : ndarray, shape (d,)
+        The vector.
+
+    Returns
+    -------
+    float
+        Without the frame around the payload.
+
+    Examples
+    --------
+    >>> from theory import Identity, expected_payload_bits
+    >>> expected_payload_bits(Identity(), np.ones(10))
+    320.0
+    """
     raise TypeError(f"{type(c).__name__}: no closed form for the expected payload")

@@ -47,6 +47,7 @@ class Bucketed(NamedTuple):
     Parameters
     ----------
     inner : compressor
+        What compresses each bucket.
     size : int
         At least 1.
 

@@ -43,6 +43,7 @@ class Composed(NamedTuple):
     Parameters
     ----------
     outer : compressor
+        The compressor that comes last.
     inner : compressor
         One whose restored vector is linear in the values of its message: TopK, RandK, RandomBlock, Bernoulli,
         Threshold, Identity and others for which ``pack_positions`` is registered.

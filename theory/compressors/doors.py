@@ -97,6 +97,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     v : array_like of float32 or float64, shape (d,)
         A list of floats will do.
     key : int
@@ -157,6 +158,7 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     v : array_like of float32 or float64, shape (d,)
         A list of floats will do.
     key : int
@@ -233,6 +235,12 @@ def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
         If the message is truncated, altered, foreign, or for a vector that is longer than ``max_d``.
     TypeError
         If it is nothing that holds bytes.
+
+    Examples
+    --------
+    >>> from theory import TopK, key
+    >>> decode(encode(TopK(1), np.array([0.0, 2.0, -1.0]), key(0)))
+    array([0., 2., 0.])
     """
     require(np.dtype(dtype) in DTYPES, "dtype", dtype, "float32 or float64")
     try:

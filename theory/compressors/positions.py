@@ -35,7 +35,26 @@ unpack_positions = generic(
 
 @singledispatch
 def fewest_values(c, d: int) -> int:
-    """The smallest number of values, above 0, that a message of ``c`` for a vector of length ``d`` may hold."""
+    """The smallest number of values, above 0, that a message of ``c`` for a vector of length ``d`` may hold.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> fewest_values(TopK(3), 10)
+    3
+    """
     return 1
 
 

@@ -109,6 +109,7 @@ def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
     bits : int
         From 2 to 25.
     norm : float
+        2, or infinity for the largest entry.
 
     Returns
     -------

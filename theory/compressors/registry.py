@@ -18,6 +18,7 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     Parameters
     ----------
     cls : type
+        A NamedTuple made with `setting`; the type itself, not an instance.
     code : int
         Its number on the wire; from 128 on for classes outside this package.
     examples : callable
@@ -42,11 +43,40 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
 
 
 def registered() -> tuple[type, ...]:
-    """The classes of all known compressors, in the order in which they became known."""
+    """The classes of all known compressors, in the order in which they became known.
+
+    Returns
+    -------
+    tuple of type
+        NamedTuples made with `setting`.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> TopK in registered()
+    True
+    """
     return tuple(_examples)
 
 
 def compressor_examples(d: int) -> Iterator[NamedTuple]:
-    """Ready instances of every known compressor, for vectors of length ``d``."""
+    """Ready instances of every known compressor, for vectors of length ``d``.
+
+    Parameters
+    ----------
+    d : int
+        Length of the vectors, at least 1.
+
+    Yields
+    ------
+    NamedTuple
+        A compressor.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> TopK(1) in compressor_examples(10)
+    True
+    """
     for examples in _examples.values():
         yield from examples(d)

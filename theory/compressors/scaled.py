@@ -45,6 +45,7 @@ class Scaled(NamedTuple):
     Parameters
     ----------
     inner : compressor
+        The compressor whose result is multiplied.
     factor : float
         In (0, 1].
 
@@ -72,6 +73,7 @@ def scaled(inner, d: int) -> Scaled:
     inner : compressor
         Unbiased, with a closed form for omega.
     d : int
+        Length of the vectors.
 
     Returns
     -------

@@ -62,8 +62,8 @@ class SpectralAtomo(NamedTuple):
     rows, columns : int
         Shape of the matrix; their product is the length of the vector.
     budget : float
-        Expected number of triplets, above 0, up to the smaller of rows and columns.  (A matrix of lower rank than the
-        budget is sent whole.)
+        Expected number of triplets, above 0, up to the smaller of rows and columns.  A matrix of lower rank than the
+        budget is sent whole.
 
     Notes
     -----

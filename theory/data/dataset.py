@@ -173,6 +173,7 @@ def require_binary(data: Dataset) -> Dataset:
     Parameters
     ----------
     data : Dataset
+        The data set.
 
     Returns
     -------
@@ -221,7 +222,9 @@ def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
     y : array_like, shape (n,)
         Two labels are mapped to -1 and +1, and said in the notes.
     name : str
+        What tables, figures and records call it.
     notes : tuple of str
+        What was done on the way in, in words.
 
     Returns
     -------

@@ -109,13 +109,19 @@ class Audit(NamedTuple):
     Attributes
     ----------
     compressor : NamedTuple
+        What was audited.
     d : int
+        Length of the vectors.
     omega, delta : float or None
         The closed forms, None where there is none.
     rows : tuple of InputRow
+        One for each input vector.
     worst : Worst
+        The worst vector that the search found.
     wire : Wire
+        What was found of its messages.
     timing : Timing
+        How fast it is.
     faults : tuple of str
         What contradicts what is stated, or the contract.
     verdict : str
@@ -125,6 +131,7 @@ class Audit(NamedTuple):
     state : int
         Numbers that a worker keeps between messages; here they start afresh for each.
     seed : int
+        The seed that was given.
     """
 
     compressor: NamedTuple
@@ -417,17 +424,20 @@ def audit(compressor, d: int = 1000, inputs=None, *, seed: int = 0, samples: int
     Parameters
     ----------
     compressor : compressor
+        A setting such as ``TopK(10)``.
     d : int
         Length of the vectors.
     inputs : optional
         Names out of ``theory.measure.INPUTS``, a vector of length d, or a mapping from names to vectors; by default
         all names.  The first one is what the columns about the wire speak of.
     seed : int
+        The same seed draws the same numbers.
     samples : int, optional
         Draws for each input; by default as many as fit into a second, a power of two.
     evaluations : int, optional
         Vectors that the search tries; by default as many as fit into a second (2000 if ``samples`` is given).
     threads : int
+        How many draw at a time; the result does not depend on it.
     quick : bool
         A quarter of the time.
     timing : (compressor, int), optional

@@ -62,7 +62,19 @@ class Diversity(NamedTuple):
 
 
 class DiversityIntervals(NamedTuple):
-    """An `Interval` for each of the four numbers of `Diversity`."""
+    """An `Interval` for each of the four numbers of `Diversity`.
+
+    Attributes
+    ----------
+    diversity : Interval
+        Of Delta, as in `Diversity`.
+    batch_bound : Interval
+        Of B_D.
+    second_moment : Interval
+        Of M^2.
+    gradient_squared : Interval
+        Of ||g||^2.
+    """
 
     diversity: Interval
     batch_bound: Interval
@@ -71,7 +83,19 @@ class DiversityIntervals(NamedTuple):
 
 
 class DiversityAlong(NamedTuple):
-    """The four numbers of `Diversity` at every point of a trajectory, each an array."""
+    """The four numbers of `Diversity` at every point of a trajectory, each an array.
+
+    Attributes
+    ----------
+    diversity : ndarray
+        At each point Delta, as in `Diversity`.
+    batch_bound : ndarray
+        At each point B_D.
+    second_moment : ndarray
+        At each point M^2.
+    gradient_squared : ndarray
+        At each point ||g||^2.
+    """
 
     diversity: np.ndarray
     batch_bound: np.ndarray
@@ -234,6 +258,7 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
         Of a Diversified problem, the numbers of its stochastic gradients: M^2 = (1/n) sum E||g_i||^2, and B is that of
         :func:`theory.bounds.mechanism_batch_bound`; ``gradient_squared`` is then M^2/B, the mean product of two draws.
     x : array_like, shape (d,)
+        The point.
     other : array_like, shape (d,), optional
         A second point: the differential version, for problems with rows and without a mechanism.
     samples : int, optional
@@ -312,7 +337,9 @@ def diversity_along(problem, points) -> DiversityAlong:
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
+        The problem.
     points : array_like, shape (k, d)
+        The points, a row each.
 
     Returns
     -------

@@ -99,6 +99,7 @@ def conflict_degree(problem) -> int:
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
+        The problem.
 
     Returns
     -------

@@ -30,7 +30,15 @@ u8, u64 = np.uint8, np.uint64
 
 
 class Damage(NamedTuple):
-    """What became of damaged payloads: ``unpack`` refused so many, and took so many for valid ones."""
+    """What became of damaged payloads: ``unpack`` refused so many, and took so many for valid ones.
+
+    Attributes
+    ----------
+    refused : int
+        Payloads that ``unpack`` refused.
+    accepted : int
+        Payloads that it took for valid ones: some damage makes another valid message.
+    """
 
     refused: int
     accepted: int
@@ -115,6 +123,7 @@ def fuzz(c, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype=np.floa
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     d : int
         Length of the vector.
     rounds : int
@@ -122,6 +131,7 @@ def fuzz(c, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype=np.floa
     seed : int
         The damage depends on it and on nothing else.
     wire_dtype : dtype
+        Of floats in messages.
 
     Returns
     -------

@@ -99,6 +99,7 @@ def input_vectors(d: int, names: Iterable[str] | None = None, seed: int = 0) -> 
     names : iterable of str, optional
         Keys of ``INPUTS``; by default all.
     seed : int
+        The same seed draws the same vectors.
 
     Returns
     -------

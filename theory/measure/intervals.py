@@ -26,9 +26,16 @@ class Interval(NamedTuple):
     Attributes
     ----------
     estimate, low, high : float
+        The estimate, and the ends of the interval.
     level : float
+        Probability that the interval holds the true value.
     samples : int
         How many independent samples it is made from; 0 for a number that was computed, not sampled.
+
+    Examples
+    --------
+    >>> 2.0 in Interval(1.5, 1.0, 2.5), Interval(1.5, 1.0, 2.5).half
+    (True, 1.0)
     """
 
     estimate: float
@@ -61,7 +68,23 @@ class Interval(NamedTuple):
 
 
 def exactly(value: float) -> Interval:
-    """A number that was computed, not sampled, as an interval of width 0."""
+    """A number that was computed, not sampled, as an interval of width 0.
+
+    Parameters
+    ----------
+    value : float
+        The number; may be infinite or NaN.
+
+    Returns
+    -------
+    Interval
+        All three numbers are ``value``; ``samples`` is 0.
+
+    Examples
+    --------
+    >>> exactly(2.0).half
+    0.0
+    """
     return Interval(float(value), float(value), float(value), 1.0, 0)
 
 
@@ -85,7 +108,9 @@ def mean_interval(samples, level: float = LEVEL) -> Interval:
     Parameters
     ----------
     samples : array_like, shape (n,)
+        Independent samples.
     level : float
+        Probability that the interval holds the mean.
 
     Returns
     -------
@@ -110,9 +135,11 @@ def bernstein_interval(samples, low: float, high: float, level: float = LEVEL) -
     Parameters
     ----------
     samples : array_like, shape (n,)
+        Independent samples.
     low, high : float
         The range that the samples are known to have.
     level : float
+        Probability that the interval holds the mean.
 
     Returns
     -------
@@ -150,6 +177,7 @@ def ratio_interval(numerators, denominators, level: float = LEVEL) -> Interval:
     numerators, denominators : array_like, shape (n,)
         Pairs may depend on one another, different pairs not.
     level : float
+        Probability that the interval holds the ratio.
 
     Returns
     -------
@@ -181,7 +209,9 @@ def paired_interval(first, second, level: float = LEVEL) -> Interval:
     Parameters
     ----------
     first, second : array_like, shape (n,)
+        Two samples of the same length, pair by pair.
     level : float
+        Probability that the interval holds the mean.
 
     Returns
     -------

@@ -14,7 +14,15 @@ __all__ = ["Deflated", "empirical_entropy", "zlib_bits"]
 
 
 class Deflated(NamedTuple):
-    """Bits behind zlib: of the packed payload, and of the vector as float32."""
+    """Bits behind zlib: of the packed payload, and of the vector as float32.
+
+    Attributes
+    ----------
+    payload : int
+        Bits of the compressed payload.
+    vector : int
+        Bits of the compressed vector, as float32.
+    """
 
     payload: int
     vector: int
@@ -26,6 +34,7 @@ def empirical_entropy(symbols) -> float:
     Parameters
     ----------
     symbols : array_like
+        The symbols of a text.
 
     Returns
     -------
@@ -47,7 +56,9 @@ def zlib_bits(c, v, key) -> Deflated:
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     v : numpy.ndarray of float32 or float64, shape (d,)
+        The vector.
     key : int
         Stream of the random numbers, see :func:`theory.key`.
 

@@ -110,6 +110,12 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     ------
     ValueError
         If ``c`` cannot be used on vectors of this length, or v is zero or not finite.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> float(moments(TopK(1), [3.0, 4.0], 2).variance().estimate)  # (1 - 16/25): nothing is drawn
+    0.36
     """
     v = np.ascontiguousarray(v, float)
     require(v.ndim == 1 and bool(np.all(np.isfinite(v))) and bool(v.any()), "v", v.shape, "(d,), finite, not zero")

@@ -54,6 +54,18 @@ def _shape(c):
 def known_worst(c, d: int) -> dict[str, np.ndarray]:
     """The vectors of length d with which the search begins, by name.
 
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Each of shape (d,).
+
     Examples
     --------
     >>> from theory import TopK
@@ -120,7 +132,9 @@ def worst_vectors(c, d: int, *, starts=None, evaluations: int = 2000, samples: i
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     d : int
+        Length of the vectors.
     starts : dict, optional
         Further vectors to begin with, by name.
     evaluations : int
@@ -130,6 +144,7 @@ def worst_vectors(c, d: int, *, starts=None, evaluations: int = 2000, samples: i
     any_scale : bool
         Whether to look at very long and very short vectors as well; else the mean square stays 1.
     seed : int
+        The same seed makes the same search.
 
     Returns
     -------

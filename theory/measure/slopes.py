@@ -26,6 +26,7 @@ def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float =
     window : (float, float), optional
         Points with window[0] <= x <= window[1] count.
     level : float
+        Probability that the interval holds the slope.
 
     Returns
     -------

@@ -59,6 +59,7 @@ def catalyst(
     step : float, optional
         Step size, below 2/(theta + L); 1/(theta + L) by default.
     seed : int
+        The same seed gives the same bits.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     comm : mpi4py communicator, optional

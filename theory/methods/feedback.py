@@ -34,7 +34,13 @@ stored = generic("stored", "stored(feedback, store, w, out): out = what local wo
 
 @setting
 class NoFeedback(NamedTuple):
-    """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g)."""
+    """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g).
+
+    Examples
+    --------
+    >>> NoFeedback() == ErrorFeedback()
+    False
+    """
 
 
 @setting
@@ -47,6 +53,12 @@ class ErrorFeedback(NamedTuple):
     -----
     Stich, Cordonnier, Jaggi, "Sparsified SGD with memory" (2018), Algorithm 1; Karimireddy, Rebjock, Stich, Jaggi,
     "Error feedback fixes SignSGD" (2019), Algorithm 2.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.ParallelSGD(th.TopK(2), step=th.Constant(0.1), feedback=ErrorFeedback()).feedback
+    ErrorFeedback()
     """
 
 

@@ -114,14 +114,18 @@ def compare(
     methods : sequence
         Of settings such as `ParallelSGD`; or a single one.
     problem : problem
+        The problem that all of them solve.
     workers : int
+        Number of workers.
     steps : int, optional
+        Of each method.
     samples : int, optional
         Instead of ``steps``: the budget of each worker, as in `run`.  Methods with different batches then take
         different numbers of steps.
     x : {"bits", "samples", "rounds", "seconds"}
         The axis of the figure.
     seed : int
+        The same for all methods.
     labels : sequence of str, optional
         Names of the methods; by default what tells them apart.
     optimum : scipy.optimize.OptimizeResult, optional

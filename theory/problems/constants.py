@@ -126,6 +126,7 @@ def lipschitz(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -163,6 +164,7 @@ def max_lipschitz(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -201,6 +203,7 @@ def strong_convexity(problem) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
 
     Returns
     -------
@@ -251,7 +254,9 @@ def second_moment(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -274,7 +279,9 @@ def gradient_variance(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -299,7 +306,9 @@ def gradient_diversity(problem, x) -> float:
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax or NonconvexLogistic
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -326,7 +335,9 @@ def batch_bound(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------

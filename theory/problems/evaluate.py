@@ -32,7 +32,9 @@ def value(problem, x) -> float:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -58,7 +60,9 @@ def gradient(problem, x) -> np.ndarray:
     Parameters
     ----------
     problem : problem
+        The problem.
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------
@@ -88,9 +92,11 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
     Parameters
     ----------
     problem : problem
+        The problem.
     i : int
         0 to n - 1.  A Quadratic (saturating or not) draws its gradients: there it is the number of the draw.
     x : array_like, shape (d,)
+        The point.
     seed : int
         Of the draws of a Quadratic; the others have no use for it.
 
@@ -117,11 +123,12 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : problem
     problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
+        The problem.
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
     x : array_like, shape (d,)
+        The point.
     seed : int
         Of the draws of a Quadratic and of the noise of a Diversified problem; the others have no use for it.
 
@@ -169,6 +176,7 @@ def accuracy(problem, x) -> float:
     problem : Logistic, NonconvexLogistic or Softmax
         Made from held-out data, it gives the accuracy there (for Softmax, if all classes occur in these).
     x : array_like, shape (d,)
+        The point.
 
     Returns
     -------

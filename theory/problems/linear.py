@@ -138,6 +138,16 @@ def linear_problem(cls):
 
     It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also want
     ``curvature_bounds``, infimum and supremum of `curvature`.
+
+    Parameters
+    ----------
+    cls : type
+        The NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
     """
     attributes = {"n": _n, "d": _d, "dtype": _dtype, "name": _name, "mu_pl": mu_pl}
     for name, attribute in attributes.items():
@@ -176,9 +186,11 @@ class Logistic(NamedTuple):
     Parameters
     ----------
     A : CSR or ndarray, shape (n, d)
+        The rows a_i.
     b : ndarray, shape (n,)
         Labels, -1 or +1.
     l2 : float
+        At least 0.
     label : ndarray of uint8
         The data's name in UTF-8, for tables and records: ``name`` reads it.
     """
@@ -234,8 +246,11 @@ class Ridge(NamedTuple):
     Parameters
     ----------
     A : CSR or ndarray, shape (n, d)
+        The rows a_i.
     b : ndarray, shape (n,)
+        Targets.
     l2 : float
+        At least 0.
     label : ndarray of uint8
         The data's name in UTF-8, for tables and records: ``name`` reads it.
     """
@@ -381,6 +396,7 @@ def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     Parameters
     ----------
     data : Dataset or (X, y)
+        The rows of A and the targets.
     l2 : float
         At least 0.
     dtype : {numpy.float64, numpy.float32}
@@ -407,7 +423,25 @@ def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
 
 @singledispatch
 def astype(problem, dtype):
-    """The same problem with entries of another type (float64 or float32); itself where it has that type."""
+    """The same problem with entries of another type (float64 or float32); itself where it has that type.
+
+    Parameters
+    ----------
+    problem : problem
+        From `logistic` and its kin.
+    dtype : {numpy.float64, numpy.float32}
+        Type of the entries.
+
+    Returns
+    -------
+    problem
+        Of the same class.
+
+    Examples
+    --------
+    >>> astype(ridge((np.eye(2), [1.0, 2.0]), l2=0.5), np.float32)
+    Ridge(data: n=2, d=2, l2=0.5, float32)
+    """
     if problem.dtype == np.dtype(dtype):
         return problem
     if hasattr(problem, "mechanism"):  # a problem within a problem

@@ -34,6 +34,7 @@ class CSR(NamedTuple):
     indptr : ndarray of int64
         Row i is ``data[indptr[i]:indptr[i + 1]]``.
     columns : int
+        Number of columns.
     """
 
     data: np.ndarray

@@ -210,7 +210,9 @@ class Diversified(NamedTuple):
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
+        The problem whose gradients are disturbed.
     mechanism : DropConnect, Langevin or QuantizedGradients
+        How they are disturbed.
     shared : bool
         Repeats of a row in a worker's batch get the same noise, or (False) every draw its own.
     """
@@ -313,7 +315,9 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
+        The problem whose gradients are disturbed.
     mechanism : DropConnect, Langevin or QuantizedGradients
+        How they are disturbed.
     shared : bool
         Whether repeats of a row in a worker's batch share their noise, as in Yin et al. (2018), who draw it once for
         each data point and iteration; otherwise it is fresh for each draw.

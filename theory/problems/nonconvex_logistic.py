@@ -28,7 +28,7 @@ class NonconvexLogistic(NamedTuple):
     """f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).  Made by `nonconvex_logistic`.
 
     The regulariser is part of every loss, so that f is the mean of the f_i.  Its second derivative runs from -weight/2
-    at |x_j| = 1 to 2 weight at 0.
+    at ``|x_j| = 1`` to 2 weight at 0.
 
     Parameters
     ----------

@@ -66,6 +66,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax, Quadratic, SineQuadratic or SineValley
+        The problem.
     radius : float, optional
         Of a ball around 0, for Logistic only.
 

@@ -38,6 +38,7 @@ class Proximal(NamedTuple):
     inner : problem
         f.
     centre : ndarray, shape (d,)
+        Where the added square is 0.
     theta : float
         Above 0.
     """
@@ -151,6 +152,7 @@ def proximal(problem, centre, theta: float) -> Proximal:
     problem : problem
         f.
     centre : array_like, shape (d,)
+        Where the added square is 0.
     theta : float
         Above 0.
 

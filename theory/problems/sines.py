@@ -98,7 +98,7 @@ class SineValley(NamedTuple):
     Parameters
     ----------
     residual : float
-        The region |y - sin x| <= residual is that of which the constants speak: L is infinite elsewhere.
+        The region ``|y - sin x| <= residual`` is that of which the constants speak: L is infinite elsewhere.
     deviation : ndarray, shape (2,)
         Square roots of the diagonal of C.
     root : ndarray, shape (2, 2) or (0, 0)
@@ -155,7 +155,7 @@ class SineValley(NamedTuple):
 
     @property
     def curvatures(self) -> tuple[float, float]:
-        """The smallest and the largest eigenvalue that the Hessian has where |y - sin x| <= residual = R.
+        """The smallest and the largest eigenvalue that the Hessian has where ``|y - sin x| <= residual = R``.
 
         With r = y - sin x, s = sin x the Hessian has trace 2 - s^2 + r s and determinant r s.  Both eigenvalues grow
         with r s, so r = R for the largest and r = -R for the smallest, which is -R, at s = 1.  The largest is R, at

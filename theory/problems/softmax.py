@@ -130,9 +130,11 @@ class Softmax(NamedTuple):
     Parameters
     ----------
     A : CSR or ndarray, shape (n, d)
+        The rows a_i.
     b : ndarray of int64, shape (n,)
         Classes, from 0 to K - 1.
     l2 : float
+        At least 0.
     classes : int
         K.
     label : ndarray of uint8

@@ -137,7 +137,23 @@ def bit_length(n):
 
 @kernel
 def bits_for(n):
-    """Bits to write any of 0, 1, ..., n - 1."""
+    """Bits to write any of 0, 1, ..., n - 1.
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+
+    Returns
+    -------
+    int
+        The smallest b with 2**b >= n.
+
+    Examples
+    --------
+    >>> bits_for(1), bits_for(5), bits_for(8)
+    (0, 3, 3)
+    """
     return _bit_length(u64(n - 1)) if n > 1 else 0
 
 

@@ -28,7 +28,23 @@ u64 = np.uint64
 
 @kernel
 def omega_length(n):
-    """Bits of the omega code of n >= 1."""
+    """Bits of the omega code of n >= 1.
+
+    Parameters
+    ----------
+    n : int
+        The number that is coded, at least 1.
+
+    Returns
+    -------
+    int
+        Bits.
+
+    Examples
+    --------
+    >>> [int(omega_length(n)) for n in (1, 2, 4)]
+    [1, 3, 6]
+    """
     length = 1
     while n > 1:
         digits = bit_length(n)
@@ -75,7 +91,23 @@ def read_omega(buffer, cursor, end, limit):
 
 @kernel
 def gamma_length(n):
-    """Bits of the gamma code of n >= 1: 2 floor(log2 n) + 1."""
+    """Bits of the gamma code of n >= 1: 2 floor(log2 n) + 1.
+
+    Parameters
+    ----------
+    n : int
+        The number that is coded, at least 1.
+
+    Returns
+    -------
+    int
+        Bits.
+
+    Examples
+    --------
+    >>> [int(gamma_length(n)) for n in (1, 2, 4)]
+    [1, 3, 5]
+    """
     return 2 * bit_length(n) - 1
 
 
@@ -104,7 +136,23 @@ def read_gamma(buffer, cursor, end, limit):
 
 @kernel
 def delta_length(n):
-    """Bits of the delta code of n >= 1."""
+    """Bits of the delta code of n >= 1.
+
+    Parameters
+    ----------
+    n : int
+        The number that is coded, at least 1.
+
+    Returns
+    -------
+    int
+        Bits.
+
+    Examples
+    --------
+    >>> [int(delta_length(n)) for n in (1, 2, 4)]
+    [1, 4, 5]
+    """
     digits = bit_length(n)
     return gamma_length(digits) + digits - 1
 

@@ -150,7 +150,9 @@ def header_template(c, d: int, wire_dtype) -> bytes:
     Parameters
     ----------
     c : compressor
+        A setting such as ``TopK(10)``.
     d : int
+        Length of the vectors.
     wire_dtype : dtype
         float32 or float64.
 
@@ -164,6 +166,12 @@ def header_template(c, d: int, wire_dtype) -> bytes:
         For another dtype, or a length beyond 32 bits.
     TypeError
         If the compressor has no code.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> header_template(TopK(2), 5, np.float32) == header_template(TopK(3), 5, np.float32)
+    False
     """
     size = np.dtype(wire_dtype).itemsize
     if FLOATS.get(size) != np.dtype(wire_dtype):
@@ -177,12 +185,50 @@ def header_template(c, d: int, wire_dtype) -> bytes:
 
 
 def overhead(header: bytes) -> int:
-    """Bytes of a message in front of its payload."""
+    """Bytes of a message in front of its payload.
+
+    Parameters
+    ----------
+    header : bytes
+        From `header_template`.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> header = header_template(TopK(2), 5, np.float32)
+    >>> overhead(header) == message_size(header, 0)
+    True
+    """
     return len(header) + TAIL
 
 
 def message_size(header: bytes, payload_bits: int) -> int:
-    """Bytes of a whole message."""
+    """Bytes of a whole message.
+
+    Parameters
+    ----------
+    header : bytes
+        From `header_template`.
+    payload_bits : int
+        Bits of the payload.
+
+    Returns
+    -------
+    int
+        Bytes: the frame, and the payload in whole bytes.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> header = header_template(TopK(2), 5, np.float32)
+    >>> message_size(header, 9) - overhead(header)
+    2
+    """
     return len(header) + TAIL + (payload_bits + 7) // 8
 
 
@@ -199,7 +245,9 @@ def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
     buffer : numpy.ndarray of uint8
         With the header in front (it is written if it is not there).
     header : bytes
+        From `header_template`.
     payload_bits : int
+        Bits of the payload, below 2**40.
 
     Returns
     -------
@@ -235,6 +283,7 @@ def verify(message, header: bytes) -> int:
     Parameters
     ----------
     message : bytes-like
+        From anywhere.
     header : bytes
         What :func:`header_template` made for this run.
 
@@ -247,6 +296,13 @@ def verify(message, header: bytes) -> int:
     ------
     WireError
         If the message is anything but a whole message with this header.
+
+    Examples
+    --------
+    >>> verify(b"noise", b"header")
+    Traceback (most recent call last):
+        ...
+    theory.wire.frame.WireError: ...
     """
     view, head = memoryview(message), len(header)
     if len(view) < head + TAIL or view[:head] != header:
@@ -270,6 +326,7 @@ def open_frame(message) -> Opened:
     Parameters
     ----------
     message : bytes-like
+        From anywhere.
 
     Returns
     -------
@@ -281,6 +338,12 @@ def open_frame(message) -> Opened:
     ------
     WireError
         If it is not a whole message.
+
+    Examples
+    --------
+    >>> from theory import TopK, encode, key
+    >>> open_frame(encode(TopK(1), np.array([0.0, 2.0]), key(0)))[:2]
+    (TopK(k=1), 2)
     """
     view = memoryview(message).cast("B")
     if len(view) < FIXED + TAIL or view[:2] != MARK:
