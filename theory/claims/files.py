@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 from types import ModuleType
 
 from ..settings import require
@@ -41,7 +42,7 @@ def run_file(path: str | Path) -> ModuleType:
         here = getattr(taken, "__file__", None)
         same = here is not None and Path(here).resolve() == path
         require(same, "path", str(path), f"another name: there is a module {name} already", FileRefused)
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec: Any = importlib.util.spec_from_file_location(name, path)  # a loader is there for every .py file
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

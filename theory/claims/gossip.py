@@ -44,11 +44,11 @@ def _(context):
     for N in (4, 9, 16, 36):
         factor = bounds.ring_gossip_factor(N)
         slowest = np.cos(2 * np.pi * np.arange(N) / N)[:, None]
-        after = np.linalg.norm(context.subject(slowest)) / np.linalg.norm(slowest)
+        after = float(np.linalg.norm(context.subject(slowest)) / np.linalg.norm(slowest))
         checks.append(identity(f"a cosine, N={N}", after, factor))
         x = context.normal((N, 3), N)
         y = context.subject(x)
         checks.append(identity(f"the mean moves, N={N}", np.abs(y.mean(axis=0) - x.mean(axis=0)).max(), 0.0))
-        left = np.linalg.norm(y - y.mean(axis=0)) / np.linalg.norm(x - x.mean(axis=0))
+        left = float(np.linalg.norm(y - y.mean(axis=0)) / np.linalg.norm(x - x.mean(axis=0)))
         checks.append(upper(f"random vectors, N={N}", exactly(left), factor))
     return Measurement(*checks)

@@ -228,9 +228,11 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
                 else:
                     first, runs = e, [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
                 steps, bits, size, row = np.array(runs).T
-                means = (float(numbers.mean()) for numbers in (steps, bits, size))
+                mean_steps, mean_bits, mean_size = (float(numbers.mean()) for numbers in (steps, bits, size))
                 length = math.nan if e is None else 2.0**e
-                found.append(Run(name, method, workers, batch, accuracy, length, *means, float(row.min())))
+                found.append(Run(
+                    name, method, workers, batch, accuracy, length, mean_steps, mean_bits, mean_size, float(row.min())
+                ))  # fmt: skip
     return found
 
 
@@ -391,7 +393,8 @@ def draw(times, options: Options):
     from ...plots.style import COLUMN
 
     names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
-    accuracy, handles = options.accuracies[-1], {}
+    accuracy = options.accuracies[-1]
+    handles: dict = {}
     with style():
         figure, grid = new_figure(1, len(names), width=1.0 + 1.55 * COLUMN * len(names) / 2, height=2.9)
         for axes, name in zip(grid[0], names, strict=True):
