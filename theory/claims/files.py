@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Any
 from types import ModuleType
+from typing import Any
 
 from ..settings import require
 from .base import REGISTRY
