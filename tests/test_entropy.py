@@ -175,7 +175,7 @@ def test_room_is_bounded_by_max_d():
     def _(c, state, v, stream, symbols):
         pass
 
-    register_wire(201, Greedy)
+    register_wire(204, Greedy)
     for rows, columns in ((2**32, 2**32), (2**20, 2**20), (2**62, 4), (10**4, 10**4)):
         with pytest.raises(WireError, match="room for"):
             decode(frame(Greedy(rows, columns), 5), max_d=1000)

@@ -112,7 +112,7 @@ def _(c, buffer, cursor, end, d, symbols):
 
 
 def test_the_fuzzer_sees_writes_and_reads_out_of_bounds():
-    register_wire(202, Careless)
+    register_wire(203, Careless)
     with pytest.raises(RuntimeError, match="wrote outside"):
         fuzz(Careless(0), D, 5000)
     with pytest.raises(RuntimeError, match="behind the message"):
