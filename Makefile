@@ -5,6 +5,7 @@
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make docs                 the documentation, into docs/_build/html
+#   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
 #   make distclean            remove .venv, too
@@ -23,7 +24,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run test check lint docs bench clean distclean
+.PHONY: help run test check lint docs figures bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -43,6 +44,9 @@ lint: $(STAMP)-test
 
 docs: $(STAMP)-docs
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+
+figures: $(STAMP)-mpi
+	$(PY) -m theory.experiment figures $(ARGS)
 
 bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .style import COLUMN, new_figure, style
+from .style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
-COLOURS = ("000000", "E69F00", "56B4E9", "009E73", "0072B2", "D55E00", "CC79A7", "7F7F7F")  # Okabe and Ito
 EXACT = 1e-9  # relative errors below are none, and are drawn at the foot
-LABEL = 5.0  # points: size of a label at a point
-WIDTH = 2.2 * COLUMN
+LABEL = 6.0  # points: size of a label at a point
 
 
 class Point(NamedTuple):
@@ -108,15 +106,15 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
     from matplotlib.lines import Line2D
 
     points = list(points)
-    families = list(dict.fromkeys(point.family for point in points))
+    families, cycle = list(dict.fromkeys(point.family for point in points)), colours()
     with style():
-        figure, grid = new_figure(1, 1, width=WIDTH, height=0.78 * WIDTH)
+        figure, grid = new_figure(1, 1, width=PAGE, height=0.95 * PAGE)
         axes = grid[0, 0]
         foot = min([point.error for point in points if point.error > EXACT], default=1.0) / 2.0
         places = [(point.bits, max(point.error, foot)) for point in points]
         for point, place in zip(points, places, strict=True):
             n = families.index(point.family)
-            colour = "#" + COLOURS[n % len(COLOURS)]
+            colour = cycle[n % len(cycle)]
             axes.plot(*place, marker=MARKERS[n % len(MARKERS)], color=colour, linestyle="", markersize=4.5,
                       markerfacecolor=colour if point.unbiased else "white", markeredgewidth=0.9, zorder=3)  # fmt: skip
         axes.set_xscale("log")
@@ -137,7 +135,7 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         if title:
             axes.set_title(title)
         handles = [
-            Line2D([], [], marker=MARKERS[n % len(MARKERS)], color="#" + COLOURS[n % len(COLOURS)], linestyle="",
+            Line2D([], [], marker=MARKERS[n % len(MARKERS)], color=cycle[n % len(cycle)], linestyle="",
                    markersize=4.5, label=family) for n, family in enumerate(families)
         ]  # fmt: skip
         handles.append(Line2D([], [], marker="o", color="0.3", linestyle="", label="filled: unbiased"))
