@@ -114,7 +114,8 @@ def _collect_flagship(comm, say) -> dict | None:
     from .flagship import experiment
 
     with tempfile.TemporaryDirectory() as out:
-        code = experiment(Configuration(out=out), comm=comm, command="figures flagship", say=say)
+        told = lambda text: text.startswith("record:") or say(text)  # noqa: E731  # its record is gone at the end
+        code = experiment(Configuration(out=out), comm=comm, command="figures flagship", say=told)
         if code:
             raise KeyboardInterrupt
         if comm is not None and comm.Get_rank() > 0:

@@ -10,7 +10,7 @@ import numpy as np
 from .style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
-EXACT = 1e-9  # relative errors below are none, and are drawn at the foot
+EXACT = 1e-6  # relative errors below, which are those of rounding, are drawn at the foot
 LABEL = 6.0  # points: size of a label at a point
 
 
@@ -52,7 +52,7 @@ def _place(axes, points, places, others) -> None:
     groups: dict[int, list[str]] = {}  # points on top of each other share a label of several lines
     for i in sorted(range(len(points)), key=lambda i: tuple(at[i])):
         there = next((j for j in groups if np.hypot(*(at[i] - at[j])) < 2.5 * unit), i)
-        groups.setdefault(there, []).append(points[i].label)
+        groups.setdefault(there, []).append(points[i].label.replace("=True", ""))
     for i, labels in groups.items():
         x, y = at[i]
         text = axes.annotate("\n".join(labels), places[i], xytext=(0, 0), textcoords="offset points", fontsize=LABEL)
@@ -129,9 +129,7 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         axes.set_ylabel(r"$\mathrm{E}\|C(v)-v\|^2 / \|v\|^2$")
         if any(point.error <= EXACT for point in points):
             axes.axhline(foot, color="0.6", linewidth=0.5, marker="", linestyle="-")
-            axes.text(
-                low / 1.9, foot * 0.97, "no error (rounding to float32 aside)", fontsize=LABEL, color="0.4", va="top"
-            )
+            axes.text(low / 1.9, foot * 0.97, "no error but that of rounding", fontsize=LABEL, color="0.4", va="top")
         if title:
             axes.set_title(title)
         handles = [
@@ -145,7 +143,7 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         first = figure.legend(handles=handles, loc="outside lower center", ncols=6, handlelength=1.2, columnspacing=1.2)
         price = r"least for unbiased ones, $\|v\|_1^2/(k\|v\|^2)-1$, if a non-zero costs"
         legend = axes.legend(
-            handles=lines, loc="upper right", handlelength=2.5, fontsize=6, title=price, title_fontsize=6
+            handles=lines, loc="center left", handlelength=2.5, fontsize=6, title=price, title_fontsize=6
         )
         figure.add_artist(first)
         figure.canvas.draw()

@@ -398,7 +398,7 @@ def draw(times, speed, rows, options: Options):
             axes.set_xticks(options.batches, [str(b) for b in options.batches])
             axes.set_xlabel(f"rows in a worker's batch, B ({most} workers)")
         use.set(ylabel="share of a step in gradients (model)", ylim=(0, 1))
-        use.legend(fontsize=6)
+        use.legend(fontsize=6, loc="upper left")
         batch.set(yscale="log", ylabel=f"time to accuracy {options.accuracy:g}, s (model)")
     return figure
 
