@@ -8,7 +8,8 @@
 #   make types                the type check alone
 #   make docs                 the documentation, into docs/_build/html
 #   make sheets               exercise sheets and solutions of the lectures, into sheets/
-#   make times        how long each lecture runs, into the table of notebooks/README.md
+#   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
+#   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
 #   make distclean            remove .venv, too
@@ -27,7 +28,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures sheets times test check lint types docs bench clean distclean
+.PHONY: help run lectures sheets times figures test check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -61,6 +62,8 @@ sheets: $(STAMP)-test
 
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)
+figures: $(STAMP)-mpi
+	$(PY) -m theory.experiment figures $(ARGS)
 
 bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)

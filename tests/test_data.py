@@ -650,12 +650,12 @@ def test_twins_that_are_refused():
             twin.generate(model)
 
 
-def test_the_report_writes_table_and_figure(twin_data, tmp_path, monkeypatch):
+def test_the_report_writes_the_table(twin_data, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{twin_report.BEGIN}\nold\n{twin_report.END}\nafter\n")
     monkeypatch.setattr(twin_report, "load_data", lambda *_, **__: twin_data)
     monkeypatch.setattr(twin_report, "describe", lambda *_: REAL)
-    assert twin_report.main(["real.svm", "--page", str(page), "--figures", str(tmp_path)]) == 0
+    assert twin_report.main(["real.svm", "--page", str(page)]) == 0
     text = page.read_text()
     assert (
         text.startswith("before\n")
@@ -663,9 +663,21 @@ def test_the_report_writes_table_and_figure(twin_data, tmp_path, monkeypatch):
         and "old" not in text
         and "| $B_D(0)$ | 229.1 |" in text
     )
-    assert {"rcv1-like.png", "rcv1-like.pdf"} <= {p.name for p in tmp_path.iterdir()}
     page.write_text("no marks")
     assert twin_report.main(["real.svm", "--page", str(page)]) == 1
+
+
+def test_the_figure_of_the_twin_is_drawn_from_counts(twin_data):
+    """Bins hold all rows; the column of rank k has as many entries as k-th largest count says."""
+    found = twin_report.outlines(twin_data, twin_data)
+    widths = np.diff(np.log(found["edges"]))
+    lengths = np.diff(twin_data.X.indptr)
+    for share in found["shares"].values():
+        assert np.sum(share * widths) == pytest.approx(np.mean(lengths >= found["edges"][0]))
+    counts = sorted(np.bincount(twin_data.X.indices, minlength=twin_data.d).tolist(), reverse=True)
+    assert found["ranks"][0] == 1 and found["ranks"][-1] == twin_data.d
+    for frequencies in found["frequencies"].values():
+        assert frequencies.tolist() == [counts[rank - 1] for rank in found["ranks"]]
 
 
 # --- the real file --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import types
@@ -21,11 +22,13 @@ from theory.experiment.studies import (
     STUDIES,
     StudyConfiguration,
     choose,
+    collect,
     lock_free,
     mem_sgd,
     mem_sgd_report,
     nuqsgd,
     page_of,
+    report,
     run_study,
     spectrum,
     ternary_dimension,
@@ -34,6 +37,7 @@ from theory.experiment.studies import bits_to_accuracy as bits
 from theory.experiment.studies.configuration import chosen, shipped_studies
 from theory.experiment.studies.problems import digits, iterates
 from theory.experiment.studies.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
+from theory.experiment.values import from_json, to_json
 from theory.measure import moments
 from theory.schedules import step_size
 from theory.settings import require, setting
@@ -545,8 +549,12 @@ class Options(NamedTuple):
 
 
 def echo(quick, seed, data, topics, options):
-    """A study that shows what it was given."""
-    row = (str(quick), str(seed), str(data), str(topics), repr(options))
+    """Measures nothing but what it was given."""
+    return {"row": (str(quick), str(seed), str(data), str(topics), repr(options))}
+
+
+def shown(row):
+    """A study that shows it."""
     return STUDY._replace(tables=[Table("Given", ("quick", "seed", "data", "topics", "options"), [row])])
 
 
@@ -554,7 +562,7 @@ def echo(quick, seed, data, topics, options):
 def echoing(monkeypatch):
     """A study with options, ``echo``, beside the real ones."""
     module = types.ModuleType("theory.experiment.studies.echo")
-    module.study, module.Options = echo, Options
+    module.collect, module.report, module.Options = echo, shown, Options
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(STUDIES, "echo", "shows what it was given")
 
@@ -657,7 +665,10 @@ def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
     from theory.plots import save_figure
 
     monkeypatch.delenv("THEORY_DATA", raising=False)
-    study = run_study(name, quick=True)
+    found = collect(name, quick=True)
+    study = report(name, found)
+    again = report(name, from_json(json.loads(json.dumps(to_json(found), allow_nan=False))))
+    assert (again.setting, again.tables, again.statements) == (study.setting, study.tables, study.statements)
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
     assert {said.verdict for said in study.statements} <= {"holds", "fails", "in part", "undecided"}

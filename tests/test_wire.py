@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -157,7 +159,10 @@ def vectors():
     return v
 
 
-MESSAGES = [encode(c, vectors(), 5) for c in compressor_examples(D)]
+@functools.cache
+def messages():
+    """One of each compressor; made when first needed, since all of it compiles."""
+    return [encode(c, vectors(), 5) for c in compressor_examples(D)]
 
 
 @pytest.mark.parametrize("c", list(compressor_examples(D)), ids=str)
@@ -220,16 +225,16 @@ def mutate(message, rng):
     elif kind == 5:
         raw[place:place] = bytes(rng.integers(0, 256, int(rng.integers(1, 5))).astype(np.uint8))
     else:
-        other = MESSAGES[int(rng.integers(len(MESSAGES)))]
+        other = messages()[int(rng.integers(len(messages())))]
         raw = raw[:place] + bytearray(other[place:])
     return bytes(raw)
 
 
 def test_broken_messages_are_refused():
     rng = np.random.default_rng(1)
-    whole, refused = set(MESSAGES), 0
+    whole, refused = set(messages()), 0
     for _ in range(6000):
-        broken = mutate(MESSAGES[int(rng.integers(len(MESSAGES)))], rng)
+        broken = mutate(messages()[int(rng.integers(len(messages())))], rng)
         if broken not in whole:
             with pytest.raises(WireError):
                 decode(broken)
@@ -255,7 +260,7 @@ def test_malicious_messages_are_refused_or_hold_a_finite_vector():
     rng = np.random.default_rng(2)
     refused = accepted = 0
     for _ in range(3000):
-        message = bytearray(MESSAGES[int(rng.integers(len(MESSAGES)))])
+        message = bytearray(messages()[int(rng.integers(len(messages())))])
         head = 9 + message[8]
         for _ in range(int(rng.integers(1, 4))):  # in the descriptor, the length or the payload
             place = int(rng.integers(9, head)) if rng.random() < 0.3 else int(rng.integers(head + 9, len(message)))
@@ -292,14 +297,14 @@ def test_no_room_is_made_beyond_max_d():
 
 
 def test_another_version_says_so():
-    raw = bytearray(MESSAGES[0])
+    raw = bytearray(messages()[0])
     raw[2] = 9
     with pytest.raises(WireError, match="version 9"):
         decode(bytes(raw))
 
 
 def test_bits_behind_the_payload_are_zero():
-    message = next(m for m in MESSAGES if open_frame(m).payload_bits % 8)
+    message = next(m for m in messages() if open_frame(m).payload_bits % 8)
     raw = np.frombuffer(message, np.uint8).copy()
     raw[-1] |= 128
     header = raw[: 9 + int(raw[8])].tobytes()

@@ -1,6 +1,7 @@
-"""Redraw the comparison of RCV1 and its twin in the documentation: ``python -m theory.data.twin_report [PATH]``.
+"""Write the comparison of RCV1 and its twin in the documentation again: ``python -m theory.data.twin_report [PATH]``.
 
-The table goes between two marks in ``docs/data.md``.  The figure needs the real file.
+The table goes between two marks in ``docs/data.md``.  ``python -m theory.experiment figures rcv1-like`` draws the
+figure from what ``outlines`` returns.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from .dataset import DataError, Dataset
 from .describe import RANKS, REAL, Statistics, describe
 from .load import load_data
 
-__all__ = ["draw", "main", "table", "write_table"]
+__all__ = ["main", "outlines", "table", "write_table"]
 
 FILE = "rcv1_subsets_binary.svm.bz2"
 BEGIN, END = "<!-- twin_report: begin -->", "<!-- twin_report: end -->"
-BLUE, ORANGE = "#0072B2", "#D55E00"  # of Okabe and Ito: apart for colour-blind readers too, and in grey
 
 
 def _rows(s: Statistics):
@@ -96,47 +96,30 @@ def write_table(page: Path, text: str) -> None:
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def draw(real: Dataset, twin: Dataset, folder: Path) -> list[Path]:
-    """Draw non-zeros per row and column frequencies of both, as PNG and PDF.
+def outlines(real: Dataset, twin: Dataset) -> dict:
+    """What the figure of the two is drawn from: non-zeros of a row in bins, and column frequencies at some ranks.
 
     Parameters
     ----------
     real, twin : Dataset
-    folder : Path
 
     Returns
     -------
-    list of Path
-        The files that were written.
+    dict
+        ``edges``, ``shares``, ``ranks`` and ``frequencies``, as `theory.plots.rows.draw_rows` takes them.
     """
-    from matplotlib.figure import Figure  # lazily, and without pyplot: no window, no global state
-
-    figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    longest = max(np.diff(data.X.indptr).max() for data in (real, twin))
+    both = {"real RCV1 (subsets)": real, twin.name: twin}
+    longest = max(np.diff(data.X.indptr).max() for data in both.values())
     edges = np.unique(np.rint(np.geomspace(6, longest + 1, 33)))
-    styles = (("real RCV1 (subsets)", BLUE, "-"), (twin.name, ORANGE, "--"))
-    for data, (label, color, line) in zip((real, twin), styles, strict=True):
-        style = {"label": label, "color": color, "linestyle": line, "linewidth": 1.5}
-        lengths = np.diff(data.X.indptr)
-        share = np.histogram(lengths, edges)[0] / (data.n * np.diff(np.log(edges)))
-        left.stairs(share, edges, **style)
-        frequency = np.sort(np.bincount(data.X.indices, minlength=data.d))[::-1]
-        frequency = frequency[frequency > 0]
-        right.loglog(np.arange(1, frequency.size + 1), frequency, **style)
-    left.set(xscale="log", xlabel="non-zeros of a row (entries)", ylabel="share of rows per unit of ln")
-    right.set(xlabel="column, by rank of its frequency", ylabel="rows with an entry in it")
-    left.set_ylim(0, None)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25, linewidth=0.5)
-    right.legend(frameon=False, loc="lower left")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "rcv1-like.png", folder / "rcv1-like.pdf"]
-    for path in paths:
-        metadata = {"CreationDate": None} if path.suffix == ".pdf" else None  # the same data give the same file
-        figure.savefig(path, dpi=200, metadata=metadata)
-    return paths
+    columns = max(data.d for data in both.values())
+    ranks = np.unique(np.rint(np.geomspace(1, columns, 400))).astype(np.int64)
+    shares, frequencies = {}, {}
+    for name, data in both.items():
+        shares[name] = np.histogram(np.diff(data.X.indptr), edges)[0] / (data.n * np.diff(np.log(edges)))
+        frequency = np.zeros(columns, np.int64)
+        frequency[: data.d] = np.sort(np.bincount(data.X.indices, minlength=data.d))[::-1]
+        frequencies[name] = frequency[ranks - 1]
+    return {"edges": edges, "shares": shares, "ranks": ranks, "frequencies": frequencies}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -154,12 +137,11 @@ def main(arguments: list[str] | None = None) -> int:
     root = Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(
         prog="python -m theory.data.twin_report",
-        description="Redraw the comparison of RCV1 and its synthetic twin in the documentation.",
+        description="Write the table of the comparison of RCV1 and its synthetic twin in the documentation again.",
         epilog=f"example: python -m theory.data.twin_report path/to/{FILE}",
     )
     parser.add_argument("path", nargs="?", metavar="PATH", help=f"the real file (default: {FILE} in $THEORY_DATA)")
     parser.add_argument("--page", type=Path, default=root / "docs" / "data.md", help="the page with the table")
-    parser.add_argument("--figures", type=Path, default=root / "figures", help="the folder for the figure")
     options = parser.parse_args(arguments)
     path = options.path
     if path is None and "THEORY_DATA" in os.environ:
@@ -175,9 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(text)
     print(f"\nwritten: {options.page}")
     if real is None:
-        print("the real file was not given: its column is what was recorded, and the figure is left as it was")
-    else:
-        print("\n".join(f"written: {path}" for path in draw(real, twin, options.figures)))
+        print("the real file was not given: its column is what was recorded")
     return 0
 
 

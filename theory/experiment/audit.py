@@ -135,6 +135,7 @@ def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figur
     from numba.core.errors import NumbaError
 
     from ..measure import AuditTable, audit
+    from .figure_records import write_record
 
     begin, found, broken, interrupted = time.perf_counter(), [], 0, False
     try:
@@ -166,6 +167,9 @@ def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figur
     if figure and found:
         for path in draw(table, figure):
             say(f"figure: {path}")
+        stem, how = Path(_stem(figure)), {"audit": len(pairs), "d": d, "seed": seed, "quick": quick}
+        spent = time.perf_counter() - begin
+        say(f"record: {write_record(stem.parent, stem.name, how, spent, found_of(table))}")
     if markdown and found:
         part = Path(f"{markdown}.part")
         part.write_text(page(table, _stem(figure), markdown, text), encoding="utf-8")
@@ -192,23 +196,44 @@ def _stem(figure) -> str:
     return str(figure).removesuffix(".png").removesuffix(".pdf")
 
 
-def draw(table, stem) -> list[Path]:
-    """Write the figure "variance against bits" of the audits: all at the Gaussian vector, with the lower bound."""
-    from ..measure import input_vectors
+def found_of(table) -> dict:
+    """What the figure needs of the audits: a point for each compressor at the Gaussian vector, d and the seed."""
     from ..measure.audit_tables import name_of
-    from ..plots import save_figure
-    from ..plots.tradeoff import Point, draw_tradeoff
+    from ..plots.tradeoff import Point
 
-    d, seed = table[0].d, table[0].seed
     points = []
     for one in table:
         (row,) = (row for row in one.rows if row.name == "gaussian")
         points.append(Point(name_of(one.compressor), family_of(one.compressor), one.wire.coded.estimate,
                             row.error.estimate, one.unbiased))  # fmt: skip
+    return {"points": points, "d": table[0].d, "seed": table[0].seed}
+
+
+def figure_of(points, d: int, seed: int):
+    """The figure "variance against bits" of the audits, with the lower bound at their Gaussian vector."""
+    from ..measure import input_vectors
+    from ..plots.tradeoff import draw_tradeoff
+
     v = input_vectors(d, ["gaussian"], seed)["gaussian"]
+    return draw_tradeoff(points, v, title=f"one Gaussian vector, d = {d:,}")
+
+
+def draw(table, stem) -> list[Path]:
+    """Write the figure of the audits."""
+    from ..plots import save_figure
+
     stem = Path(_stem(stem))
     stem.parent.mkdir(parents=True, exist_ok=True)
-    return save_figure(draw_tradeoff(points, v, title=f"one Gaussian vector, d = {d:,}"), stem)
+    return save_figure(figure_of(**found_of(table)), stem)
+
+
+def collect(say) -> dict:
+    """Audit all compressors for the figure."""
+    from ..measure import AuditTable, audit
+
+    say("compressors: auditing all of them")
+    pairs = chosen([], D)
+    return found_of(AuditTable([audit(c, d=D, timing=(timed, TIMED)) for c, timed in _watched(pairs)]))
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

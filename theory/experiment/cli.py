@@ -338,6 +338,65 @@ def _run_studies(parser: Parser, options, experiments, comm) -> int:
             parser.error(str(error))
 
 
+def _figures(argv, comm) -> int:
+    text = (
+        "Draw the figures of a folder again, as PNG and PDF: from the records beside them, which takes seconds.\n"
+        "Without a record, or with --fresh, what a figure shows is measured first and leaves a record.\n"
+        "A figure's name is that of its file; a study's name stands for all of its figures."
+    )
+    parser = _parser("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="figures or studies (default: all); see --list")
+    add("--list", action="store_true", help="say what would be drawn from what, and draw nothing")
+    add("--fresh", action="store_true", help="measure again, also where there is a record")
+    add("--figures", default="figures", metavar="FOLDER", help="of figures and their records (default: %(default)s)")
+    add("--record", metavar="PATH", help="draw one figure from this record; for `flagship` also a folder in runs/")
+    add("--tables", action="store_true", help="show the tables and statements of studies, too")
+    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks")
+    options = parser.parse_args(argv)
+    from ..cluster import abort_on_error
+    from .figure_records import read_record as read_figure
+    from .figure_records import write_record
+    from .figures import chosen, draw_figures, flagship_found, plan_text, records_of
+    from .ranks import from_root
+
+    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
+        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
+    try:
+        figures = chosen(options.names)
+        if options.record and (len(figures) != 1 or options.fresh):
+            parser.error("--record: allowed with the name of one figure, and without --fresh")
+        if options.record and os.path.isdir(options.record):
+            if figures[0].name != "flagship":
+                parser.error(f"--record: got a folder, allowed: a file for {figures[0].name}")
+            record = read_record(options.record)
+            how = {"configuration": "of a record"}
+            spent = sum(run["seconds"] for run in record.results.values())
+            if Parser.speaks and not options.list:
+                write_record(options.figures, "flagship", how, spent, flagship_found(record))
+            options.record = None
+        records = records_of(figures, options.figures, options.fresh)
+        if options.record:
+            given = read_figure(options.record)
+            records = {figures[0].name: given}
+            if given.figure != figures[0].name:
+                parser.error(f"--record: {options.record} is of {given.figure}")
+    except (ConfigurationError, RecordError) as error:
+        parser.error(str(error))
+    if options.list:
+        if Parser.speaks:
+            _say(plan_text(figures, records))
+        return 0
+    drawing: dict = {"comm": comm, "markdown": options.markdown, "tables": options.tables, "say": _say}
+    with abort_on_error(comm):
+        try:
+            draw_figures(figures, options.figures, records, **drawing)
+            from_root(comm, lambda: 0)  # the other ranks wait for the drawing
+        except ConfigurationError as error:
+            parser.error(str(error))
+    return 0
+
+
 def _plot(argv, comm) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = _parser("plot", text, f"{PROGRAM} plot runs/<record>")
@@ -399,8 +458,8 @@ def _calibrate(argv, comm) -> int:
 
 
 COMMANDS = {
-    "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study, "plot": _plot,
-    "calibrate": _calibrate,
+    "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study,
+    "figures": _figures, "plot": _plot, "calibrate": _calibrate,
 }  # fmt: skip
 
 

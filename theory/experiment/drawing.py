@@ -22,9 +22,9 @@ def describe(record: Record) -> str:
     )
 
 
-def draw_record(record: Record, folder=None) -> list[Path]:
-    """Write ``figure.png`` and ``figure.pdf`` of a record into its folder, or another one."""
-    from ..plots import Curve, draw_panels, save_figure
+def figure_of(record: Record):
+    """The figure of a record."""
+    from ..plots import Curve, draw_panels
 
     constants = Constants(**record.experiment["constants"])
     curves = []
@@ -32,9 +32,15 @@ def draw_record(record: Record, folder=None) -> list[Path]:
         theorem = Theorem(**result["theorem"])
         covered = theorem.function and result["verdict"] != "not covered"
         curves.append(Curve(result["title"], record.histories[label], cache(theorem.__call__) if covered else None))
-    figure = draw_panels(
+    return draw_panels(
         curves, constants.lower, title=describe(record), start=constants.trivial,
         notes=[f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
                "curves are one run each"],
     )  # fmt: skip
-    return save_figure(figure, Path(folder or record.folder) / "figure")
+
+
+def draw_record(record: Record, folder=None) -> list[Path]:
+    """Write ``figure.png`` and ``figure.pdf`` of a record into its folder, or another one."""
+    from ..plots import save_figure
+
+    return save_figure(figure_of(record), Path(folder or record.folder) / "figure")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 STYLE = Path(__file__).with_name("theory.mplstyle")
 COLUMN = 3.4  # inches: the width of one column in print
+PAGE = 2.0 * COLUMN  # the widest figure: it fits an A4 page (17.3 cm) in its own size, with its fonts as they are
 
 
 @contextmanager
@@ -17,6 +18,20 @@ def style():
 
     with matplotlib.rc_context(fname=STYLE):
         yield
+
+
+def colours() -> list[str]:
+    """The colours of the style's cycle, in its order; "C0" would be looked up only when the figure is drawn.
+
+    Examples
+    --------
+    >>> colours()[:2]
+    ['#000000', '#E69F00']
+    """
+    import matplotlib
+
+    with style():
+        return matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None):

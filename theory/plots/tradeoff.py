@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .style import COLUMN, new_figure, style
+from .style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
-COLOURS = ("000000", "E69F00", "56B4E9", "009E73", "0072B2", "D55E00", "CC79A7", "7F7F7F")  # Okabe and Ito
-EXACT = 1e-9  # relative errors below are none, and are drawn at the foot
-LABEL = 5.0  # points: size of a label at a point
-WIDTH = 2.2 * COLUMN
+EXACT = 1e-6  # relative errors below, which are those of rounding, are drawn at the foot
+LABEL = 6.0  # points: size of a label at a point
 
 
 class Point(NamedTuple):
@@ -54,7 +52,7 @@ def _place(axes, points, places, others) -> None:
     groups: dict[int, list[str]] = {}  # points on top of each other share a label of several lines
     for i in sorted(range(len(points)), key=lambda i: tuple(at[i])):
         there = next((j for j in groups if np.hypot(*(at[i] - at[j])) < 2.5 * unit), i)
-        groups.setdefault(there, []).append(points[i].label)
+        groups.setdefault(there, []).append(points[i].label.replace("=True", ""))
     for i, labels in groups.items():
         x, y = at[i]
         text = axes.annotate("\n".join(labels), places[i], xytext=(0, 0), textcoords="offset points", fontsize=LABEL)
@@ -108,15 +106,15 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
     from matplotlib.lines import Line2D
 
     points = list(points)
-    families = list(dict.fromkeys(point.family for point in points))
+    families, cycle = list(dict.fromkeys(point.family for point in points)), colours()
     with style():
-        figure, grid = new_figure(1, 1, width=WIDTH, height=0.78 * WIDTH)
+        figure, grid = new_figure(1, 1, width=PAGE, height=0.95 * PAGE)
         axes = grid[0, 0]
         foot = min([point.error for point in points if point.error > EXACT], default=1.0) / 2.0
         places = [(point.bits, max(point.error, foot)) for point in points]
         for point, place in zip(points, places, strict=True):
             n = families.index(point.family)
-            colour = "#" + COLOURS[n % len(COLOURS)]
+            colour = cycle[n % len(cycle)]
             axes.plot(*place, marker=MARKERS[n % len(MARKERS)], color=colour, linestyle="", markersize=4.5,
                       markerfacecolor=colour if point.unbiased else "white", markeredgewidth=0.9, zorder=3)  # fmt: skip
         axes.set_xscale("log")
@@ -131,13 +129,11 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         axes.set_ylabel(r"$\mathrm{E}\|C(v)-v\|^2 / \|v\|^2$")
         if any(point.error <= EXACT for point in points):
             axes.axhline(foot, color="0.6", linewidth=0.5, marker="", linestyle="-")
-            axes.text(
-                low / 1.9, foot * 0.97, "no error (rounding to float32 aside)", fontsize=LABEL, color="0.4", va="top"
-            )
+            axes.text(low / 1.9, foot * 0.97, "no error but that of rounding", fontsize=LABEL, color="0.4", va="top")
         if title:
             axes.set_title(title)
         handles = [
-            Line2D([], [], marker=MARKERS[n % len(MARKERS)], color="#" + COLOURS[n % len(COLOURS)], linestyle="",
+            Line2D([], [], marker=MARKERS[n % len(MARKERS)], color=cycle[n % len(cycle)], linestyle="",
                    markersize=4.5, label=family) for n, family in enumerate(families)
         ]  # fmt: skip
         handles.append(Line2D([], [], marker="o", color="0.3", linestyle="", label="filled: unbiased"))
@@ -147,7 +143,7 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         first = figure.legend(handles=handles, loc="outside lower center", ncols=6, handlelength=1.2, columnspacing=1.2)
         price = r"least for unbiased ones, $\|v\|_1^2/(k\|v\|^2)-1$, if a non-zero costs"
         legend = axes.legend(
-            handles=lines, loc="upper right", handlelength=2.5, fontsize=6, title=price, title_fontsize=6
+            handles=lines, loc="center left", handlelength=2.5, fontsize=6, title=price, title_fontsize=6
         )
         figure.add_artist(first)
         figure.canvas.draw()

@@ -34,7 +34,7 @@ from ..progress import track
 from .problems import digits, rcv1
 from .report import Statement, Study, Table
 
-__all__ = ["Cost", "bits_to_accuracy", "methods", "study"]
+__all__ = ["Cost", "bits_to_accuracy", "collect", "methods", "report"]
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
 BUCKET = 512
@@ -276,12 +276,12 @@ def statements(rows) -> list[Statement]:
 def draw(costs):
     """Payload up to the accuracy: a panel for each problem, a line for each method."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import PAGE
 
     names = list(dict.fromkeys(row.problem for row in costs))
     most = max(sum(row.problem == name for row in costs) for name in names)
     with style():
-        figure, grid = new_figure(1, len(names), width=2.0 * COLUMN, height=0.6 + 0.155 * most)
+        figure, grid = new_figure(1, len(names), width=PAGE, height=0.6 + 0.155 * most)
         for axes, name in zip(grid[0], names, strict=True):
             rows = [row for row in costs if row.problem == name]
             dense, sparse = rows[0].bits, rows[1].bits
@@ -310,29 +310,38 @@ def draw(costs):
     return figure
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Bits to one accuracy on RCV1 (or its twin) and on softmax regression on digits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
     options: dict[str, Any] = {"accuracy": 0.1, "limit": 400, "seeds": 1} if quick else {"accuracy": 0.02}
     more: tuple[dict, dict] = (
         (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
     )
-    costs, tables, said = [], [], []
+    costs = []
     problems: dict[str, Any] = {f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
                 "softmax, digits": softmax(pictures, 1.0 / pictures.n)}  # fmt: skip
     for (name, problem), extra in zip(problems.items(), more, strict=True):
         ways = methods(problem.d)
         if quick:
             ways = {k: w for k, w in ways.items() if w.family in ("float32", "QSGD 4 bits", "sign")}
-        rows = bits_to_accuracy(problem, name=name, ways=ways, seed=seed, **(options | extra))
-        costs += rows
-        tables.append(_table(f"{name}: n = {problem.n:,}, d = {problem.d:,}", rows))
+        costs += bits_to_accuracy(problem, name=name, ways=ways, seed=seed, **(options | extra))
+    sizes = {name: (problem.n, problem.d) for name, problem in problems.items()}
+    seeds = [extra["seeds"] for extra in more]
+    return {"costs": costs, "sizes": sizes, "accuracy": options["accuracy"], "seeds": seeds}
+
+
+def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
+    """The study of these costs: n and d of each problem, the accuracy, and the number of seeds for each problem."""
+    tables, said = [], []
+    for name, (n, d) in sizes.items():
+        rows = [row for row in costs if row.problem == name]
+        tables.append(_table(f"{name}: n = {n:,}, d = {d:,}", rows))
         said += statements(rows)
     setting = (
-        f"Payload that one of 8 workers sends until f - f* is at most {options['accuracy']:g} (f(0) - f*) for the "
+        f"Payload that one of 8 workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the "
         "first time, with batches of 16, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
         "constant step size, a power of two over L, with which it takes the fewest steps; the numbers are means over "
-        f"{' and '.join(str(extra['seeds']) for extra in more)} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and "
+        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and "
         "NUQSGD (s = 6), the whole vector for the others. Packed, Elias and entropy coded messages of one method "
         "restore the same vectors."
     )

@@ -24,7 +24,7 @@ from ...settings import require, setting
 from .curves import Curve, cost_table, draw_curves, synthetic, trace
 from .report import Statement, Study
 
-__all__ = ["Options", "mean_so_far", "statements", "study", "ways"]
+__all__ = ["Options", "collect", "mean_so_far", "report", "statements", "ways"]
 
 ONE, FIXED, LOCAL, CATALYST = "parallel SGD, B = 1", "parallel SGD, fixed batch", "local SGD", "CR-PSGD-Catalyst"
 COMPARABLE = 2.0
@@ -107,11 +107,35 @@ def _fewer(ours: int, local: int, single: int) -> str:
     return "holds" if ours < local else "fails"
 
 
-def statements(problem, curves: list[Curve], options: Options) -> list[Statement]:
+class Problem(NamedTuple):
+    """What the statements need to know of the problem.
+
+    Attributes
+    ----------
+    name : str
+    n, d : int
+    weight : float
+        Of the regulariser.
+    lipschitz, variance : float
+        L, and a bound of sigma^2.
+    gap : float
+        f(0), which is at least f(0) - f*.
+    """
+
+    name: str
+    n: int
+    d: int
+    weight: float
+    lipschitz: float
+    variance: float
+    gap: float
+
+
+def statements(problem: Problem, curves: list[Curve], options: Options) -> list[Statement]:
     """What the talk says, held against the curves."""
     one, fixed, local, cat = (next(c for c in curves if c.label.startswith(label))
                               for label in (ONE, FIXED, LOCAL, CATALYST))  # fmt: skip
-    N, T, L = options.workers, options.samples, lipschitz(problem)
+    N, T, L = options.workers, options.samples, problem.lipschitz
     allowed, spent = bounds.catalyst_rounds(T, N, math.sqrt(2.0)), float(cat.samples[-1])
     found = [Statement(
         "O(sqrt(N T) log(T/N)) rounds.", "holds" if cat.total <= allowed else "fails",
@@ -141,10 +165,9 @@ def statements(problem, curves: list[Curve], options: Options) -> list[Statement
         " sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
     ))  # fmt: skip
     outer, inner = bounds.catalyst_budget(T, N)
-    A = problem.losses.A
-    sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
+    sigma2 = problem.variance
     bound = bounds.catalyst(outer, bounds.growing_batches(inner, math.sqrt(2.0)), lipschitz=L, variance=sigma2,
-                            workers=N, gap=value(problem, np.zeros(problem.d)))  # fmt: skip
+                            workers=N, gap=problem.gap)  # fmt: skip
     found.append(Statement(
         "Catalyst's theorem.", "holds" if cat.end <= bound else "fails",
         f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 at most the mean"
@@ -154,13 +177,13 @@ def statements(problem, curves: list[Curve], options: Options) -> list[Statement
     return found
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """Catalyst, parallel and local SGD on logistic regression with a regulariser that is not convex."""
     options = options or Options()
     if quick:
@@ -169,11 +192,19 @@ def study(
     name, weight = rows.name.split(" (")[0], SHARE * lipschitz(logistic(rows, 0.0))
     problem = nonconvex_logistic(rows, weight)
     curves = trace(name, ways(problem, options), options.workers, options.seeds, seed)
-    what = "mean of ||grad f||^2"
-    title = f"{name}: n = {problem.n:,}, d = {problem.d:,}"
+    A = problem.losses.A
+    sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
+    about = Problem(name, problem.n, problem.d, weight, lipschitz(problem), sigma2, value(problem, np.zeros(problem.d)))
+    return {"curves": curves, "problem": about, "options": options}
+
+
+def report(curves, problem: Problem, options: Options) -> Study:
+    """The study of these curves."""
+    what = r"mean of $\|\nabla f\|^2$ so far"
+    title = f"{problem.name}: n = {problem.n:,}, d = {problem.d:,}"
     table = cost_table(title, curves, options.samples, options.workers, "mean squared gradient norm")
     setting = (
-        f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(weight)}, half of the"
+        f"Logistic regression with the regulariser w sum x_j^2/(1 + x_j^2), w = {number(problem.weight)}, half of the"
         f" losses' L, on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients for"
         " each. The talk's network is left out: its constants are unknown. Catalyst has theta = 3 L, the step"
         " 1/(4 L), B_1 = 1 and the growth sqrt(2); parallel SGD with B = 1 has the constant step, at most 1/L, that is"

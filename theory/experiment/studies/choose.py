@@ -32,7 +32,7 @@ from .report import Statement, Study, Table
 from .sign_and_nuqsgd import reached
 from .time_to_accuracy import CLOSE, LONG
 
-__all__ = ["PAGE", "Options", "Run", "Seconds", "decide", "measure", "study"]
+__all__ = ["PAGE", "Options", "Run", "Seconds", "collect", "decide", "measure", "report"]
 
 PAGE = "choose.md"  # the page of the documentation that it is written into
 EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
@@ -333,7 +333,7 @@ def decision_table(times) -> Table:
     return Table("What to take", head, cells)
 
 
-def run_table(problem, name: str, runs, coding, accuracies) -> Table:
+def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
     """What was measured on one problem."""
     head = ("method", "N", "B", *(f"steps to {a:g}" for a in accuracies), f"step · L at {accuracies[-1]:g}",
             "bits a message", f"payload to {accuracies[-1]:g}", "gradient, ms", "coding, ms")  # fmt: skip
@@ -347,7 +347,7 @@ def run_table(problem, name: str, runs, coding, accuracies) -> Table:
             bits_text(end.bits) if workers > 1 and math.isfinite(end.bits) else "-", number(1e3 * batch * row),
             number(1e3 * spent),
         ))  # fmt: skip
-    return Table(f"Measured, {name}: n = {problem.n:,}, d = {problem.d:,}", head, cells)
+    return Table(f"Measured, {name}: n = {n:,}, d = {d:,}", head, cells)
 
 
 def _verdict(good) -> str:
@@ -422,15 +422,15 @@ def draw(times, options: Options):
     return figure
 
 
-def study(
+def collect(
     quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None,
     options: Options | None = None,
-) -> Study:  # fmt: skip
+) -> dict:  # fmt: skip
     """The best method by bits and by seconds, for sparse and dense data, four networks and two accuracies."""
     options = options or Options()
     if quick:
         options = options._replace(workers=4, batches=(16,), accuracies=(0.2,), seeds=1, limit=200)
-    networks, times, tables, every = SLOWER | NETWORKS, [], [], []
+    networks, times, every, coded, shapes = SLOWER | NETWORKS, [], [], {}, []
     for name, problem in problems(quick, data).items():
         ways = methods(problem.d)
         if quick:
@@ -439,8 +439,19 @@ def study(
         coding = {batch: coding_seconds(problem, ways, batch, options.workers, seed, 3 if quick else 15)
                   for batch in options.batches}  # fmt: skip
         times += seconds_of(runs, ways, coding, problem.d, networks)
-        tables.append(run_table(problem, name, runs, coding, options.accuracies))
+        coded[name] = coding
+        shapes.append((name, problem.n, problem.d))
         every += runs
+    return {"runs": every, "times": times, "coded": coded, "shapes": shapes, "options": options}
+
+
+def report(runs, times, coded, shapes, options: Options) -> Study:
+    """The study of these runs; ``shapes`` has the rows and columns of each problem, ``coded`` its seconds of coding."""
+    networks = SLOWER | NETWORKS
+    tables = [
+        run_table(name, n, d, [run for run in runs if run.problem == name], coded[name], options.accuracies)
+        for name, n, d in shapes
+    ]
     assumed = "; ".join(f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte"
                         for name, n in networks.items())  # fmt: skip
     setting = (
@@ -457,7 +468,7 @@ def study(
         "whole vector. The dense rows are synthetic, of the shape of epsilon."
     )
     return Study(
-        "choose", "How to choose a method", setting, {"runs": every, "times": times},
+        "choose", "How to choose a method", setting, {"runs": runs, "times": times},
         [decision_table(times), *tables], statements(times), lambda: draw(times, options),
         "How many times as fast as the better full precision each method is to the stricter accuracy, against the "
         "network from slow to fast, a panel for each data set, with a line at 1 and one for a single worker",

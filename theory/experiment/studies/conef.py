@@ -8,6 +8,7 @@ authors' code runs) or quantized (what the theory allows).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from .conef_training import (
 from .problems import digits, topics_file
 from .report import Statement, Study, Table
 
-__all__ = ["Options", "statements", "study"]
+__all__ = ["Options", "collect", "report", "statements"]
 
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
 SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
@@ -183,7 +184,7 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
 def draw(rows, chosen, swept):
     """Accuracy against memory; accuracy by step size; and, with a sweep, the loss of accuracy against d."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     best = best_outcomes(rows)
     families = (("without memory", "0.35", "s"), ("EFSGD", "k", "*"), ("fresh sketch", "#D55E00", "x"),
@@ -197,7 +198,7 @@ def draw(rows, chosen, swept):
         return families[2] if "fresh" in name else families[3] if "fixed" in name else families[4]
 
     with style():
-        figure, grid = new_figure(1, 3 if swept else 2, width=2.15 * COLUMN, height=1.0 * COLUMN)
+        figure, grid = new_figure(1, 3 if swept else 2, width=PAGE, height=1.0 * COLUMN)
         held = [row.accuracy for row in best.values() if row.success]
         floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
         axes, labelled = grid[0, 0], set()
@@ -247,10 +248,24 @@ def draw(rows, chosen, swept):
     return figure
 
 
-def study(
-    quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None,
+class Size(NamedTuple):
+    """The data: name, rows, columns that are used, of how many, classes, and columns with an entry (for a sweep)."""
+
+    name: str
+    n: int
+    columns: int
+    features: int
+    classes: int
+    occurring: int
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
     options: Options | None = None,
-) -> Study:  # fmt: skip
+) -> dict:
     """All methods at one share of communication, and, if the options ask for it, a sweep over the dimension."""
     options = options or Options()
     file = topics_file(topics) if options.problem == "topics" else None
@@ -267,11 +282,26 @@ def study(
     if quick:
         chosen = {name: way for name, way in chosen.items() if name != HALF and not name.startswith("iConEF")}
     rows = train(text, chosen, options, seed)
-    best = best_outcomes(rows)
+    best, swept = best_outcomes(rows), []
+    for features in sorted({min(features, source.d) for features in options.sweep}):
+        smaller = most_frequent(source, features)
+        some = {name: ways(features * classes, options.share)[name] for name in SWEPT}
+        swept += train(
+            smaller, some, options._replace(seeds=min(SWEEP_SEEDS, options.seeds), grid=(best[EF].step,)), seed
+        )
+    occurring = int(np.unique(most_frequent(source, source.d).X.indices).size) if swept else 0
+    size = Size("digits" if file is None else "RCV1's topics", text.n, text.d, source.d, classes, occurring)
+    return {"rows": rows, "swept": swept, "chosen": list(chosen), "size": size, "options": options}
+
+
+def report(rows, swept, chosen, size: Size, options: Options) -> Study:
+    """The study of these outcomes: of the ``chosen`` methods, and of the sweep over the dimension if there was one."""
+    name, d, best = size.name, size.columns * size.classes, best_outcomes(rows)
+    every = ways(d, options.share)
+    chosen = {method: every[method] for method in chosen}
     head: tuple[str, ...]
     head = ("method", "step", "held out, %", "training loss", "rounds", "seconds", "payload", "memory, bytes",
             "saved, %", "theory")  # fmt: skip
-    name = "digits" if file is None else "RCV1's topics"
     tables = [Table(f"{name}: {100 * (1 - options.share):.3g} % less communication, best step", head,
                     _cells(rows, chosen))]  # fmt: skip
     steps = options.grid
@@ -282,22 +312,16 @@ def study(
     tables.append(Table("Held-out accuracy by step size, %", ("method", *(f"{step:g}" for step in steps)), by_step))
     said = statements(rows, chosen, options.share)
     failed = [row for row in best.values() if not row.success]
-    swept = []
-    for features in sorted({min(features, source.d) for features in options.sweep}):
-        smaller = most_frequent(source, features)
-        some = {name: ways(features * classes, options.share)[name] for name in SWEPT}
-        swept += train(
-            smaller, some, options._replace(seeds=min(SWEEP_SEEDS, options.seeds), grid=(best[EF].step,)), seed
-        )
     if swept:
         cells = [(f"{row.d:,}", row.method, _spread(row), number(row.loss), f"{row.memory:,}") for row in swept]
         head = ("d", "method", "held out, %", "training loss", "memory, bytes")
         tables.append(Table("Sweep over the dimension", head, cells))
         said.append(sweep_statement(swept))
     setting = (
-        f"Softmax regression on {name}: the {text.d:,} most frequent of {source.d:,} features, {classes} classes, "
-        f"d = {d:,}, l2 = 1/n, 80 % of {text.n:,} rows for training. {options.workers} workers with batches of "
-        f"{options.batch}, Nesterov momentum {MOMENTUM:g} after decompression, {options.steps} rounds, single "
+        f"Softmax regression on {name}: the {size.columns:,} most frequent of {size.features:,} features, "
+        f"{size.classes} classes, d = {d:,}, l2 = 1/n, 80 % of {size.n:,} rows for training. "
+        f"{options.workers} workers with batches of {options.batch}, Nesterov momentum {MOMENTUM:g} after "
+        f"decompression, {options.steps} rounds, single "
         f"precision, {options.seeds} seeds. One random block of {100 * options.share:.3g} % of d, the same for all "
         f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L; the table "
         'shows the one with the least training loss, with all seeds (the others have one). "Fixed sketch": the linear '
@@ -308,14 +332,13 @@ def study(
         "those of one run with all workers in one process; saved is relative to EFSGD's float32 memory."
     )
     if swept:
-        occurring = np.unique(most_frequent(source, source.d).X.indices).size
         setting += (
             f" The sweep has EFSGD's best step, {best[EF].step:g}, for all methods, and {SWEEP_SEEDS} seeds; "
-            f"{occurring:,} of the features occur in the data."
+            f"{size.occurring:,} of the features occur in the data."
         )
     if failed:
         setting += " " + " ".join(f"{row.method} {row.message.split(';')[0]}." for row in failed)
-    if options.problem == "topics" and file is None:
+    if options.problem == "topics" and name == "digits":
         setting += " RCV1's topics were not there (THEORY_DATA names the folder, --topics the file)."
     found = {"outcomes": rows} | ({"sweep": swept} if swept else {})
     return Study(

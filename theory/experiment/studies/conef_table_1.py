@@ -25,7 +25,7 @@ from .conef_training import MOMENTUM, most_frequent
 from .problems import digits
 from .report import Statement, Study, Table
 
-__all__ = ["Frontier", "Options", "frontiers", "overlap", "smallest", "study"]
+__all__ = ["Frontier", "Options", "collect", "frontiers", "overlap", "report", "smallest"]
 
 TALK = {0.1: 0.9, 0.2: 0.8, 0.3: 0.7, 0.4: 0.6, 0.5: 0.4, 0.6: 0.4, 0.7: 0.3, 0.8: 0.2, 0.9: 0.1}
 
@@ -240,12 +240,12 @@ def _share(part: float) -> str:
 def draw(rows):
     """Smallest sketch against beta: the talk's, ours for each step size, and both laws."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     steps = list(dict.fromkeys(row.step for row in rows))
     betas = sorted({row.beta for row in rows})
     with style():
-        figure, grid = new_figure(1, 2, width=2.15 * COLUMN, height=1.05 * COLUMN)
+        figure, grid = new_figure(1, 2, width=PAGE, height=1.05 * COLUMN)
         for axes, title, of in zip(grid[0], ("f ends below its start", "f falls as with error feedback"),
                                    (lambda row: row.bounded, lambda row: row.converged), strict=True):  # fmt: skip
             axes.plot(list(TALK), list(TALK.values()), color="0.2", marker="x", linestyle="", label="the talk")
@@ -268,10 +268,13 @@ def draw(rows):
     return figure
 
 
-def study(
-    quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None,
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
     options: Options | None = None,
-) -> Study:  # fmt: skip
+) -> dict:
     """The smallest sketch for each beta, by bisection, on softmax regression of digits."""
     options = options or Options()
     if quick:
@@ -279,8 +282,14 @@ def study(
                                    grid=options.grid[:1])  # fmt: skip
     betas = (0.1, 0.5, 0.9) if quick else tuple(TALK)
     rows, reached = frontiers(betas, options, seed)
-    runs = (f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
-    head = ("beta", "the talk", "1 - beta", *runs)
+    return {"rows": rows, "reached": reached, "options": options}
+
+
+def report(rows, reached: dict, options: Options) -> Study:
+    """The study of these frontiers; ``reached`` is the share of f at the start that error feedback ends at."""
+    betas = list(dict.fromkeys(row.beta for row in rows))
+    columns = (f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
+    head = ("beta", "the talk", "1 - beta", *columns)
     cells = []
     for beta in betas:
         mine = {row.step: row for row in rows if row.beta == beta}

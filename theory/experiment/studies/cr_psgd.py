@@ -22,7 +22,7 @@ from .curves import Curve, cost_table, draw_curves, synthetic, trace
 from .problems import rcv1
 from .report import Statement, Study
 
-__all__ = ["Options", "statements", "study", "ways"]
+__all__ = ["Options", "collect", "report", "statements", "ways"]
 
 ONE, LOCAL, GROWING = "parallel SGD, B = 1", "local SGD", "CR-PSGD"
 STICH = "Stich's local SGD"
@@ -149,26 +149,34 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
     return found
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """CR-PSGD, parallel and local SGD on text (or ``data``) and on synthetic rows."""
     options = options or Options()
     if quick:
         options = options._replace(samples=min(options.samples, 1000), seeds=1)
     sets = rcv1(data, 2000 if quick else None), synthetic(2000 if quick else 20_000, 50)
-    curves, tables, said, chosen = [], [], [], []
+    curves, sizes = [], {}
     for rows in sets:
         name = rows.name.split(" (")[0]
         l2 = lipschitz(logistic(rows, 0.0)) / options.condition
         problem = logistic(rows, l2)
-        found = trace(name, ways(problem, solve(problem).fun, options), options.workers, options.seeds, seed)
-        curves += found
-        title = f"{name}: n = {problem.n:,}, d = {problem.d:,}, l2 = {number(l2)}"
+        curves += trace(name, ways(problem, solve(problem).fun, options), options.workers, options.seeds, seed)
+        sizes[name] = (problem.n, problem.d, l2)
+    return {"curves": curves, "sizes": sizes, "options": options}
+
+
+def report(curves, sizes: dict, options: Options) -> Study:
+    """The study of these curves; ``sizes`` holds n, d and l2 of each problem."""
+    tables, said, chosen = [], [], []
+    for name, (n, d, l2) in sizes.items():
+        found = [curve for curve in curves if curve.problem == name]
+        title = f"{name}: n = {n:,}, d = {d:,}, l2 = {number(l2)}"
         tables.append(cost_table(title, found, options.samples, options.workers, "f - f* at the end"))
         said += statements(found, options)
         chosen.append(f"{name} (l2 = {number(l2)})")
@@ -185,7 +193,7 @@ def study(
     )
     return Study(
         "cr-psgd", "Growing batches: logistic regression on ten workers", setting, {"curves": curves}, tables, said,
-        lambda: draw_curves(curves, "f - f*"),
+        lambda: draw_curves(curves, r"$f-f^*$"),
         "f - f* on logarithmic axes, a row of panels for each data set: against the gradients of a worker,"
         " and against rounds, for parallel SGD with batches of one and with fixed batches, local SGD, and CR-PSGD",
     )  # fmt: skip

@@ -27,8 +27,8 @@ class Curve(NamedTuple):
         Which order of rounds it has: a key of ``ROUNDS``.
     samples, rounds : ndarray, shape (records,)
         Gradients of one worker, and rounds of communication.
-    height : ndarray, shape (seeds, records)
-        What is to become small.
+    height : ndarray of float32, shape (seeds, records)
+        What is to become small; single precision keeps records short.
     """
 
     problem: str
@@ -41,7 +41,7 @@ class Curve(NamedTuple):
     @property
     def mean(self) -> np.ndarray:
         """The mean over the seeds."""
-        return self.height.mean(axis=0)
+        return self.height.mean(axis=0, dtype=float)
 
     @property
     def end(self) -> float:
@@ -52,7 +52,7 @@ class Curve(NamedTuple):
     def spread(self) -> float:
         """The standard deviation over the seeds at the end, of their mean; 0 for one seed."""
         last = self.height[:, -1]
-        return float(last.std(ddof=1) / np.sqrt(last.size)) if last.size > 1 else 0.0
+        return float(last.std(ddof=1, dtype=float) / np.sqrt(last.size)) if last.size > 1 else 0.0
 
     @property
     def total(self) -> int:
@@ -76,7 +76,7 @@ def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve
         for label, order, call in track(ways, problem):
             runs = list(pool.map(call, range(seed, seed + seeds)))
             history = runs[0][0]
-            height = np.array([found for _, found in runs])
+            height = np.array([found for _, found in runs], np.float32)
             curves.append(Curve(problem, label, order, history["samples"] / workers, history["rounds"], height))
     return curves
 
@@ -106,11 +106,11 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
 def draw_curves(curves, what: str):
     """Two panels for each problem: against the gradients of a worker, and against rounds."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import PAGE
 
     names = list(dict.fromkeys(curve.problem for curve in curves))
     with style():
-        figure, grid = new_figure(len(names), 2, width=2.0 * COLUMN, height=0.5 + 2.2 * len(names))
+        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
             for axes, column, label in zip(row, ("samples", "rounds"), ("gradients of a worker", "rounds"),
@@ -129,7 +129,7 @@ def draw_curves(curves, what: str):
                 axes.set_title(name)
             row[0].set_ylabel(what)
         handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 5))
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles) if len(handles) <= 4 else 3)
     return figure
 
 

@@ -29,7 +29,7 @@ from .problems import data_file, real_or_twin
 from .report import Study
 from .sign_and_nuqsgd import reached
 
-__all__ = ["Options", "Point", "Speed", "Threshold", "measure", "speed_ups", "study", "unit_rows"]
+__all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
 
 LEVEL = 0.95
 RECORDS = 40  # looks at f in a run to the goal
@@ -336,13 +336,13 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
 QUICK = Options(bundled=("breast_cancer",), copies=(20,), passes=(1.0,), seeds=3, most=128, goal=0.2)
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """The largest batch without loss on RCV1 (or its twin), on copies of parts of it, and on other data."""
     options = QUICK if quick else options or Options()
     problems, left = tasks(options, data, 1000 if quick else None)
@@ -355,6 +355,11 @@ def study(
     for task in [problems[0], *problems[len(options.copies) : 1 + len(options.copies)][:1]]:
         limit = next(t.least for t in thresholds if t.data == task.name)
         speeds += speed_ups(task, limit, options, seed)
+    return {"thresholds": thresholds, "points": points, "speeds": speeds, "options": options, "left": left}
+
+
+def report(thresholds, points, speeds, options: Options, left) -> Study:
+    """The study of these batches; ``left`` are the names of files that were not there."""
     setting = (
         "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
         "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "

@@ -127,10 +127,10 @@ def draw(thresholds, points, speeds, factor: float):
     from matplotlib import rcParams
 
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     with style():
-        figure, grid = new_figure(2, 2, width=2.05 * COLUMN, height=2.0 * COLUMN)
+        figure, grid = new_figure(2, 2, width=PAGE, height=2.0 * COLUMN)
         names = list(dict.fromkeys(t.data for t in thresholds))
         looks = dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
         passes = list(dict.fromkeys(t.passes for t in thresholds))

@@ -28,7 +28,7 @@ from .problems import rcv1, real_or_twin
 from .report import Statement, Study, Table
 from .sign_and_nuqsgd import reached
 
-__all__ = ["Options", "Speed", "measure", "study"]
+__all__ = ["Options", "Speed", "collect", "measure", "report"]
 
 MOST = 0.8  # of the number of threads: a speed-up that is called good
 
@@ -223,12 +223,12 @@ def statements(rows) -> list[Statement]:
 def draw(rows):
     """Speed-up against threads, a panel a problem: by the wall, by processor time (dashed), and the ideal."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     gain = speed_ups(rows)
     names = list(dict.fromkeys(row.problem for row in rows))
     with style():
-        figure, grid = new_figure(1, len(names), width=COLUMN * len(names), height=0.85 * COLUMN)
+        figure, grid = new_figure(1, len(names), width=min(PAGE, COLUMN * len(names)), height=0.85 * COLUMN)
         for axes, name in zip(grid[0], names, strict=True):
             threads = sorted({row.threads for row in rows})
             for method in dict.fromkeys(row.method for row in rows if row.problem == name):
@@ -246,13 +246,13 @@ def draw(rows):
     return figure
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """Speed-up over threads that share x, on RCV1 and on a dense problem."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     options = options or Options()
@@ -268,6 +268,11 @@ def study(
         if k > source.d:
             raise ConfigurationError(f"k: got {k}, allowed: at most d = {source.d} of {source.name}")
         rows += measure(logistic(source, 1.0 / source.n), source.name.split(" (")[0], k, options, seed)
+    return {"rows": rows, "options": options, "processors": os.cpu_count(), "load": load}
+
+
+def report(rows, options: Options, processors: int | None, load: float | None) -> Study:
+    """The study of these speeds, on so many processors, with this load average when it began."""
     gain = speed_ups(rows)
     cells = []
     for row in rows:
@@ -284,7 +289,7 @@ def study(
         "Parallel-Mem-SGD (Algorithm 2) and plain lock-free SGD, the experiment of Figure 4 in Stich, Cordonnier and "
         "Jaggi (2018): threads that share x without locks, one row a step, steps gamma/(1 + gamma l2 t) with gamma = "
         f"{options.gamma:g}, l2 = 1/n and t counted over all threads, {options.epochs} passes in all, x_0 = 0, "
-        f"{os.cpu_count()} processors{_load(load)}. Seconds are for a million steps of all threads together, by the "
+        f"{processors} processors{_load(load)}. Seconds are for a million steps of all threads together, by the "
         f"wall and on all processors, the least of {options.repeats} runs in which the numbers of threads take turns; "
         "everything else is the median of as many runs. "
         f"The stop loss is f* + {options.goal:g} (f(0) - f*), first reached after so many seconds by the wall and "

@@ -25,10 +25,10 @@ from ...schedules import InverseTime
 from ...settings import require, setting
 from ..configuration import ConfigurationError
 from ..progress import track
+from .mem_sgd_report import Size, report
 from .problems import rcv1, real_or_twin
-from .report import Study
 
-__all__ = ["Curve", "Options", "Way", "choose_rates", "figure_three", "figure_two", "study", "train"]
+__all__ = ["Curve", "Options", "Way", "choose_rates", "collect", "figure_three", "figure_two", "report", "train"]
 
 GAMMA = 2.0
 QSGD_BITS = (2, 4, 8)
@@ -271,16 +271,14 @@ def _problem(options: Options, data: str | None, quick: bool):
     return logistic(text, 1.0 / text.n), text.name
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """Figures 2 and 3 on one problem."""
-    from .mem_sgd_report import report
-
     options = options or Options()
     if quick:
         options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
@@ -290,4 +288,5 @@ def study(
     two = train(problem, figure_two(problem, options), least, epochs=options.epochs, label="figure 2", **more)
     ways = choose_rates(problem, figure_three(problem, options), options.rates, seed + options.seeds)
     three = train(problem, ways, least, epochs=options.long_epochs, label="figure 3", **more)
-    return report(problem, name, options, least, two, three)
+    size = Size(name, problem.n, problem.d, int(problem.A.data.size), problem.l2)
+    return {"size": size, "options": options, "least": least, "two": two, "three": three}

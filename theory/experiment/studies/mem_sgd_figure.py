@@ -19,15 +19,15 @@ def draw(two, three):
     matplotlib.figure.Figure
     """
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     with style():
-        figure, grid = new_figure(2, 3, width=2.7 * COLUMN, height=1.75 * COLUMN)
+        figure, grid = new_figure(2, 3, width=PAGE, height=1.75 * COLUMN)
         for axes, name in zip(grid[0], ("top", "rand"), strict=False):
             drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
             _panel(axes, drawn, "epochs", _looks(drawn))
             axes.set_title(f"Figure 2: {name}-k, the theorem's steps")
-            axes.legend()
+            axes.legend(fontsize=6, handlelength=2.2)
         plain = [curve for curve in three if not curve.label.endswith("message")]
         sent = [curve for curve in three if len(plain) == len(three) or curve.label != "SGD"]
         looks = _looks(plain + sent)
@@ -46,14 +46,21 @@ X_LABELS = {"epochs": "epochs", "counted": "bits, as the authors count", "sent":
 
 
 def _panel(axes, curves, against: str, looks: dict) -> None:
-    """Means of f - f* over the seeds, from the first record after the start on; what is far above leaves the panel."""
+    """Means of f - f* over the seeds, in bands of all seeds, from the first record after the start on.
+
+    What is far above leaves the panel.
+    """
     ends = sorted(curve.mean[-1] for curve in curves if math.isfinite(curve.mean[-1]))
     high = CUT * ends[0] if ends and ends[-1] > CUT * ends[0] else math.inf
     for curve in curves:
         x = curve.epochs if against == "epochs" else curve.epochs * curve.steps * getattr(curve, against)
         label = curve.label + (" (above)" if not (curve.mean[1:] < high).any() else "")
+        look = looks[curve.label]
         axes.plot(x[1:], curve.mean[1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none",
-                  **looks[curve.label])  # fmt: skip
+                  **look)  # fmt: skip
+        if curve.gap.shape[0] > 1:
+            axes.fill_between(x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"],
+                              alpha=0.2, linewidth=0)  # fmt: skip
     axes.set_xscale("linear" if against == "epochs" else "log")
     axes.set_yscale("log")
     axes.set_xlabel(X_LABELS[against])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...plots.text import bits as bits_text
 from ...plots.text import number
@@ -29,6 +29,16 @@ PUBLISHED = {
     ),
 }  # fmt: skip
 PUBLISHED_ROWS = {"dense": (400_000, "epsilon"), "rcv1": (677_399, "RCV1")}
+
+
+class Size(NamedTuple):
+    """The problem: name of the data, rows, columns, entries, weight of the l2 term."""
+
+    name: str
+    n: int
+    d: int
+    nonzeros: int
+    l2: float
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
@@ -157,14 +167,12 @@ def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
 # --- the study --------------------------------------------------------------------------------------------------------
 
 
-def report(problem, name: str, options, least: float, two, three) -> Study:
+def report(size: Size, options, least: float, two, three) -> Study:
     """The study of one problem from its curves.
 
     Parameters
     ----------
-    problem : Logistic
-    name : str
-        Of the data.
+    size : Size
     options : Options
     least : float
         f*.
@@ -175,7 +183,7 @@ def report(problem, name: str, options, least: float, two, three) -> Study:
     Study
     """
     dense = options.problem == "dense"
-    three = three + _other_messages(problem, three[0], dense)
+    three = three + _other_messages(size, three[0], dense)
     goal = goal_of(three, options.ks)
     steps, means = PUBLISHED[options.problem]
     losses = ("f - f*, 1 epoch", "at the end", "spread", "f", "published f")
@@ -183,14 +191,14 @@ def report(problem, name: str, options, least: float, two, three) -> Study:
         Table(f"Figure 2, {options.epochs} epochs", ("method", "a", *losses),
               [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two]),
         Table(f"Figure 3, {options.long_epochs} epochs", ("method", "gamma0", *losses),
-              [(c.label, number(1.0 / (c.shift * problem.l2)), *_losses(c, least, means)) for c in three]),
+              [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three]),
         Table(f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}",
               ("method", "counted", "sent", "all, counted", "all, sent"), [(c.label, *_bits(c, goal)) for c in three]),
     ]  # fmt: skip
     said = statements_two(two, options.ks, least) + statements_three(three, options.ks)
     return Study(
         "mem-sgd", f"Mem-SGD against SGD and QSGD: {'a dense problem' if dense else 'RCV1'}",
-        _setting(problem, name, options, least), {"figure 2": two, "figure 3": three}, tables, said,
+        _setting(size, options, least), {"figure 2": two, "figure 3": three}, tables, said,
         lambda: draw(two, three),
         "Suboptimality, logarithmic. Above: against epochs, for top-k and rand-k with memory, with and without shift, "
         "and for SGD, top-k, rand-k and QSGD with the best step sizes. Below: the last of these against bits, as the "
@@ -198,9 +206,9 @@ def report(problem, name: str, options, least: float, two, three) -> Study:
     )  # fmt: skip
 
 
-def _setting(problem, name: str, options, least: float) -> str:
+def _setting(size: Size, options, least: float) -> str:
     dense = options.problem == "dense"
-    rows = "" if dense else f", {problem.A.data.size / problem.n:.0f} non-zeros a row"
+    rows = "" if dense else f", {size.nonzeros / size.n:.0f} non-zeros a row"
     n, source = PUBLISHED_ROWS[options.problem]
     rates = ", ".join(f"{rate:g}" for rate in options.rates)
     local = f" {'QSGD compresses' if dense else 'SGD and QSGD compress'} the gradient of the loss, and the worker " + (
@@ -208,7 +216,7 @@ def _setting(problem, name: str, options, least: float) -> str:
     )
     return (
         "The experiments of Stich, Cordonnier and Jaggi, \"Sparsified SGD with memory\" (2018). Logistic regression on "
-        f"{name}: n = {problem.n:,}, d = {problem.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
+        f"{size.name}: n = {size.n:,}, d = {size.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
         f"x_0 = 0; {options.seeds} run(s) of each method with the same seeds, of which f - f* is the mean and spread "
         f"the largest less the smallest at the end. f* = {least:.7f}. Figure 2: steps 2/(l2 (a + t)) and weights "
         f"(a + t)^2 in the average, with a = {_shift(options)}, or {options.no_delay:g} without the shift; SGD has "
@@ -221,7 +229,7 @@ def _setting(problem, name: str, options, least: float) -> str:
         "payload; they are compared up to the lowest f - f* that top-k and QSGD with 4 and 8 bits all reach, and "
         "between two records log(f - f*) is taken as linear. The published losses are on "
         f"{n:,} rows of {source}: orderings can be compared with them, numbers cannot, since an epoch there has "
-        f"{n / problem.n:.0f} times as many steps in which a memory can be sent."
+        f"{n / size.n:.0f} times as many steps in which a memory can be sent."
     )  # fmt: skip
 
 
@@ -247,11 +255,11 @@ def _bits(curve, goal: float) -> tuple[str, ...]:
     return (f"{curve.counted:,.0f}", f"{curve.sent:,.0f}", *every)
 
 
-def _other_messages(problem, sgd, dense: bool) -> list:
+def _other_messages(size: Size, sgd, dense: bool) -> list:
     """SGD's curve again for its two messages on sparse data: all coordinates, or index and value of the non-zeros."""
     if dense:
         return []
     return [
-        sgd._replace(label=DENSE, counted=64.0 * problem.d, sent=32.0 * problem.d),
+        sgd._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d),
         sgd._replace(label=SPARSE),
     ]

@@ -34,7 +34,17 @@ from ..progress import track
 from .problems import digits, iterates, rcv1
 from .report import Statement, Study, Table
 
-__all__ = ["Training", "Variance", "inputs", "levels_of", "relative_variance", "study", "train", "variances"]
+__all__ = [
+    "Training",
+    "Variance",
+    "collect",
+    "inputs",
+    "levels_of",
+    "relative_variance",
+    "report",
+    "train",
+    "variances",
+]
 
 BITS, BUCKET = 4, 8192
 SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
@@ -341,7 +351,7 @@ def _wide(rows, names) -> list[tuple[str, ...]]:
 def draw(sweep, dimensions, trained):
     """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     chosen = [name for name in ("Gaussian", "lognormal 1.5", "logistic near x*, batch") if name in dimensions]
     colours = dict(zip(("float32", *THREE), ("#7F7F7F", "#D55E00", "#0072B2", "#009E73"), strict=True))
@@ -351,7 +361,7 @@ def draw(sweep, dimensions, trained):
              "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
              "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2)}  # fmt: skip
     with style():
-        figure, grid = new_figure(2, 3, width=2.15 * COLUMN, height=1.3 * COLUMN)
+        figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
         for axes, name in zip(grid[0], chosen, strict=False):
             largest = min(BUCKET, dimensions[name])
             for q in THREE:
@@ -388,7 +398,7 @@ def draw(sweep, dimensions, trained):
     return figure
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Variances on synthetic and real gradients, then training at equal bits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
     vectors = inputs(text, pictures, seed, (2 if quick else 8) * BUCKET)
@@ -404,6 +414,15 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
             found, seen = train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
             trained += found
             curves[f"{name}, {workers} x {batch}"] = seen
+    lengths = {name: v.size for name, v in vectors.items()}
+    return {"rows": rows, "sweep": sweep, "trained": trained, "curves": curves, "lengths": lengths, "label": label,
+            "columns": (text.d, pictures.d * 10), "rounds": options.get("steps", 400),
+            "seeds": options.get("seeds", 3)}  # fmt: skip
+
+
+def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
+    """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
+    names = list(dict.fromkeys(row.quantizer for row in rows))
     tables = [
         Table(f"Exact relative variance at {BITS} bits, buckets of {BUCKET}", ("vector", *names), _wide(rows, names))
     ]
@@ -421,17 +440,17 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
     setting = (
         f"Levels: QSGD and QSGDinf j/s, j = 0, ..., s = 2^(bits-1) - 1, of the 2-norm and of the maximum; NUQSGD 0, "
         f'2^-j; "best ratio" p^j with the p of least worst variance; "no zero" as in the released code. Synthetic '
-        f"vectors have {vectors['Gaussian'].size:,} coordinates; real gradients are those of logistic regression on "
-        f"{label} (d = {text.d:,}) and softmax regression on digits (d = {pictures.d * 10}, one bucket), l2 = {L2:g}, "
+        f"vectors have {lengths['Gaussian']:,} coordinates; real gradients are those of logistic regression on "
+        f"{label} (d = {columns[0]:,}) and softmax regression on digits (d = {columns[1]}, one bucket), l2 = {L2:g}, "
         f"full or over {BATCH} rows. Training: momentum {MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one "
         f"step size for all, {1 - MOMENTUM:.1g}/L on logistic and {LONGER * (1 - MOMENTUM):.1g}/L on softmax "
-        f"regression, {options.get('steps', 400)} rounds, 80 % of the rows, means over "
-        f"{options.get('seeds', 3)} seeds; f - f* is the mean over the last quarter of the run."
+        f"regression, {rounds} rounds, 80 % of the rows, means over "
+        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
     )
     return Study(
         "nuqsgd", "NUQSGD, QSGD and QSGDinf at equal bits", setting,
         {"variances": rows, "sweep": sweep, "training": trained}, tables, statements(rows, sweep, trained),
-        lambda: draw(sweep, {name: v.size for name, v in vectors.items()}, curves),
+        lambda: draw(sweep, lengths, curves),
         "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
         "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
     )  # fmt: skip

@@ -30,7 +30,7 @@ from .nuqsgd import L2, MOMENTUM
 from .problems import digits, rcv1, real_or_twin, topics_file
 from .report import Statement, Study, Table
 
-__all__ = ["Training", "methods", "study", "train"]
+__all__ = ["Training", "collect", "methods", "report", "train"]
 
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all that 4 bits can name; of 8 bits 241 of 256, since a level below 1e-36 is refused
@@ -331,13 +331,13 @@ def bucket_message() -> int:
 def draw(sent, curves):
     """Loss against bits for each problem, and time of a round against bandwidth."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     shown = {"float32": ("#7F7F7F", ":", "x"), SIGN: ("#D55E00", "-", "o"), f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
              f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"), FOUR: ("#0072B2", "-", "s"),
              CODED: ("#009E73", "-", "D"), EIGHT: ("#CC79A7", "-.", "^")}  # fmt: skip
     with style():
-        figure, grid = new_figure(1, len(curves) + 1, width=2.15 * COLUMN, height=0.95 * COLUMN)
+        figure, grid = new_figure(1, len(curves) + 1, width=PAGE, height=0.95 * COLUMN)
         for axes, (name, seen) in zip(grid[0], curves.items(), strict=False):
             for method, (bits, gap) in seen.items():
                 if method in shown:
@@ -397,7 +397,7 @@ def _tables(sent, trained) -> list[Table]:
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Messages on a Gaussian vector and on real gradients, then training, for EF-SignSGD and NUQSGD."""
     file, rows = topics_file(topics), 2000 if quick else None
     source: Any = real_or_twin(data)
@@ -419,17 +419,24 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
     every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
     sent = [row for name, v in vectors.items() for row in messages(name, v, every, seed, 3 if quick else TURNS)]
-    d = {name: v.size for name, v in vectors.items()}
+    lengths = {name: v.size for name, v in vectors.items()}
+    return {"sent": sent, "trained": trained, "curves": curves, "lengths": lengths, "share": share,
+            "rounds": options.get("rounds", 200), "seeds": options.get("seeds", 3)}  # fmt: skip
+
+
+def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seeds: int) -> Study:
+    """The study of these messages and runs; ``lengths`` of the vectors, by name."""
+    d = lengths
     setting = (
         f"EF-sign: the signs of a bucket times its mean magnitude, with error feedback. NUQSGD: levels 0, 2^-s, ..., "
         f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
         f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
-        f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in sets)}); float32, one core, "
+        f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "
         f"the least of some turns, a checksum included, the memory in NumPy. A round with {WORKERS} workers is one "
         f"encoding, {WORKERS} decodings, the passes of the memory, and {WORKERS - 1} messages received one after the "
         f"other; gradients are left out. Training: {WORKERS} workers, batches of {BATCH}, momentum {MOMENTUM:g}, "
-        f"l2 = {L2:g} as part of what is sent, {options.get('rounds', 200)} rounds, 80 % of the rows, "
-        f"{options.get('seeds', 3)} seeds, steps {' and '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L: "
+        f"l2 = {L2:g} as part of what is sent, {rounds} rounds, 80 % of the rows, "
+        f"{seeds} seeds, steps {' and '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L: "
         "of two, the better one is always an edge of the grid, so that a method might do better with a step that was "
         "not tried. f - f* is the mean over the last quarter, held-out accuracy that of the step size with the lower "
         "one. Rounds "

@@ -19,7 +19,7 @@ from ..progress import track
 from .problems import digits, iterates, topics_file
 from .report import Statement, Study, Table
 
-__all__ = ["Spectrum", "spectra", "study"]
+__all__ = ["Spectrum", "collect", "report", "spectra"]
 
 BATCHES = (1, 8, 128)
 ROUNDING = 1e-12  # singular values that are smaller, relative to the largest, are none
@@ -143,13 +143,13 @@ def _rows(row, rows) -> str:
 def draw(rows):
     """Singular values over the largest, by place: full gradients for each problem, and batches for the first."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     names = list(dict.fromkeys(row.problem for row in rows))
     least = min(row.singular_values[-1] / row.singular_values[0] for row in rows if row.batch >= 128)
     panels = [(names[0], None)] + [(names[0], 128)] + [(name, None) for name in names[1:]]
     with style():
-        figure, grid = new_figure(1, len(panels) + 1, width=2.15 * COLUMN, height=0.78 * COLUMN)
+        figure, grid = new_figure(1, len(panels) + 1, width=PAGE, height=0.78 * COLUMN)
         for axes, (name, batch) in zip(grid[0], panels, strict=False):
             mine = [row for row in rows if row.problem == name]
             full = max(row.batch for row in mine)
@@ -160,9 +160,9 @@ def draw(rows):
             axes.set_yscale("log")
             axes.set_ylim(least / 1.3, 1.3)
             axes.set_xticks(range(1, most + 1, 1 if most < 6 else 2))
-            axes.set_xlabel("number")
+            axes.set_xlabel("index i")
             axes.set_title(f"{name}\n{'all rows' if batch is None else f'{batch} rows'}", fontsize=7)
-        grid[0, 0].set_ylabel("singular value over the largest")
+        grid[0, 0].set_ylabel(r"singular value $\sigma_i/\sigma_1$")
         axes = grid[0, len(panels)]
         line = np.array([0.6, 4.0])
         axes.plot(line, line**2, color="0.4", marker="", linestyle=(0, (1, 1)), linewidth=1.6,
@@ -179,12 +179,12 @@ def draw(rows):
         axes.minorticks_off()
         axes.set_xlabel(r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$")
         axes.set_ylabel("second moment,\nspectral / entry-wise")
-        axes.legend(fontsize=6, handlelength=1.4, loc="upper left")
+        axes.legend(fontsize=6, handlelength=1.4, loc="lower right")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Spectra on softmax regression: digits, and the four top-level topics of RCV1 where the file is there."""
     pictures, file = digits(), topics_file(topics)
     sets = {"digits": pictures}
@@ -193,13 +193,18 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
         text = text.split(2000 / text.n, seed=0)[0] if quick and text.n > 4000 else text
         sets["RCV1, four topics"] = text
     rows = [row for name, data in track(sets.items(), "spectra") for row in spectra(data, name, seed)]
+    shapes = "; ".join(f"{name}: {d.d:,} x {np.unique(d.y).size}, n = {d.n:,}" for name, d in sets.items())
+    return {"rows": rows, "shapes": shapes, "topics": file is not None}
+
+
+def report(rows, shapes: str, topics: bool) -> Study:
+    """The study of these spectra; ``shapes`` says of which data, ``topics`` whether RCV1's topics are among them."""
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
         (f"{row.problem}, {row.place}", str(row.batch), f"{100 * row.rank_one:.0f} %", f"{100 * row.rank_two:.0f} %",
          f"{row.stable:.2f}", f"{row.floats:,}", f"{row.criterion:.2f}", number(row.spectral), number(row.entrywise))
         for row in rows
     ]  # fmt: skip
-    shapes = "; ".join(f"{name}: {d.d:,} x {np.unique(d.y).size}, n = {d.n:,}" for name, d in sets.items())
     setting = (
         f"Softmax regression, l2 = 1/n ({shapes}). Gradients of the loss at 0, midway (f - f* a tenth of f(0) - f*) "
         "and near the optimum (f - f* at most 0.001 f(0)), of batches and of all rows. Rank one and two: share of the "
@@ -207,7 +212,7 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
         f"{BUDGET:g} triplet and with as many entries as a triplet has floats: rows that are not zero, and columns "
         "(positions are not counted)."
     )
-    if file is None:
+    if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
     return Study(
         "spectrum", "Singular values of real gradients", setting, {"spectra": rows},

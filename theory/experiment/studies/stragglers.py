@@ -16,7 +16,17 @@ from ...random import key
 from ..progress import track
 from .report import Statement, Study, Table
 
-__all__ = ["Biased", "Order", "WallClock", "best_waits", "biased", "order_statistics", "study", "wall_clock"]
+__all__ = [
+    "Biased",
+    "Order",
+    "WallClock",
+    "best_waits",
+    "biased",
+    "collect",
+    "order_statistics",
+    "report",
+    "wall_clock",
+]
 
 WORKERS = 16
 TIMES = {
@@ -193,10 +203,10 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
 def draw(orders, curves, bias):
     """Time of a round against k, error against the wall clock, and where the fastest lead to."""
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE
 
     with style():
-        figure, grid = new_figure(1, 3, width=2.5 * COLUMN, height=0.85 * COLUMN)
+        figure, grid = new_figure(1, 3, width=PAGE, height=0.85 * COLUMN)
         left, middle, right = grid[0]
         for j, (name, times) in enumerate(TIMES.items()):
             rows = [row for row in orders if row.times == name]
@@ -207,22 +217,22 @@ def draw(orders, curves, bias):
                       color=line.get_color(), markerfacecolor="none")  # fmt: skip
         left.set(xlabel=f"k of {WORKERS} workers", ylabel="time of a round, s (lines: closed form)", yscale="log")
         left.set_xticks([1, 4, 8, 12, 16])
-        left.legend()
+        left.legend(fontsize=6, handlelength=2.0)
         for k, (seconds, distance, _) in curves.items():
             middle.plot(seconds, distance, marker="", label=f"k = {k}")
         middle.axhline(ACCURACY, color="0.5", linewidth=0.8, linestyle=(0, (1, 1)), marker="")
         middle.set(xlabel="wall clock, s", ylabel=r"$\mathrm{E}\,\|x_t-x^*\|^2$", yscale="log",
                    title=next(iter(TIMES)))  # fmt: skip
-        middle.legend()
+        middle.legend(fontsize=6, handlelength=2.0)
         for y, row in enumerate(bias):
             right.errorbar(row.measured, y, xerr=row.half, marker="os"[y], linestyle="", markerfacecolor="none",
                            color=("#D55E00", "#0072B2")[y], capsize=2)  # fmt: skip
-            right.plot(row.predicted, y, marker="|", markersize=14, linestyle="", color="black",
+            right.plot(row.predicted, y, marker="|", markersize=12, linestyle="", color="black",
                        label="closed form" if y == 0 else None)  # fmt: skip
         right.axvline(bias[0].minimum, color="0.5", linestyle=(0, (4, 2)), linewidth=0.9, marker="", label="minimum")
         right.set_yticks([0, 1], ["1/k each", "1/(n pi)"])
-        right.set(xlabel="where x settles", ylim=(-0.7, 1.9))
-        right.legend(loc="center left")
+        right.set(xlabel="where x settles", ylim=(-0.7, 2.9))
+        right.legend(loc="upper left")
     return figure
 
 
@@ -230,7 +240,7 @@ def _or(value: float, word: str) -> str:
     return word if math.isinf(value) else number(value)
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Order statistics, the best number to wait for, wall clock against rounds, and the bias of the fastest."""
     rounds, replicas = (4000, 200) if quick else (40_000, 1000)
     ks, some = (1, 4, 8, 12, 14, 16), {1, 2, 4, 8, WORKERS}
@@ -244,6 +254,12 @@ def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: s
         clocks += rows
         drawn = drawn or curves
     bias, _ = biased(2, 4 * replicas, seed)
+    return {"orders": orders, "waits": waits, "clocks": clocks, "drawn": drawn, "bias": bias, "rounds": rounds,
+            "replicas": replicas}  # fmt: skip
+
+
+def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> Study:
+    """The study of these times and distances; ``drawn`` are the curves of the first law of times, by k."""
     tables = [
         Table("Mean of the k-th of 16 times, in seconds", ("times", "k", "measured", "+-", "closed form"), [
             (row.times, str(row.k), number(row.measured), number(row.half), _or(row.predicted, "infinite"))

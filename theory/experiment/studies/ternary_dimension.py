@@ -20,7 +20,7 @@ from ...plots.text import number
 from ..progress import track
 from .report import Statement, Study, Table
 
-__all__ = ["Iterations", "iterations_by_dimension", "study"]
+__all__ = ["Iterations", "collect", "iterations_by_dimension", "report"]
 
 DIMENSIONS = (16, 64, 256, 1024)
 PROVED = ("full precision", "ternary, 2-norm", "QSGD, s = sqrt(d)")  # their factor holds for every vector
@@ -113,7 +113,7 @@ def draw(rows, slopes):
 
     names = list(dict.fromkeys(row.method for row in rows))
     with style():
-        figure, grid = new_figure(1, 1, width=1.35 * COLUMN, height=COLUMN)
+        figure, grid = new_figure(1, 1, width=COLUMN, height=1.1 * COLUMN)
         axes = grid[0, 0]
         for name in names:
             mine = [row for row in rows if row.method == name]
@@ -131,7 +131,7 @@ def draw(rows, slopes):
         axes.minorticks_off()
         axes.set_xlabel("dimension d")
         axes.set_ylabel(rf"iterations until $\mathrm{{E}}\|x_t\|^2\leq{ACCURACY:g}$")
-        axes.legend(loc="upper left")
+        figure.legend(loc="outside lower center")
     return figure
 
 
@@ -147,10 +147,15 @@ def predicted_steps(factor: float) -> int:
     return high
 
 
-def study(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> Study:
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
     """Iterations to a fixed accuracy against the dimension, for four ways to quantize."""
     dimensions, replicas = (DIMENSIONS[:3], 16) if quick else (DIMENSIONS, 48)
     rows, slopes = iterations_by_dimension(dimensions, replicas, seed)
+    return {"rows": rows, "slopes": slopes}
+
+
+def report(rows, slopes) -> Study:
+    """The study of these iterations, and slopes of their logarithm."""
     cells = []
     for row in rows:
         spread = f"{row.steps:.1f}" + (f" ({row.low:.0f} to {row.high:.0f})" if row.high > row.low else "")

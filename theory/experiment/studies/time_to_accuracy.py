@@ -29,13 +29,14 @@ from .messages import messages
 from .report import Statement, Study, Table
 from .sign_and_nuqsgd import reached
 
-__all__ = ["Options", "Steps", "Time", "measure_steps", "step_times", "study"]
+__all__ = ["Options", "Steps", "Time", "collect", "measure_steps", "report", "step_times"]
 
 MANY = (8, 16, 32, 64, 128, 256)  # workers of the curve that the model continues
 FULL = "SGD"
 CLOSE = 1.1  # "as many" allows this factor
 EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
 ROWS = 2000  # of the default data
+CHOSEN_BY = 3  # runs, with other seeds, by whose mean a step size is chosen: one run may be lucky with too long a step
 LONG = 131_072  # coordinates of the vector that coding is timed on: on a short one Python's part of a call would show
 
 
@@ -62,7 +63,7 @@ class Options(NamedTuple):
     batches: tuple = (8, 32, 128)
     batch: int = 32
     accuracy: float = 0.03
-    seeds: int = 2
+    seeds: int = 5
     limit: int = 400
 
     def domain(self):
@@ -169,10 +170,18 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
     unit, best = 1.0 / lipschitz(problem), solve(problem).fun
     goal = best + options.accuracy * (value(problem, np.zeros(problem.d)) - best)
 
-    def taken(e, cap, r=options.seeds):
+    def taken(e, cap, r):
         return _descend(problem, way, 2.0**e * unit, best, goal, workers, batch, max(2, cap), seed + r)
 
-    e = best_step(lambda e, cap: taken(e, cap)[0], options.limit, first)
+    def mean_steps(e, cap):
+        total = 0.0
+        for r in range(CHOSEN_BY):
+            total += taken(e, 2 * cap, options.seeds + r)[0]
+            if total >= CHOSEN_BY * cap:
+                return math.inf
+        return total / CHOSEN_BY
+
+    e = best_step(mean_steps, options.limit, first)
     if e is None:  # a short run still tells what a row and a message take
         runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
     else:
@@ -315,48 +324,55 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
 
 
 def draw(times, speed, rows, options: Options):
-    """Bars of a step, speed-up, utilisation against the batch, and time to accuracy against the batch."""
+    """Bars of a step, speed-up, utilisation against the batch, and time to accuracy against the batch.
+
+    Whiskers and bands are the fewest and the most steps of a seed.
+    """
     from ...plots import new_figure, style
-    from ...plots.style import COLUMN
+    from ...plots.style import COLUMN, PAGE, colours
 
     networks, names = list(dict.fromkeys(t.network for t in times)), list(dict.fromkeys(t.method for t in times))
     slow, most = networks[0], options.workers[-1]
-    colours = ("#0072B2", "#009E73", "#E69F00")
+    seen: dict = {(row.method, row.workers, row.batch): row for row in rows}
     with style():
-        figure, grid = new_figure(2, 2, width=2.1 * COLUMN, height=1.75 * COLUMN)
+        cycle = colours()
+        parts = (("gradient", cycle[4], None), ("coding", cycle[3], ".."), ("exchange", cycle[7], "//"))
+        figure, grid = new_figure(2, 2, width=PAGE, height=1.75 * COLUMN)
         bars, gain, use, batch = grid.ravel()
-        width, ticks, labels = 0.26, [], []
+        width, highest = 0.26, 0.0
         for j, p in enumerate(options.workers):
             for i, name in enumerate(names):
                 (t,) = [t for t in times if (t.network, t.method, t.workers, t.batch) == (slow, name, p, options.batch)]
                 if not math.isfinite(t.total):
                     continue
                 x, bottom = j + (i - 1) * width, 0.0
-                for part, colour in zip(("gradient", "coding", "exchange"), colours, strict=True):
+                for part, colour, hatch in parts:
                     high = t.steps * getattr(t, part)
                     label = (part if part != "exchange" else "exchange (model)") if i == j == 0 else None
-                    bars.bar(x, high, 0.85 * width, bottom=bottom, color=colour, label=label,
-                             hatch="//" if part == "exchange" else None, edgecolor="white", linewidth=0.3)  # fmt: skip
+                    bars.bar(x, high, 0.85 * width, bottom=bottom, color=colour, label=label, hatch=hatch,
+                             edgecolor="white", linewidth=0.3)  # fmt: skip
                     bottom += high
+                row = seen[name, p, options.batch]
+                ends = [[(t.steps - row.fewest) * t.step], [(row.most - t.steps) * t.step]]
+                bars.errorbar(x, bottom, yerr=ends, color="black", linestyle="", marker="", elinewidth=0.7, capsize=1.5)
+                highest = max(highest, row.most * t.step)
                 if j == len(options.workers) - 1:
-                    bars.annotate(name.split(",")[0], (x, bottom), rotation=90, ha="center", va="bottom", fontsize=5.5,
-                                  xytext=(0, 2), textcoords="offset points")  # fmt: skip
-            ticks.append(j)
-            labels.append(str(p))
-        bars.set_xticks(ticks, labels)
-        bars.margins(y=0.22)
+                    bars.annotate(name.split(",")[0], (x, row.most * t.step), rotation=90, ha="center", va="bottom",
+                                  fontsize=6, xytext=(0, 2), textcoords="offset points")  # fmt: skip
+        bars.set_xticks(range(len(options.workers)), [str(p) for p in options.workers])
+        bars.set_ylim(0.0, 1.5 * highest)  # the legend has the upper third for itself
         bars.set(xlabel=f"workers (left to right: {', '.join(n.split(',')[0] for n in names)})",
-                 ylabel=f"s until accuracy {options.accuracy:g}", title=f"{slow}, B = {options.batch}")  # fmt: skip
+                 ylabel=f"time to accuracy {options.accuracy:g}, s", title=f"{slow}, B = {options.batch}")  # fmt: skip
         bars.legend(loc="upper left")
         for curve in (c for c in speed if c.network == slow):
             w, s = np.array(curve.workers), np.array(curve.speed_up)
-            inside = w <= curve.model_from
-            (line,) = gain.plot(w[inside], s[inside], linestyle="-", label=curve.method)
-            gain.plot(w[~inside], s[~inside], linestyle=(0, (1, 1)), markerfacecolor="none", color=line.get_color(),
+            inside, beyond = w <= curve.model_from, w >= curve.model_from
+            (line,) = gain.plot(w[inside], s[inside], linestyle="-", label=curve.method, zorder=3)
+            gain.plot(w[beyond], s[beyond], linestyle=(0, (1, 1)), markerfacecolor="white", color=line.get_color(),
                       marker=line.get_marker())  # fmt: skip
         w = np.array([1, *MANY])
         gain.plot(w, w, color="0.5", linestyle=(0, (4, 2)), marker="", label="ideal")
-        gain.plot([], [], color="0.4", linestyle=(0, (1, 1)), marker="o", markerfacecolor="none",
+        gain.plot([], [], color="0.4", linestyle=(0, (1, 1)), marker="o", markerfacecolor="white",
                   label="steps fitted, too")  # fmt: skip
         gain.set(xscale="log", yscale="log", xlabel="workers", ylabel="speed-up over one worker of SGD",
                  title=f"{slow} (model)")  # fmt: skip
@@ -367,28 +383,33 @@ def draw(times, speed, rows, options: Options):
             for k, network in enumerate(networks[:2]):
                 mine = sorted((t for t in times if (t.network, t.method, t.workers) == (network, name, most)),
                               key=lambda t: t.batch)  # fmt: skip
-                look = {"linestyle": ("-", (0, (4, 2)))[k], "color": colours[i], "marker": "os^"[i]}
+                look = {"linestyle": ("-", (0, (4, 2)))[k], "color": cycle[i], "marker": "os^"[i]}
                 use.plot([t.batch for t in mine], [t.gradient / t.step for t in mine], **look,
                          label=f"{name.split(',')[0]}, {network}")  # fmt: skip
                 finite = [t for t in mine if math.isfinite(t.total)]
                 batch.plot([t.batch for t in finite], [t.total for t in finite], **look)
+                extremes = [seen[name, most, t.batch] for t in finite]
+                batch.fill_between([t.batch for t in finite],
+                                   [row.fewest * t.step for row, t in zip(extremes, finite, strict=True)],
+                                   [row.most * t.step for row, t in zip(extremes, finite, strict=True)],
+                                   color=cycle[i], alpha=0.2, linewidth=0)  # fmt: skip
         for axes in (use, batch):
             axes.set_xscale("log", base=2)
             axes.set_xticks(options.batches, [str(b) for b in options.batches])
             axes.set_xlabel(f"rows in a worker's batch, B ({most} workers)")
         use.set(ylabel="share of a step in gradients (model)", ylim=(0, 1))
-        use.legend(fontsize=6)
-        batch.set(yscale="log", ylabel=f"s until accuracy {options.accuracy:g} (model)")
+        use.legend(fontsize=6, loc="upper left")
+        batch.set(yscale="log", ylabel=f"time to accuracy {options.accuracy:g}, s (model)")
     return figure
 
 
-def study(
+def collect(
     quick: bool = False,
     seed: int = 0,
     data: str | None = None,
     topics: str | None = None,
     options: Options | None = None,
-) -> Study:
+) -> dict:
     """Seconds to an accuracy for SGD, QSGD and NUQSGD on networks of which three numbers are assumed."""
     options = options or Options()
     if data is not None:
@@ -410,8 +431,14 @@ def study(
             row, first = measure_steps(problem, name, way, workers, batch, options, seed, first)
             rows.append(row)
     coding = coding_of(problem, ways, seed, 3 if quick else 15)
-    times = step_times(rows, ways, coding, problem.d, NETWORKS)
-    speed = curves(rows, times, ways, coding, problem.d, NETWORKS, options.batch)
+    return {"rows": rows, "coding": coding, "options": options, "name": source.name, "n": problem.n, "d": problem.d}
+
+
+def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> Study:
+    """The study of these steps and seconds of coding, on ``name`` (n rows, d columns), with the networks' model."""
+    ways = methods(d)
+    times = step_times(rows, ways, coding, d, NETWORKS)
+    speed = curves(rows, times, ways, coding, d, NETWORKS, options.batch)
     most = options.workers[-1]
 
     def milli(seconds):
@@ -425,7 +452,7 @@ def study(
         spread = f"{row.steps:.0f} ({row.fewest:.0f} to {row.most:.0f})" if math.isfinite(row.steps) else "never"
         cells.append((row.method, str(row.workers), str(row.batch), number(row.step), spread, number(row.passes),
                       milli(t.gradient), milli(t.coding), f"{row.message_bytes:,.0f}"))  # fmt: skip
-    tables = [Table(f"Measured: {source.name.split(' (')[0]}, n = {problem.n:,}, d = {problem.d:,}", head, cells)]
+    tables = [Table(f"Measured: {name.split(' (')[0]}, n = {n:,}, d = {d:,}", head, cells)]
     head = (
         "network (model)",
         "method",
@@ -440,24 +467,24 @@ def study(
     cells = []
     for t in times:
         if t.batch == options.batch:
-            a_pass = t.step * problem.n / (t.workers * t.batch)
-            passes = t.steps * t.workers * t.batch / problem.n
+            a_pass = t.step * n / (t.workers * t.batch)
+            passes = t.steps * t.workers * t.batch / n
             cells.append((t.network, t.method, str(t.workers), str(t.batch), milli(t.exchange), milli(t.step),
                           number(a_pass), number(passes), number(t.total)))  # fmt: skip
     tables.append(Table(f"Time of a pass times passes, B = {options.batch}: the exchange is a model", head, cells))
     cells = []
     for network in NETWORKS:
-        for name in ways:
-            a, b, worst = fit_steps([row for row in rows if row.method == name])
-            t = next(t for t in times if (t.network, t.method, t.workers) == (network, name, most))
+        for method in ways:
+            a, b, worst = fit_steps([row for row in rows if row.method == method])
+            t = next(t for t in times if (t.network, t.method, t.workers) == (network, method, most))
             rest = t.coding + t.exchange
             best = bounds.best_batch(a, b, row=t.gradient / t.batch, rest=rest, workers=most) if a > 0 else math.inf
-            mine = [t for t in times if (t.network, t.method, t.workers) == (network, name, most)]
+            mine = [t for t in times if (t.network, t.method, t.workers) == (network, method, most)]
             fastest = min(mine, key=lambda t: t.total)
             cells.append(
                 (
                     network,
-                    name,
+                    method,
                     number(a),
                     number(b),
                     f"{worst:.0%}" if worst == worst else "-",
@@ -470,22 +497,22 @@ def study(
         ("network", "method", "a", "b", "largest error", "B* = sqrt(b tau/(a N c))", "fastest of those run"), cells,
     ))  # fmt: skip
     assumed = "; ".join(
-        f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte" for name, n in NETWORKS.items()
+        f"{title}: {1e6 * net.alpha:g} us a message, {net.beta * 1e9:g} ns a byte" for title, net in NETWORKS.items()
     )
     setting = (
         f"Logistic regression, l2 = 1/n, until f - f* is at most {options.accuracy:g} (f(0) - f*), with the constant "
-        "step size, a power of two over L, that takes the fewest steps; means over "
-        f"{options.seeds} seed{'s' * (options.seeds > 1)}. B is the batch of one worker. Steps, the seconds of a row's "
-        "gradient and those of coding (encode once, decode the messages of all; seconds a coordinate of a long vector) "
-        "are measured on one core of this machine; with one worker nothing is coded and nothing sent. The exchange is "
-        "a model, alpha + beta m for a message of m bytes and gamma for additions, with assumed numbers "
+        f"step size, a power of two over L, that takes the fewest steps in the mean of {CHOSEN_BY} other runs; means "
+        f"over {options.seeds} seed{'s' * (options.seeds > 1)}. B is the batch of one worker. Steps, the seconds of a "
+        "row's gradient and those of coding (encode once, decode the messages of all; seconds a coordinate of a long "
+        "vector) are measured on one core of this machine; with one worker nothing is coded and nothing sent. The "
+        "exchange is a model, alpha + beta m for a message of m bytes and gamma for additions, with assumed numbers "
         f"({assumed}; 4 Gbyte a second of additions): full precision is reduced, the others are gathered. Nothing "
         f"overlaps, nobody is late. Beyond {most} workers the steps are extrapolated by a + b/(N B), the form that the "
         "theory of averaged gradients has."
     )
     return Study(
         "time-to-accuracy", "Why is distributed SGD slow?", setting, {"steps": rows, "times": times, "curves": speed},
-        tables, statements(rows, times, speed, problem.n, options), lambda: draw(times, speed, rows, options),
+        tables, statements(rows, times, speed, n, options), lambda: draw(times, speed, rows, options),
         "Bars of gradient, coding and modelled exchange until one accuracy against the number of workers; speed-up "
         "over one worker, with the model's continuation; share of a step in gradients, and time to the accuracy, "
         "against the batch",

@@ -1,0 +1,248 @@
+"""``figures``: every figure of the folder, drawn again from its record, or measured first where there is none."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from .catalog import nearest
+from .configuration import Configuration, ConfigurationError
+from .figure_records import FigureRecord, read_record, record_path, write_record
+from .records import Record, RecordError
+from .records import read_record as read_run
+
+__all__ = ["Figure", "chosen", "draw_figures", "flagship_found", "known_figures", "plan_text"]
+
+
+class Figure(NamedTuple):
+    """One figure of the folder.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, without an ending.
+    how : dict
+        What is run for it, for the record.
+    collect : callable
+        ``collect(comm, say)`` measures and returns the values to draw from: the only slow part.
+    draw : callable
+        ``draw(found)`` returns the figure.
+    """
+
+    name: str
+    how: dict
+    collect: Callable
+    draw: Callable
+
+
+# --- what there is ----------------------------------------------------------------------------------------------------
+
+
+def known_figures() -> dict[str, Figure]:
+    """All figures by name: the flagship, the compressors, RCV1 beside its twin, and one for each study that ships."""
+    from .studies.configuration import shipped_studies
+
+    found = [
+        Figure("flagship", {"configuration": "the default"}, _collect_flagship, _draw_flagship),
+        Figure("compressors", {"audit": "all"}, _on_root(_collect_compressors), _draw_compressors),
+        Figure("rcv1-like", {"data": "RCV1 and its twin"}, _on_root(_collect_twin), _draw_twin),
+        *map(_of_study, shipped_studies()),
+    ]
+    return {figure.name: figure for figure in found}
+
+
+def _on_root(collect):
+    """A ``collect`` that measures in one process, whatever the number of ranks; the others get nothing."""
+
+    def collected(comm, say):
+        return collect(say) if comm is None or comm.Get_rank() == 0 else None
+
+    return collected
+
+
+def _of_study(name: str) -> Figure:
+    from .studies import StudyConfiguration, collect, report
+
+    e = StudyConfiguration.from_toml(name)
+
+    def measure(say):
+        return collect(e.study, False, e.seed, e.data, e.topics, e.options)
+
+    how = {"study": e.study, "experiment": e.name, "quick": False, "seed": e.seed}
+    return Figure(f"study-{name}", how, _on_root(measure), lambda found: report(e.study, found, e.name).draw())
+
+
+def _collect_compressors(say) -> dict:
+    from .audit import collect
+
+    return collect(say)
+
+
+def _draw_compressors(found):
+    from .audit import figure_of
+
+    return figure_of(**found)
+
+
+def _collect_twin(say) -> dict:
+    from ..data import DataError, load_data
+    from ..data.twin_report import outlines
+    from .studies.problems import BINARY, data_file
+
+    path = data_file(BINARY)
+    if path is None:
+        raise ConfigurationError(f"rcv1-like: needs the real file {BINARY} in the folder that THEORY_DATA names")
+    try:
+        return outlines(load_data(path, n_features=47_236), load_data("rcv1-like"))
+    except DataError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _draw_twin(found):
+    from ..plots.rows import draw_rows
+
+    return draw_rows(**found)
+
+
+# --- the flagship -----------------------------------------------------------------------------------------------------
+
+
+def _collect_flagship(comm, say) -> dict | None:
+    from .flagship import experiment
+
+    with tempfile.TemporaryDirectory() as out:
+        told = lambda text: text.startswith("record:") or say(text)  # noqa: E731  # its record is gone at the end
+        code = experiment(Configuration(out=out), comm=comm, command="figures flagship", say=told)
+        if code:
+            raise KeyboardInterrupt
+        if comm is not None and comm.Get_rank() > 0:
+            return None
+        (folder,) = Path(out).iterdir()
+        return flagship_found(read_run(folder))
+
+
+def flagship_found(record: Record) -> dict:
+    """What the figure of a record of ``run`` is drawn from: its lines without the command, and its histories."""
+    if not record.results:
+        raise RecordError(f"{record.folder} holds no run")
+    kept = {key: value for key, value in record.experiment.items() if key not in ("command", "started", "versions")}
+    kept["configuration"] = {k: v for k, v in record.experiment["configuration"].items() if k not in ("out", "data")}
+    return {"experiment": kept, "results": record.results, "histories": record.histories}
+
+
+def _draw_flagship(found):
+    from .drawing import figure_of
+
+    return figure_of(Record(Path(), **found))
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def chosen(names) -> list[Figure]:
+    """The figures that names stand for: figures, studies with or without "study-", or a study's name for all of its.
+
+    Raises
+    ------
+    ConfigurationError
+        For an unknown name, with the nearest known one.
+    """
+    from .studies.configuration import shipped_studies
+
+    known, studies = known_figures(), shipped_studies()
+    found: list = []
+    for name in names or known:
+        plain = name.removesuffix(".png").removesuffix(".pdf")
+        of_study = [f"study-{experiment}" for experiment, study in studies.items() if study == plain]
+        here = [plain] if plain in known else [f"study-{plain}"] if f"study-{plain}" in known else of_study
+        if not here:
+            raise ConfigurationError(f"unknown figure {name!r}: {nearest(name, [*known, *studies])}")
+        found += here
+    return [known[name] for name in dict.fromkeys(found)]
+
+
+def records_of(figures, folder, fresh: bool = False) -> dict[str, FigureRecord | None]:
+    """The record of each figure; None where it has to be measured.
+
+    Raises
+    ------
+    RecordError
+        For a record that is there and cannot be read.
+    """
+    paths = {figure.name: record_path(folder, figure.name) for figure in figures}
+    return {name: None if fresh or not path.is_file() else read_record(path) for name, path in paths.items()}
+
+
+def plan_text(figures, records) -> str:
+    """Which figure would be drawn from what, a line each."""
+    lines = []
+    for figure in figures:
+        record = records[figure.name]
+        if record is None:
+            lines.append(f"{figure.name:<26}from scratch: there is no record")
+        else:
+            said = ", ".join(
+                f"{key} {value}" for key, value in record.how.items() if key in ("seed", "quick") and value
+            )
+            lines.append(f"{figure.name:<26}from its record; measuring took {record.seconds:.0f} s"
+                         + (f" ({said})" if said else ""))  # fmt: skip
+    return "\n".join(lines)
+
+
+def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=False, say=print) -> None:
+    """Draw figures as PNG and PDF: from their records, or measured first, which leaves a record.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+    folder : path-like
+    records : dict of str to FigureRecord or None
+        By figure; None to measure.
+    comm : mpi4py communicator, optional
+        The flagship's workers then live on its ranks; everything else is done by rank 0.
+    markdown : str, optional
+        A page that gets the studies among them between their marks.
+    tables : bool
+        Whether to show the tables and statements of studies.
+    say : callable
+        Gets the texts; called on rank 0 only.
+    """
+    root = comm is None or comm.Get_rank() == 0
+    folder = Path(folder)
+    for figure in sorted(figures, key=lambda figure: records[figure.name] is None):  # what is slow comes last
+        record = records[figure.name]
+        if record is None:
+            if root:
+                say(f"{figure.name}: measuring")
+            begin = time.perf_counter()
+            found = figure.collect(comm, say)
+            if not root:
+                continue
+            seconds = time.perf_counter() - begin
+            say(f"record: {write_record(folder, figure.name, figure.how, seconds, found)} ({seconds:.0f} s)")
+        elif root:
+            found = record.found
+        if root:
+            _draw(figure, found, folder, markdown, tables, say)
+
+
+def _draw(figure: Figure, found: dict, folder: Path, markdown, tables: bool, say) -> None:
+    from ..plots import save_figure
+
+    study = None
+    if "study" in figure.how:
+        from .studies import report, write_into
+        from .studies.report import as_text
+
+        study = report(figure.how["study"], found, figure.how["experiment"])
+    if study is not None and tables:
+        say(f"\n{as_text(study)}\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in save_figure(figure.draw(found) if study is None else study.draw(), folder / figure.name):
+        say(f"figure: {path}")
+    if study is not None and markdown:
+        write_into(Path(markdown), study, folder)
+        say(f"page: {markdown}")
