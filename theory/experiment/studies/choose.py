@@ -39,6 +39,10 @@ EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in bet
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
 LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of vectors that are there already
 PLAIN = (DENSE, SPARSE)
+ALT = (
+    "How many times as fast as the better full precision each method is to the stricter accuracy, against the network "
+    "from slow to fast, a panel for each data set, with a line at 1 and one for a single worker"
+)
 SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, as the others are
 
 
@@ -323,8 +327,8 @@ def _chosen(choice: Choice) -> tuple[str, str]:
 
 def decision_table(times) -> Table:
     """A row for each situation: the best by bits, the best by seconds, both against full precision, and one worker."""
-    head = ("data", "f - f*", "network (model)", "fewest bits", "fewer than plain", "fewest seconds",
-            "sooner than plain", "plain, one worker")  # fmt: skip
+    head = ("data", "accuracy", "network (model)", "fewest bits", "fewer than plain", "fewest seconds",
+            "sooner than plain", "one worker, sooner than plain")  # fmt: skip
     cells = []
     for problem, accuracy, network, rows in situations(times):
         by_bits, by_seconds = decide(rows, "bits"), decide(rows, "total")
@@ -455,7 +459,8 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
     assumed = "; ".join(f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte"
                         for name, n in networks.items())  # fmt: skip
     setting = (
-        f"Logistic regression, l2 = 1/n, {options.workers} workers, until f - f* is at most so much of f(0) - f*. Each "
+        f"Logistic regression, l2 = 1/n, {options.workers} workers, until f - f* is at most this share (the accuracy) "
+        "of f(0) - f*. Each "
         f"method has the better batch of {' and '.join(map(str, options.batches))} rows a worker, and the constant "
         "step size, a power of two over L, that takes the fewest steps. *Plain* is full precision: the better of dense "
         f"and lossless sparse messages, each with its better batch; what gains less than {CLOSE:g}x does not beat it. "
@@ -470,6 +475,5 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
     return Study(
         "choose", "How to choose a method", setting, {"runs": runs, "times": times},
         [decision_table(times), *tables], statements(times), lambda: draw(times, options),
-        "How many times as fast as the better full precision each method is to the stricter accuracy, against the "
-        "network from slow to fast, a panel for each data set, with a line at 1 and one for a single worker",
+        ALT,
     )  # fmt: skip
