@@ -316,14 +316,6 @@ def load_network(path) -> Network:
 
     Parameters
     ----------
-    path : path
-
-    Returns
-    -------
-    Network
-
-    Parameters
-    ----------
     path : str or path
         The file.
 

@@ -234,7 +234,7 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown, tables: bool, say
 
     study = None
     if "study" in figure.how:
-        from .studies import report, write_into
+        from .studies import page_of, report, write_into
         from .studies.report import as_text
 
         study = report(figure.how["study"], found, figure.how["experiment"])
@@ -244,5 +244,6 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown, tables: bool, say
     for path in save_figure(figure.draw(found) if study is None else study.draw(), folder / figure.name):
         say(f"figure: {path}")
     if study is not None and markdown:
-        write_into(Path(markdown), study, folder)
-        say(f"page: {markdown}")
+        page = page_of(figure.how["study"], markdown)
+        write_into(page, study, folder)
+        say(f"page: {page}")

@@ -26,7 +26,14 @@ class FrontierWarning(UserWarning):
 
 
 class BiasedErrorCompressorWarning(UserWarning):
-    """The memory of this run is held by a biased compressor, of which the theory says nothing."""
+    """The memory of this run is held by a biased compressor, of which the theory says nothing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", BiasedErrorCompressorWarning)  # to run it all the same
+    """
 
 
 class Frontier(NamedTuple):
