@@ -18,8 +18,8 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
     afresh for each step from its own data; then it is E x that is meant.
 
     Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``,
-    and it attracts.  For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and eta A_k < 2, the
-    plain mean of the b_k.
+    and it attracts.  For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and
+    0 < eta A_k < 2, the plain mean of the b_k.
 
     Kind: identity.
 

@@ -29,7 +29,8 @@ def chain(x):
     source="the eigenvalues of a circulant matrix",
     kind="tight",
     tight_where="a cosine around the ring",
-    proof="W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1.",
+    proof="W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,"
+    " and from N = 4 on that is at least 1/3, while none is below -1/3.",
     bound=bounds.ring_gossip_factor,
     subject=ring,
     mutants={

@@ -17,7 +17,7 @@ def median(honest, lies):
 
 
 def lied_to(aggregate, honest, bad) -> float:
-    """||aggregate - mean of the honest||^2 in units of their mean squared distance from it, under the worst of lies."""
+    """Squared distance from the mean of the honest, in units of their own mean square, at the worst of six lies."""
     center = honest.mean(axis=0)
     spread = np.mean(np.sum((honest - center) ** 2, axis=1))
     places = [np.full((bad, honest.shape[1]), lie) for lie in LIES] + [honest[:bad]]
@@ -82,4 +82,6 @@ def _(context):
         found = context.subject(rng.standard_normal((tries, workers)))
         square: Interval = mean_interval(workers * found * found, context.level(2))
         checks.append(equality(f"N Var(median), N={workers}", square, bounds.normal_median_variance(workers)))
+    many = bounds.normal_median_variance(10_001)
+    checks.append(identity("N Var(median), computed for N=10001, and pi/2", many, np.pi / 2, tolerance=1e-4))
     return Measurement(*checks, samples=2 * tries, note=f"intervals at level {LEVEL} together")
