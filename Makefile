@@ -6,7 +6,7 @@
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make types                the type check alone
-#   make docs                 the documentation, into docs/_build/html
+#   make docs                 the documentation, lectures executed, into docs/_build/html
 #   make sheets               exercise sheets and solutions of the lectures, into sheets/
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
@@ -55,13 +55,14 @@ types: $(STAMP)-test
 	$(PY) -m mypy
 
 docs: $(STAMP)-docs
-	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(PY) -m sphinx -W --keep-going -b html $(ARGS) docs docs/_build/html
 
 sheets: $(STAMP)-test
 	$(PY) notebooks/sheets.py $(ARGS)
 
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)
+
 figures: $(STAMP)-mpi
 	$(PY) -m theory.experiment figures $(ARGS)
 

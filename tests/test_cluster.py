@@ -40,7 +40,7 @@ def test_bits_do_not_depend_on_the_ranks(simulated, workers, ranks):
 
 @pytest.mark.mpi
 def test_nor_do_memories_that_are_held_compressed():
-    for workers, ranks in ((8, 2), (8, 8), (10, 5)):
+    for workers, ranks in ((8, 2), (10, 5)):
         done = run_mpi(ranks, JOB, workers, "memories", timeout=LIMIT)
         assert done.returncode == 0, done.stderr
         assert re.findall(r"digest (\w+)", done.stdout) == [simulate(memories, workers)]
@@ -48,7 +48,7 @@ def test_nor_do_memories_that_are_held_compressed():
 
 @pytest.mark.mpi
 def test_nor_do_local_steps_and_growing_batches():
-    for workers, ranks in ((8, 2), (8, 8), (10, 5)):
+    for workers, ranks in ((8, 4), (10, 5)):
         done = run_mpi(ranks, JOB, workers, "rounds", timeout=LIMIT)
         assert done.returncode == 0, done.stderr
         assert re.findall(r"digest (\w+)", done.stdout) == [simulate(rounds, workers)]

@@ -225,7 +225,7 @@ def test_l2_is_the_best_constant_of_logistic_regression():
         (lambda: th.logistic((RANK_2, [1, -1, 1, 1]), 0.0).mu_pl, ValueError, "l2 = 0, allowed: .* radius=R"),
         (lambda: th.softmax((RANK_2, [1, -1, 1, 1]), 0.0).mu_pl, ValueError, "a Softmax with l2 = 0"),
         (lambda: th.quadratic([0.0, 0.0], 1.0).mu_pl, ValueError, "f is constant"),
-        (lambda: th.pl_constant("x"), TypeError, "known for a str"),
+        (lambda: th.pl_constant("x"), TypeError, "problem: got .x., allowed: a problem"),
         (lambda: th.pl_constant(th.quadratic([1.0], 1.0), radius=1.0), ValueError, "radius: got 1.0"),
         (lambda: th.pl_constant(th.logistic((RANK_2, [1, -1, 1, 1]), 0.0), radius=0.0), ValueError, "radius: got 0.0"),
         (lambda: th.sine_valley(0.0), ValueError, "residual: got 0.0"),
