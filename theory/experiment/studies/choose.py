@@ -395,12 +395,13 @@ def draw(times, options: Options):
     """How much sooner than full precision, against the network: a panel for each problem, a line for each method."""
     from ...plots import new_figure, style
     from ...plots.style import COLUMN
+    from ...plots.style import PAGE as PAGE_WIDTH
 
     names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
     accuracy = options.accuracies[-1]
     handles: dict = {}
     with style():
-        figure, grid = new_figure(1, len(names), width=1.0 + 1.55 * COLUMN * len(names) / 2, height=2.9)
+        figure, grid = new_figure(1, len(names), width=min(PAGE_WIDTH, COLUMN * len(names)), height=0.85 * COLUMN)
         for axes, name in zip(grid[0], names, strict=True):
             here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
             for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):
