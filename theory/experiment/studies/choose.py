@@ -401,7 +401,7 @@ def draw(times, options: Options):
     accuracy = options.accuracies[-1]
     handles: dict = {}
     with style():
-        figure, grid = new_figure(1, len(names), width=min(PAGE_WIDTH, COLUMN * len(names)), height=0.85 * COLUMN)
+        figure, grid = new_figure(1, len(names), width=min(PAGE_WIDTH, COLUMN * len(names)), height=0.95 * COLUMN)
         for axes, name in zip(grid[0], names, strict=True):
             here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
             for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):
@@ -423,7 +423,7 @@ def draw(times, options: Options):
             axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
             axes.set_title(name)
         grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 
 

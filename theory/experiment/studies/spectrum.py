@@ -179,6 +179,7 @@ def draw(rows):
         axes.minorticks_off()
         axes.set_xlabel(r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$")
         axes.set_ylabel("second moment,\nspectral / entry-wise")
+        axes.set_ylim(top=100.0)  # room for the legend above the line
         axes.legend(fontsize=6, handlelength=1.4, loc="upper left")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
