@@ -276,10 +276,11 @@ def test_ranks_give_the_same_record(small_record, tmp_path):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    "arguments", [["--methods", "topk"], ["--workers", "3"], ["--data", "no_such_file.svm"], ["vrify"]], ids=" ".join
-)
+    "arguments", [["--methods", "topk"], ["--workers", "3"], ["--data", "no_such_file.svm"], ["vrify"],
+                  ["figures", "rcv1-like", "--fresh"]], ids=" ".join,
+)  # fmt: skip
 def test_ranks_answer_a_mistake_once(arguments):
-    done = run_mpi(2, "-m", "theory.experiment", *arguments, timeout=120)
+    done = run_mpi(2, "-m", "theory.experiment", *arguments, timeout=120, env={"THEORY_DATA": None})
     assert done.returncode == 2
     assert done.stderr.count("error:") == 1 and "Traceback" not in done.stderr
 
