@@ -109,14 +109,16 @@ def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
     refusals = {
         "a Python file that exists": [tmp_path / "nowhere.py", own("notes.txt"), tmp_path],
         "a file that registers a claim": [own("silent.py", "x = 1\n")],
-        "another name: there is a module json": [own("json.py")],
+        "another name: Python has a module": [own("json.py"), own("colorsys.py")],
+        "another name: there is a module pytest": [own("pytest.py")],
         "a name that is not taken": [own("thief.py", id="qsgd.variance")],
     }
     for allowed, paths in refusals.items():
         for path in paths:
             with pytest.raises(ValueError, match=f"got .*, allowed: {allowed}"):
                 load_claims(path)
-    assert list_claims() == before and sys.modules["json"] is json and "thief" not in sys.modules
+    assert list_claims() == before and sys.modules["json"] is json
+    assert sys.modules["pytest"] is pytest and not {"thief", "colorsys"} & set(sys.modules)
 
 
 def test_a_file_that_fails_leaves_nothing_behind(own):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -244,6 +245,15 @@ def test_the_flagship_is_drawn_from_a_record_of_run(tmp_path, capsys):
     assert list(record.found["histories"]["sgd"]["step"]) == [0, 10, 20]
     assert main(["figures", "flagship", "--figures", str(out)]) == 0
     assert (out / "flagship.png").read_bytes() == drawn
+
+
+def test_rank_0_decides_what_is_measured(tmp_path, monkeypatch):
+    """Another rank may not see its records, or see one that was written since; all ranks measure the same."""
+    measured, other = [], SimpleNamespace(Get_rank=lambda: 1)
+    figures = [Figure(name, {}, lambda comm, say, name=name: measured.append(name), None) for name in ("old", "new")]
+    monkeypatch.setattr(command, "from_root", lambda comm, work: ["new"])  # what rank 0 has no record of
+    command.draw_figures(figures, tmp_path, {"old": None, "new": object()}, comm=other)
+    assert measured == ["new"]
 
 
 def run_lines() -> list[dict]:

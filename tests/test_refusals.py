@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -185,6 +186,13 @@ def test_a_text_for_a_number_is_named(call, message):
 def test_a_missing_argument_is_pythons_own_message():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 's'"):
         th.bounds.qsgd_variance(10)
+
+
+def test_a_formula_goes_to_another_process():
+    formulas = [formula for formula in map(vars(th.bounds).get, th.bounds.__all__) if inspect.isfunction(formula)]
+    assert len(formulas) > 200
+    for formula in formulas:
+        assert pickle.loads(pickle.dumps(formula)) is formula
 
 
 def test_the_bounds_list_formulas_only():

@@ -33,8 +33,7 @@ th.TopK("ten")
 th.ParallelSGD(th.TopK(10))
 th.run(method, problem, workers="four", steps=100)
 """
-ARRAY = "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]"
-REVEALED = ["int", "int", ARRAY, "float", ARRAY, "float", "float", "bool", "float"]
+REVEALED = ["int", "int", "numpy.ndarray", "float", "numpy.ndarray", "float", "float", "bool", "float"]
 
 
 def mypy(*arguments) -> subprocess.CompletedProcess:
@@ -53,7 +52,8 @@ def test_the_package_and_a_users_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
     found = mypy(cache, "--follow-imports=silent", script).stdout
-    assert re.findall(r'Revealed type is "(.*)"', found) == REVEALED, found
+    # Older versions of mypy write builtins.int, and of NumPy other parameters of an array.
+    assert re.findall(r'Revealed type is "(?:builtins\.)?([\w.]+).*"', found) == REVEALED, found
     wrong = re.findall(r"script.py:(\d+): error: .*\[(.*)\]", found)
     lines = {text: number for number, text in enumerate(SCRIPT.splitlines(), 1)}
     assert wrong == [

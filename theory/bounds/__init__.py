@@ -5,6 +5,7 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
+import sys
 from inspect import isfunction
 
 from ._domain import naming
@@ -566,7 +567,8 @@ __all__ = [
 
 for _name in __all__:  # where a text comes for a number, each names the argument
     if isfunction(globals()[_name]):
-        globals()[_name] = naming(globals()[_name])
+        globals()[_name] = _formula = naming(globals()[_name])
+        setattr(sys.modules[_formula.__module__], _name, _formula)  # where pickle and the documentation look for it
 
 
 def __dir__() -> list[str]:

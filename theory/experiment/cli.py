@@ -19,8 +19,9 @@ LAUNCHERS = (  # one of these is set in every process that an MPI launcher start
     "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",
     "PALS_RANKID",
 )  # fmt: skip
+SLURM = "SLURM_STEP_NUM_TASKS"
 SIZES = (  # how many processes a launcher says that it started; Slurm's number comes last, since mpirun may be within
-    "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
+    "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", SLURM,
 )  # fmt: skip
 USAGE_ERROR = 2  # argparse's
 PROGRAM = "python -m theory.experiment"
@@ -36,14 +37,34 @@ class Parser(argparse.ArgumentParser):
             super()._print_message(message, file)
 
 
+def at_a_terminal() -> bool:
+    """Whether this process belongs to a terminal, wherever its input and output go; tasks of srun do not."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def processes() -> int:
+    """How many processes the launcher says that it started; 1 without one.
+
+    A shell from ``srun --ntasks=4 --pty bash`` has Slurm's number, too, and is the only one that is left.
+    """
+    name = next((name for name in SIZES if name in os.environ), None)
+    if name is None or (name == SLURM and at_a_terminal()):
+        return 1
+    said = os.environ[name]
+    return int(said) if said.isdecimal() else 1
+
+
 def world():
     """COMM_WORLD if an MPI launcher started this process, else None: the only place that asks for it.
 
     A launcher of another MPI than mpi4py's library starts processes that know nothing of each other: each would run
     the whole experiment and write a record.  That ends here.
     """
-    said = next((os.environ[name] for name in SIZES if name in os.environ), "1")
-    started = int(said) if said.isdecimal() else 1
+    started = processes()
     if started == 1 and not any(name in os.environ for name in LAUNCHERS):
         return None
     try:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .catalog import nearest
 from .configuration import Configuration, ConfigurationError
 from .figure_records import FigureRecord, read_record, record_path, write_record
+from .ranks import from_root
 from .records import Record, RecordError
 from .records import read_record as read_run
 
@@ -58,7 +59,9 @@ def _on_root(collect):
     """A ``collect`` that measures in one process, whatever the number of ranks; the others get nothing."""
 
     def collected(comm, say):
-        return collect(say) if comm is None or comm.Get_rank() == 0 else None
+        found: list = []
+        from_root(comm, lambda: found.append(collect(say)))  # a mistake in the configuration ends all ranks
+        return found[0] if found else None
 
     return collected
 
@@ -200,7 +203,7 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
     figures : sequence of Figure
     folder : path-like
     records : dict of str to FigureRecord or None
-        By figure; None to measure.
+        By figure; None to measure.  On ranks, rank 0 decides: the others may not see its files, or not yet.
     comm : mpi4py communicator, optional
         The flagship's workers then live on its ranks; everything else is done by rank 0.
     markdown : str, optional
@@ -212,9 +215,9 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
     """
     root = comm is None or comm.Get_rank() == 0
     folder = Path(folder)
-    for figure in sorted(figures, key=lambda figure: records[figure.name] is None):  # what is slow comes last
-        record = records[figure.name]
-        if record is None:
+    missing = from_root(comm, lambda: [name for name, record in records.items() if record is None])
+    for figure in sorted(figures, key=lambda figure: figure.name in missing):  # what is slow comes last
+        if figure.name in missing:
             if root:
                 say(f"{figure.name}: measuring")
             begin = time.perf_counter()
@@ -223,7 +226,7 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
                 continue
             seconds = time.perf_counter() - begin
             say(f"record: {write_record(folder, figure.name, figure.how, seconds, found)} ({seconds:.0f} s)")
-        elif root:
+        elif (record := records[figure.name]) is not None:
             found = record.found
         if root:
             _draw(figure, found, folder, markdown, tables, say)
