@@ -482,6 +482,9 @@ def test_who_never_comes_there_is_not_chosen():
     rows = [taken(bits.DENSE), taken("QSGD", steps=math.inf, bits=math.inf), taken(bits.DENSE, workers=1)]
     assert choose.decide(rows, "bits").gain == choose.decide(rows, "total").gain == 0.0
     assert choose.decision_table(rows).rows[0][3].startswith("nothing beats")
+    rows = [taken(bits.DENSE, steps=math.inf, bits=math.inf), taken("QSGD"), taken(bits.DENSE, workers=1)]
+    assert choose.decide(rows, "bits").gain == math.inf
+    assert choose.decision_table(rows).rows[0][3].startswith("QSGD")
 
 
 def test_seconds_are_put_together():

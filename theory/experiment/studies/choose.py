@@ -293,7 +293,7 @@ def decide(times, by: str) -> Choice:
     together = [t for t in times if t.workers > 1]
     plain = min((t for t in together if t.method in PLAIN), key=lambda t: getattr(t, by))
     best = min((t for t in together if t.method not in PLAIN), key=lambda t: getattr(t, by))
-    there = math.isfinite(getattr(best, by)) and math.isfinite(getattr(plain, by))
+    there = math.isfinite(getattr(best, by))  # plain may never come there: then the gain is infinite
     return Choice(plain, best, getattr(plain, by) / getattr(best, by) if there else 0.0)
 
 
