@@ -7,7 +7,7 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
-#   make sheets               exercise sheets and solutions of the lectures, into sheets/
+#   make sheets               exercise sheets and solutions of the lectures, into sheets/ (ARGS=--run: and run them)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table

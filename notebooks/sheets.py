@@ -2,6 +2,7 @@
 
 python notebooks/sheets.py            # all lectures, into the folder sheets/
 python notebooks/sheets.py 04 07      # these two
+python notebooks/sheets.py --run      # and runs every sheet of solutions, each by itself
 
 A lecture's exercises begin at the heading "## Exercises"; a cell with the tag `solution` holds a solution. The sheet
 of exercises has an empty cell in its place, and the cell that checks it. Both sheets begin with those cells of the
@@ -15,6 +16,8 @@ import ast
 import builtins
 import re
 import sys
+import tempfile
+import time
 from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
@@ -284,11 +287,37 @@ def write(folder: Path, paths: list[Path]) -> list[Path]:
     return written
 
 
-if __name__ == "__main__":
+def run(path: Path) -> float:
+    """Run a sheet as Jupyter would, in a folder of its own; seconds, or the error of the cell that failed."""
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"metadata": {"path": folder}}
+        nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
+    return time.perf_counter() - begin
+
+
+def main(*words: str) -> int:
+    """Write sheets, and run those with solutions if asked to; 1 if one of them fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
     parser.add_argument("--out", type=Path, default=NOTEBOOKS.parent / "sheets", help="folder for the sheets")
-    arguments = parser.parse_args()
+    parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
+    arguments = parser.parse_args(words)
+    failed = 0
     for made in write(arguments.out, lectures(*arguments.numbers)):
-        print(made)
-    sys.exit(0)
+        said = ""
+        if arguments.run and made.stem.endswith("-solutions"):
+            try:
+                said = f"  runs by itself, {run(made):.0f} s"
+            except Exception as error:  # of a cell, or of a kernel that died: the other sheets run all the same
+                failed, said = 1, f"  FAILED\n{error}"
+        print(made, said, sep="", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
