@@ -377,11 +377,12 @@ def test_shipped_records_are_small_and_speak_of_no_machine(name):
 @pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("study-")])
 def test_the_page_says_what_the_records_say(name):
     """Tables and statements of the documentation are those of the record that its figure is drawn from."""
+    from theory.experiment.studies import page_of
     from theory.experiment.studies.report import as_markdown
 
     record = read_record(record_path(FOLDER, name))
     study = report(record.how["study"], record.found, record.how["experiment"])
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    page = page_of(record.how["study"], ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
     assert as_markdown(study, f"../figures/{name}.png") in page
 
 

@@ -421,6 +421,7 @@ def draw(times, options: Options):
             axes.axhline(1.0, color="0.2", linewidth=0.8, marker="", zorder=1)
             axes.set_yscale("log")
             axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
+            axes.set_xlabel("network (model)")
             axes.set_title(name)
         grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
