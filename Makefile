@@ -7,7 +7,7 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
-#   make sheets               exercise sheets and solutions of the lectures, into sheets/ (ARGS=--run: and run them)
+#   make sheets               exercise sheets and solutions of the lectures, into notebooks/sheets/ (ARGS=--run: and run them)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
@@ -36,9 +36,9 @@ help:
 run: $(STAMP)-mpi
 	$(VENV)/bin/mpirun -n $(RANKS) $(PY) -m theory.experiment $(ARGS)
 
-# Notebooks are made from the Markdown; --update keeps the outputs of those that are there.
+# Pairs each lecture with a notebook; whichever of the two is newer is kept, so no work is lost.
 lectures: $(STAMP)-lectures,mpi
-	$(PY) -m jupytext --quiet --to ipynb --update notebooks/*.md
+	$(PY) -m jupytext --quiet --sync notebooks/[0-9]*.md
 	$(PY) -m jupyterlab --notebook-dir=notebooks $(ARGS)
 
 test: $(STAMP)-test
@@ -85,7 +85,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated docs/lectures notebooks/sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

@@ -304,7 +304,7 @@ def main(*words: str) -> int:
     """Write sheets, and run those with solutions if asked to; 1 if one of them fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
-    parser.add_argument("--out", type=Path, default=NOTEBOOKS.parent / "sheets", help="folder for the sheets")
+    parser.add_argument("--out", type=Path, default=NOTEBOOKS / "sheets", help="folder for the sheets")
     parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
     arguments = parser.parse_args(words)
     failed = 0
