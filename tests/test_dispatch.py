@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_group
 
 import theory as th
 from theory import dispatch
@@ -158,3 +158,10 @@ def test_a_lock_of_a_killed_process_is_not_waited_for_for_ever(tmp_path):
     with dispatch._made(tmp_path / "held", patience=0.05):
         pass
     assert not (tmp_path / "held").exists()
+
+
+def test_no_class_of_the_package_is_kept_from_the_cache():
+    # An implementation of a leaf's own generic, measure's say, must not mark a class: it would be compiled every time.
+    code = "import theory; from theory.dispatch import _foreign; print(sorted(c.__name__ for c in _foreign))"
+    answer = run_group([sys.executable, "-c", code], timeout=120)
+    assert answer.stdout.strip() == "[]", answer.stderr

@@ -56,14 +56,23 @@ _foreign: set[type] = set()  # classes with an implementation from outside the p
 # --- compiled code on disk ------------------------------------------------------------------------------------------
 
 
-def _region(function: Callable[..., Any]) -> str | None:
-    """Where in the package a function stands: "" for its core, the name of a leaf, or None outside the package."""
+def _region_of(source: str | None) -> str | None:
+    """What part of the package a file is in: "" for its core, the name of a leaf, or None outside the package."""
     try:
-        source: Any = inspect.getsourcefile(function)  # None makes a TypeError
-        inside = Path(source).resolve().relative_to(PACKAGE)
-    except (TypeError, ValueError):
+        inside = Path(source).resolve().relative_to(PACKAGE) if source else None
+    except ValueError:
+        inside = None
+    if inside is None:
         return None
     return inside.parts[0] if inside.parts[0] in LEAVES and not inside.as_posix().startswith(SHARED) else ""
+
+
+def _region(function: Callable[..., Any]) -> str | None:
+    """The same for where a function stands."""
+    try:
+        return _region_of(inspect.getsourcefile(function))
+    except TypeError:
+        return None
 
 
 def source_digest(region: str = "", root: Path = PACKAGE) -> str:
@@ -253,6 +262,7 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> G
         ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
     """
     table: dict[Any, Any] = {}
+    home = _region_of(sys._getframe(1).f_code.co_filename)  # a leaf's generic is called by that leaf's kernels alone
     fallback: Any = kernel(default) if default is not None else None
 
     def call(setting, *arguments):
@@ -272,9 +282,9 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> G
 
     def register(*classes):
         def decorate(function):
-            implementation = kernel(function)
+            implementation, here = kernel(function), _region(function)
             for cls in classes:
-                if _region(function) != "":
+                if here is None or here not in ("", home):
                     _foreign.add(cls)
                 table[cls] = implementation
             return implementation
