@@ -160,6 +160,21 @@ def test_a_lock_of_a_killed_process_is_not_waited_for_for_ever(tmp_path):
     assert not (tmp_path / "held").exists()
 
 
+def test_a_long_queue_is_no_sign_of_a_killed_process(tmp_path):
+    inside, most = [], []
+
+    def hold(_):
+        with dispatch._made(tmp_path / "held", patience=0.2):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.05)
+            inside.pop()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(hold, range(12)))  # the last waits three times as long as its patience, for others
+    assert most == [1] * 12
+
+
 def test_no_class_of_the_package_is_kept_from_the_cache():
     # An implementation of a leaf's own generic, measure's say, must not mark a class: it would be compiled every time.
     code = "import theory; from theory.dispatch import _foreign; print(sorted(c.__name__ for c in _foreign))"

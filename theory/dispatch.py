@@ -142,19 +142,23 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _made(path: Path, patience: float = 30.0):
+def _made(path: Path, patience: float = 30.0) -> Iterator[None]:
     """The same by a folder that one process alone can make.
 
-    To store takes milliseconds; whoever holds it for longer than ``patience`` seconds was killed.
+    To store takes milliseconds; whoever is seen to hold it for longer than ``patience`` seconds was killed.
     """
-    begin = time.monotonic()
+    holder, since = None, time.monotonic()
     while True:
         try:
             path.mkdir()
             break
         except FileExistsError:
-            if time.monotonic() - begin > patience:
-                break
+            with contextlib.suppress(OSError):  # it may be gone by now
+                stat = path.stat()
+                if holder != (stat.st_ino, stat.st_mtime_ns):
+                    holder, since = (stat.st_ino, stat.st_mtime_ns), time.monotonic()
+                elif time.monotonic() - since > patience:
+                    path.rmdir()
             time.sleep(0.01)
     try:
         yield
