@@ -424,7 +424,8 @@ def test_the_verdicts_of_cr_psgd():
 
 def test_the_verdicts_of_catalyst():
     data = synthetic(60, 5)
-    problem, options = th.nonconvex_logistic(data, 0.01), catalyst_study.Options(workers=8, samples=8192)
+    problem = catalyst_study.about(th.nonconvex_logistic(data, 0.01), "synthetic", 0.01)
+    options = catalyst_study.Options(workers=8, samples=8192)
 
     def verdicts(end, rounds=1792):
         curves = [curve("parallel SGD, B = 1", 8192, 1e-4), curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),

@@ -131,6 +131,13 @@ class Problem(NamedTuple):
     gap: float
 
 
+def about(problem, name: str, weight: float) -> Problem:
+    """The numbers of a problem that the statements need."""
+    A = problem.losses.A
+    sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
+    return Problem(name, problem.n, problem.d, weight, lipschitz(problem), sigma2, value(problem, np.zeros(problem.d)))
+
+
 def statements(problem: Problem, curves: list[Curve], options: Options) -> list[Statement]:
     """What the talk says, held against the curves."""
     one, fixed, local, cat = (next(c for c in curves if c.label.startswith(label))
@@ -192,10 +199,7 @@ def collect(
     name, weight = rows.name.split(" (")[0], SHARE * lipschitz(logistic(rows, 0.0))
     problem = nonconvex_logistic(rows, weight)
     curves = trace(name, ways(problem, options), options.workers, options.seeds, seed)
-    A = problem.losses.A
-    sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
-    about = Problem(name, problem.n, problem.d, weight, lipschitz(problem), sigma2, value(problem, np.zeros(problem.d)))
-    return {"curves": curves, "problem": about, "options": options}
+    return {"curves": curves, "problem": about(problem, name, weight), "options": options}
 
 
 def report(curves, problem: Problem, options: Options) -> Study:
