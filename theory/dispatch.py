@@ -56,6 +56,7 @@ _foreign: set[type] = set()  # classes with an implementation from outside the p
 # --- compiled code on disk ------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def _region_of(source: str | None) -> str | None:
     """What part of the package a file is in: "" for its core, the name of a leaf, or None outside the package."""
     try:
@@ -248,7 +249,9 @@ class GenericFunction(Protocol):
         """Whether there is an implementation for this class."""
 
 
-def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> GenericFunction:
+def generic(
+    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True
+) -> GenericFunction:
     """Make a generic function.
 
     Parameters
@@ -258,6 +261,9 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> G
         Its contract: arguments, shapes and what it returns.
     default : function, optional
         Runs for classes without an implementation of their own.
+    inline : bool
+        Whether every kernel that calls it gets a copy, as with :func:`inlined`.  False for what is long and runs once
+        a message: LLVM optimizes each copy again, at every level of the calls, and that is what a first run waits for.
 
     Returns
     -------
@@ -300,5 +306,5 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None) -> G
     made.__doc__ = doc
     made.register, made.table = register, table
     made.implements = lambda cls: cls in table or fallback is not None
-    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": True})(typed)
+    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline})(typed)
     return made

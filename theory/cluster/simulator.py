@@ -55,6 +55,7 @@ advance = generic(
     "advance(layout, problem, compressor, shards, plan, streams, state, start, rates): one step for each row of "
     "`rates`, from step `start` on; messages are counted, not packed.",
     _advance,
+    inline=False,
 )
 
 

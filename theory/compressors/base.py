@@ -78,11 +78,13 @@ pack = generic(
     "pack",
     "pack(c, symbols, d, buffer, cursor) -> int: write the symbols at bit `cursor` of the uint8 buffer (zeroed from "
     "there on, and long enough); return the cursor behind them.",
+    inline=False,
 )
 unpack = generic(
     "unpack",
     "unpack(c, buffer, cursor, end, d, symbols) -> int: read what pack wrote; return the cursor behind it, or -1 when "
     "the bits before `end` do not hold a valid message. Never reads or writes out of bounds.",
+    inline=False,
 )
 
 

@@ -232,12 +232,16 @@ def _unpack_head(c, buffer, cursor, end, d, symbols):
 head_bits = generic("head_bits", "head_bits(c, symbols, d) -> int: length of all but the levels.", _head_bits)
 longest_head = generic("longest_head", "longest_head(c, d, float_bits) -> int: no head is longer.", _longest_head)
 pack_head = generic(
-    "pack_head", "pack_head(c, symbols, d, buffer, cursor) -> int: as pack, all but levels.", _pack_head
+    "pack_head",
+    "pack_head(c, symbols, d, buffer, cursor) -> int: as pack, all but levels.",
+    _pack_head,
+    inline=False,
 )
 unpack_head = generic(
     "unpack_head",
     "unpack_head(c, buffer, cursor, end, d, symbols) -> int: as unpack, all but the levels.",
     _unpack_head,
+    inline=False,
 )
 
 

@@ -25,11 +25,13 @@ pack_positions = generic(
     "pack_positions",
     "pack_positions(c, symbols, d, buffer, cursor) -> int: as pack, but without the values. For compressors whose "
     "restored vector is linear in `value`.",
+    inline=False,
 )
 unpack_positions = generic(
     "unpack_positions",
     "unpack_positions(c, buffer, cursor, end, d, symbols) -> int: read what pack_positions wrote, and set all counts, "
     "also that of the values; -1 as unpack.",
+    inline=False,
 )
 
 

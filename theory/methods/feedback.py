@@ -21,15 +21,26 @@ step_outside = generic("step_outside", "step_outside(feedback, eta) -> float: fa
 
 # What a rule answers that holds its memory in a form of its own
 new_store = generic(
-    "new_store", "new_store(feedback, compressor, p, workers, room, wire): what the local workers hold; p has length d."
+    "new_store",
+    "new_store(feedback, compressor, p, workers, room, wire): what the local workers hold; p has length d.",
+    inline=False,
 )
-bring_back = generic("bring_back", "bring_back(feedback, store, w, p): p += what local worker w feeds back.")
+bring_back = generic(
+    "bring_back",
+    "bring_back(feedback, store, w, p): p += what local worker w feeds back.",
+    inline=False,
+)
 keep = generic(
     "keep",
     "keep(feedback, store, w, p, compressor, symbols, stream): the message `symbols` was made from p; hold what it "
     "left out. p is scratch afterwards; `stream` is a fresh key.",
+    inline=False,
 )
-stored = generic("stored", "stored(feedback, store, w, out): out = what local worker w holds, as a plain array.")
+stored = generic(
+    "stored",
+    "stored(feedback, store, w, out): out = what local worker w holds, as a plain array.",
+    inline=False,
+)
 
 
 @setting

@@ -18,15 +18,20 @@ __all__ = ["Dense", "averaged", "current", "elect", "error_of", "move", "new_ite
            "project", "recall", "receiver", "remember", "retain", "shrink", "slow_down", "write_message"]  # fmt: skip
 
 new_iterate = generic(
-    "new_iterate", "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0."
+    "new_iterate",
+    "new_iterate(layout, x0, workers, averaging): x held in this layout; starts at x0.",
+    inline=False,
 )
 new_memory = generic(
-    "new_memory", "new_memory(layout, x, workers, compressor, wire): the vectors of the local workers."
+    "new_memory",
+    "new_memory(layout, x, workers, compressor, wire): the vectors of the local workers.",
+    inline=False,
 )
 point = generic("point", "point(x): x as a vector of theory.vectors, for gradients and for messages to be added to.")
 recall = generic(
     "recall",
     "recall(memory, w, x, l2) -> vector: what local worker w will compress, begun with what it kept and l2 * x.",
+    inline=False,
 )
 
 
@@ -39,11 +44,13 @@ write_message = generic(
     "write_message(memory, p, compressor, state, stream, symbols): symbols = Q(p). Where the memory is p itself, take "
     "what the receiver restores off it in the same pass.",
     _write_message,
+    inline=False,
 )
 retain = generic(
     "retain",
     "retain(memory, w, p, compressor, symbols, stream): of p = recall(...), keep what the receiver does not decode; "
     "`stream` is a fresh key.",
+    inline=False,
 )
 shrink = generic("shrink", "shrink(x, factor): x *= factor.")
 remember = generic("remember", "remember(x, weight): count x with this weight in the average of the iterates.")
@@ -58,7 +65,11 @@ slow_down = generic(
 move = generic("move", "move(x, rate): after the messages of a step: x += rate * velocity.")
 project = generic("project", "project(x, radius): the nearest point of the ball of this radius around 0.")
 elect = generic("elect", "elect(x): the velocity, minus a mean of signs, becomes minus their majority; a tie is +1.")
-error_of = generic("error_of", "error_of(memory, w, x, out): out = what local worker w keeps, as a plain array.")
+error_of = generic(
+    "error_of",
+    "error_of(memory, w, x, out): out = what local worker w keeps, as a plain array.",
+    inline=False,
+)
 
 
 @setting
