@@ -249,9 +249,7 @@ class GenericFunction(Protocol):
         """Whether there is an implementation for this class."""
 
 
-def generic(
-    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True
-) -> GenericFunction:
+def generic(name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True) -> GenericFunction:
     """Make a generic function.
 
     Parameters
