@@ -5,7 +5,6 @@ A time is that of the slowest rank, from a barrier on.
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
@@ -15,34 +14,35 @@ from mpi4py import MPI
 
 import theory as th
 from theory.cluster import mpi
-from theory.methods.parallel_sgd import local_step, make_rates
+from theory.cluster.driver import Driver, make_run
+from theory.cluster.setup import prepare
 
 ROUNDS = 20  # of a kind in a row: one is too short for a clock that 8 ranks on few cores share
 
 
 def job(comm, compressor, d: int, turns: int) -> dict:
     """Seconds of every turn for three contestants, and the bytes of a message."""
-    driver = importlib.import_module("theory.cluster.run")
     ranks = comm.Get_size()
     problem = th.quadratic(np.ones(d), covariance=1.0)
     method = th.ParallelSGD(compressor, step=th.Constant(0.1), exchange="gather")
-    setup = driver._prepare(method, problem, ranks, 1, 0, None, None, 1, None, np.float64, np.float32, comm)
-    streams, state = driver._start(setup)
-    exchange = mpi.Exchange(comm, setup.compressor, setup.plan, setup.header, setup.shards.weight, setup.wire.dtype)
-    rate = make_rates(*setup.rule, 0, 1)[0]
-    mpi.in_turn(comm, lambda: exchange.rehearse(problem, setup.shards, setup.plan, streams, state, rate))
-    local_step(problem, setup.compressor, setup.shards, setup.plan, streams, state, 0, rate, exchange.outbox,
-               exchange.lengths)  # fmt: skip
-    message, sizes = exchange._seal()
-    exchange._gather(message, sizes)
-    lengths = exchange.sizes.copy()
+    setup = prepare(method, problem, workers=ranks, steps=1, comm=comm)
+    run = make_run(setup, mpi.Ranks(comm))
+    mpi.in_turn(comm, lambda: Driver(run))
+    Driver(run).advance(0, 1)
+    exchange = run.transport.gathering(run, run.phases["up"])
+    _, *calls = run.list(lambda run: exchange.list())  # what follows packing
+    message, sizes, lengths = exchange.message, exchange.mine, exchange.sizes.copy()
     offsets, inbox = np.cumsum(lengths) - lengths, np.empty(lengths.sum(), np.uint8)
 
     def bare():
         comm.Allgather(sizes, lengths)
         comm.Allgatherv(message, [inbox, lengths, offsets, MPI.BYTE])
 
-    contestants = (bare, lambda: exchange._gather(message, sizes), lambda: exchange.round(state))
+    def a_round():
+        for call in calls:
+            call(0)
+
+    contestants = (bare, exchange.exchange, a_round)
     taken = np.empty((turns + 1, len(contestants)))
     for turn in range(turns + 1):
         for k in range(len(contestants))[:: 1 if turn % 2 else -1]:

@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 
 import theory as th
-from theory.compressors.base import state_size
-from theory.compressors.doors import make_symbols
-from theory.dispatch import kernel
-from theory.methods.feedback import store_bytes
-from theory.methods.layout import DenseMemory, new_dense, new_memory, recall, retain, write_message
-from theory.methods.remembering import Remembering
+from theory.cluster.driver import make_run
+from theory.cluster.setup import prepare
+from theory.cluster.simulator import Memory
 
 from .pairing import Row, clocked, in_turn, versus
 
 AGAINST = "np.copyto of the array"
 
 
-@kernel
-def _start(layout, x, compressor, wire):
-    return new_memory(layout, x, 1, compressor, wire)
-
-
-@kernel
-def _step(memory, x, gradient, eta, compressor, state, symbols, stream, coin):
-    p = recall(memory, 0, x, 0.0)
-    for j in range(p.size):
-        p[j] += eta * gradient[j]
-    write_message(memory, p, compressor, state, stream, symbols)
-    retain(memory, 0, p, compressor, symbols, coin)
-
-
 class Worker:
     """One worker with its memory: p = eta g + e, the message's symbols, and what is kept of p."""
 
-    def __init__(self, compressor, feedback, gradient):
-        d, wire = gradient.size, np.empty(0, np.float32)
-        layout = DenseMemory()
-        if feedback != th.ErrorFeedback():
-            layout = Remembering(feedback, *store_bytes(feedback, compressor, d, 32, 32), False)
-        self.x = new_dense(np.zeros(d, np.float32), False, False)
-        self.memory = _start(layout, self.x, compressor, wire)
-        self.compressor, self.gradient, self.t = compressor, gradient, 0
-        self.symbols, self.state = make_symbols(compressor, d, np.float32), np.zeros(state_size(compressor, d))
+    def __init__(self, compressor, rule, gradient):
+        method = th.ParallelSGD(compressor, step=th.Constant(0.1), feedback=rule)
+        problem = th.quadratic(np.ones(gradient.size), covariance=0.0)
+        setup = prepare(method, problem, workers=1, steps=1, dtype=np.float32)
+        run, g = make_run(setup, Memory()), gradient[None, None]
+
+        def text(run):
+            p = rule.load(run, 0.0)
+            run.add(p, g, run.eta)
+            run.compress(compressor, p, rest=True)
+            rule.store(run, p)
+
+        self._run, self._calls, self._steps = run, run.list(text), count()
+        run.rates.stretch(0, 1)
 
     def step(self):
         """One step; the random numbers are new in each."""
-        keys = np.uint64(th.key(0, "benchmark", self.t)), np.uint64(th.key(1, "benchmark", self.t))
-        _step(self.memory, self.x, self.gradient, np.float32(0.1), self.compressor, self.state, self.symbols, *keys)
-        self.t += 1
+        t = next(self._steps)
+        for call in self._calls:
+            call(t)
 
 
 def feedback(given, d=10**7):

@@ -54,7 +54,8 @@ repeatable = settings(deadline=None, derandomize=True, max_examples=25)
 
 KINDS = len(list(compressor_examples(5)))
 FLOAT32 = np.empty(0, np.float32)
-FIXED_SIZE = {"Natural", "Sign", "Ternary", "Threshold"}  # what these restore does not grow in proportion to the vector
+# what these restore does not grow in proportion to the vector
+FIXED_SIZE = {"Natural", "Residual", "Sign", "Ternary", "Threshold"}
 SIGMAS = 5.5  # with fixed keys these are one-time checks; a right compressor fails one in 10**7
 
 
@@ -246,9 +247,9 @@ def test_identity_is_the_vector_rounded_to_the_wire(sparse):
 
 def test_nonzeros():
     v = np.array([0.0, -0.0, 3.0, 5e-324, 0.0, -1.0])
-    index = np.zeros(6, np.uint32)
-    assert nonzeros(v, index) == 3
-    assert list(index[:3]) == [2, 3, 5]
+    index, value = np.zeros(6, np.uint32), np.zeros(6)
+    assert nonzeros(v, index, value) == 3
+    assert list(index[:3]) == [2, 3, 5] and list(value[:3]) == [3.0, 5e-324, -1.0]
 
 
 # --- top-k ------------------------------------------------------------------------------------------------------------

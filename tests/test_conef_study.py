@@ -10,13 +10,16 @@ import pytest
 
 import theory as th
 from theory.bounds import block_kept_square, kept_square
+from theory.cluster.driver import make_run
+from theory.cluster.setup import prepare
+from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
 from theory.experiment.studies import StudyConfiguration, conef, conef_table_1, run_study
 from theory.experiment.studies import conef_training as training
 from theory.experiment.studies.conef_table_1 import Frontier, overlap, smallest
 from theory.experiment.studies.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
 from theory.experiment.studies.problems import digits
-from theory.methods.feedback import new_store, store_bytes
+from theory.methods.feedback import memory_bytes
 
 D = 1000
 
@@ -41,7 +44,7 @@ def test_constants_of_the_methods(share):
 
 def test_memories_have_the_size_that_their_names_say():
     found, full = training.ways(D, 0.1), 4 * D
-    size = {name: sum(store_bytes(way.feedback, way.compressor, D, 32, 32)) for name, way in found.items()}
+    size = {name: memory_bytes(way.feedback, way.compressor, D, 32, 32) for name, way in found.items()}
     assert size[EF] == full and size[SGD] == size[UNBIASED] == 0
     for saving in (0.6, 0.9):
         assert size[fixed(saving)] == pytest.approx((1 - saving) * full)
@@ -187,10 +190,16 @@ def test_a_block_needs_a_coordinate():
 
 def test_the_key_of_a_fixed_hash_has_one_type():
     """Whatever the seed: of two types, everything that takes part in a step would be compiled twice."""
-    stores = [new_store(th.LinearSketchFeedback(th.CountSketch(4, seed=seed)), th.RandomBlock(2), np.zeros(8), 1,
-                        (16, 0), np.empty(0, np.float32)) for seed in range(8)]  # fmt: skip
-    assert len({numba.typeof(store) for store in stores}) == 1
-    assert len({int(store.hash[0]) >> 63 for store in stores}) == 2  # there are some above 2**63, and some below
+    found = []
+    for seed in range(8):
+        rule = th.LinearSketchFeedback(th.CountSketch(4, seed=seed))
+        method = th.ParallelSGD(th.RandomBlock(2), step=th.Constant(0.1), feedback=rule)
+        problem = th.quadratic(np.ones(8), covariance=0.0)
+        run = make_run(prepare(method, problem, workers=1, steps=1), Memory())
+        calls = run.list(run.setup.method.round)
+        found += [call.arguments.s for call in calls if call.name == "Sketch"]
+    assert len(found) == 8 and len({numba.typeof(sketches) for sketches in found}) == 1
+    assert len({int(sketches.hash[0]) >> 63 for sketches in found}) == 2  # some are above 2**63, and some below
 
 
 @pytest.mark.slow

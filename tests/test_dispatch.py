@@ -93,7 +93,7 @@ def test_an_edited_implementation_runs_at_once(tmp_path):
     # Numba would return the stored answer: it does not see that a callee in another file has changed.
     shutil.copytree(ROOT / "theory", tmp_path / "theory", ignore=shutil.ignore_patterns("__pycache__"))
     program = (
-        "import numpy as np; import theory; from theory.cluster.simulator import make_streams;"
+        "import numpy as np; import theory; from theory.cluster.simulator import Memory;"
         "from theory.methods.sampling import draw_row, make_shards, new_order;"
         "shards = make_shards('shared', 'iid', 1000, 1);"
         "print(theory.__file__, draw_row(shards, new_order(shards, 1), 0, 0, np.uint64(5), 7),"

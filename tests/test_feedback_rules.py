@@ -80,13 +80,13 @@ def test_rule_follows_the_reference(name):
 
 def test_bytes_that_are_held():
     key, counters, spare = 8, 8 * 10, 8  # a key, ten counters of 8 bytes, and the word that bits may run into
+    entries = 9 * (4 + 64)  # bits of nine positions and nine numbers
     sketch = key + counters + spare
-    entries = 8 * -(-9 * (4 + 64) // 64) + spare  # nine positions of 4 bits and nine numbers, in whole words
     expected = {
         "conef": sketch,
         "conef, a part at home": sketch,
-        "iconef, version 1": 2 * sketch,
-        "iconef, version 2": entries + sketch,
+        "iconef, version 1": 2 * (key + counters) + spare,
+        "iconef, version 2": 8 * -(-(entries + 8 * (key + counters)) // 64) + spare,  # in whole words
         "partial": 8 * D,
         "linear sketch": 8 * 6,
         "linear sketch, equally full": 8 * 6,
@@ -180,7 +180,7 @@ def test_a_biased_error_compressor_is_warned_of(rule):
         method = th.ParallelSGD(th.RandK(15), step=th.Constant(0.1), feedback=rule(error_compressor))
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            warn_of_frontier(method, 20)
+            warn_of_frontier(method.feedback, method.compressor, 20)
         return [str(w.message) for w in found if w.category is th.BiasedErrorCompressorWarning]
 
     for biased in (th.TopK(5), th.RandK(5), th.ScaledSign()):

@@ -1,20 +1,16 @@
-"""Parallel SGD against a slow NumPy reference, in every layout, with every feedback, average and way of sampling."""
+"""Parallel SGD against a slow NumPy reference, on sparse and dense rows, with every feedback, average and sampling."""
 
 from __future__ import annotations
-
-import importlib
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import theory as th
-from theory.methods.plain import advance_plain
+from theory.cluster.context import PURPOSES
 from theory.methods.sampling import draw_row, make_shards, new_order
-from theory.methods.sparse import SparseGradient, SparseMemory
+from theory.methods.sparse.choose import sparse_rows
 from theory.random import derive, integer
-
-driver = importlib.import_module("theory.cluster.run")  # the package re-exports the function of the same name
 
 N_ROWS, D, L2 = 60, 150, 0.02
 
@@ -32,7 +28,7 @@ def problems():
 def reference(method, X, y, workers, steps, seed, x0):
     """ParallelSGD with plain arrays, one line of the slide after the other; wire floats are float64."""
     n, d = X.shape
-    keys = [th.key(seed, purpose) for purpose in driver.simulator.PURPOSES]
+    keys = [th.key(seed, purpose) for purpose in PURPOSES]
     x, e = x0.copy(), np.zeros((workers, d))
     virtual, iterates, u = x0.copy(), [], np.zeros(d)
     keeps = isinstance(method.feedback, th.ErrorFeedback)
@@ -114,29 +110,31 @@ def test_run_follows_the_reference(problems, name, held):
         np.testing.assert_allclose(run.last - run.memory.mean(axis=0), virtual, rtol=1e-11, atol=1e-12)
 
 
-def test_which_layout_is_chosen(problems):
-    def layout(held, **keywords):
-        return type(driver.choose_layout(th.ParallelSGD(step=STEP, **keywords), problems[held]))
+def test_which_rows_are_sparse(problems):
+    def rows(held, **keywords):
+        method = th.ParallelSGD(step=STEP, **keywords).settled(problems[held])
+        return sparse_rows(method, problems[held], 1)
 
-    assert layout("sparse", compressor=th.TopK(4), feedback=th.ErrorFeedback()) is SparseMemory
-    assert layout("sparse", compressor=th.Identity(sparse=True), compress="loss") is SparseGradient
-    assert layout("sparse", compressor=th.Identity(sparse=True)).__name__ == "Dense"  # the l2 term is not sparse
-    assert layout("dense", compressor=th.TopK(4), feedback=th.ErrorFeedback()).__name__ == "DenseMemory"
+    memory = dict(compressor=th.TopK(4), feedback=th.ErrorFeedback())
+    assert rows("sparse", **memory).memory and rows("sparse", **memory).ranked
+    assert not rows("sparse", compressor=th.Identity(sparse=True), compress="loss").memory
+    assert rows("sparse", compressor=th.Identity(sparse=True)) is None  # the l2 term is not sparse
+    assert rows("sparse", compressor=th.RandK(4)) is not None  # which reads a few entries of it alone
+    assert rows("dense", **memory) is None
 
 
 @pytest.mark.parametrize("workers, sampling", [(1, "iid"), (3, "iid"), (1, "shuffle"), (3, "shuffle")])
-def test_fused_loop_has_the_bits_of_the_general_one(problems, workers, sampling):
+def test_fused_loop_has_the_bits_of_the_text(problems, workers, sampling):
     lossless = th.Identity(sparse=True)
     method = th.ParallelSGD(lossless, step=STEP, compress="loss", average="quadratic", sampling=sampling)
-    arguments = (method, problems["sparse"], workers, 150, 2, None, None, 1, 37, np.float64, np.float32, None)
-    setup = driver._prepare(*arguments)
-    assert setup.plain and driver.advance_plain is advance_plain
-    fused = driver._run_once(setup, None, None)
-    general = driver._run_once(setup._replace(plain=False), None, None)
-    assert fused.x.tobytes() == general.x.tobytes() and fused.last.tobytes() == general.last.tobytes()
+    fused, text = (
+        th.run(method, problems["sparse"], workers=workers, steps=150, seed=2, record_every=37, fast=fast)
+        for fast in (True, False)
+    )
+    assert fused.x.tobytes() == text.x.tobytes() and fused.last.tobytes() == text.last.tobytes()
     for name in fused.history.dtype.names:
         if not name.startswith("seconds"):
-            np.testing.assert_array_equal(fused.history[name], general.history[name])
+            np.testing.assert_array_equal(fused.history[name], text.history[name])
 
 
 def test_largest_entries_of_a_held_memory_are_exact_over_many_steps():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.cluster.run import plan_batches
+from theory.cluster.setup import plan_batches
 from theory.random import derive, integer
 from theory.schedules import GrowingBatch, averaging_weight, batch_size, step_size
 

@@ -1,6 +1,5 @@
 """Bounds on SGD against independent recursions and numbers by hand, and the fused loop against the general one."""
 
-import importlib
 import math
 
 import numpy as np
@@ -8,14 +7,13 @@ import pytest
 
 import theory as th
 from theory import bounds
-from theory.methods.drawn import FEW, Drawn
-from theory.methods.layout import Dense
+from theory.cluster.driver import make_run
+from theory.cluster.setup import prepare
+from theory.cluster.simulator import Memory
+from theory.methods.fast.drawn import FEW, DrawnLoop
 from theory.problems.quadratic import add_mean_gradient
 from theory.random import _cosine, _log, fill_keys, fill_normals, kernel, normal
 from theory.random import derive as derived
-
-driver = importlib.import_module("theory.cluster.run")
-
 
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 
@@ -298,11 +296,9 @@ def test_logarithm_and_cosine_to_two_units_in_the_last_place():
 # --- the fused loop ---------------------------------------------------------------------------------------------------
 
 
-def both(monkeypatch, method, problem, **keywords):
-    """The same run by the fused loop and by the general one."""
-    fused = th.run(method, problem, **keywords)
-    monkeypatch.setattr(driver, "choose_layout", lambda *_: Dense(False))
-    return fused, th.run(method, problem, **keywords)
+def both(method, problem, **keywords):
+    """The same run by the fused loop and by the method's text."""
+    return th.run(method, problem, **keywords), th.run(method, problem, fast=False, **keywords)
 
 
 def quadratics(d=7):
@@ -323,9 +319,9 @@ def quadratics(d=7):
     [({"step": th.Constant(0.1)}, 1), ({"step": th.InverseTime(1, 1, 2), "average": "uniform"}, 3),
      ({"step": th.Constant(0.2), "average": th.Suffix(40), "radius": 0.5}, 2)],
 )  # fmt: skip
-def test_fused_steps_have_the_bits_of_the_general_ones(monkeypatch, covariance, method, workers):
+def test_fused_steps_have_the_bits_of_the_text(covariance, method, workers):
     problem = quadratics()[covariance]
-    one, other = both(monkeypatch, th.ParallelSGD(th.Identity(), **method), problem, workers=workers, steps=150,
+    one, other = both(th.ParallelSGD(th.Identity(), **method), problem, workers=workers, steps=150,
                       replicas=3, seed=3, x0=np.ones(7), record_every=70)  # fmt: skip
     for name in ("x", "last", "funs", "replica_values", "replica_last", "memory"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -333,19 +329,25 @@ def test_fused_steps_have_the_bits_of_the_general_ones(monkeypatch, covariance, 
         assert np.array_equal(one.history[name], other.history[name]), name
 
 
+def prepared(method, problem):
+    """The run that `th.run` makes of these."""
+    setup = prepare(method, problem, workers=1, steps=3)
+    return make_run(setup, Memory())
+
+
 def test_who_is_fused():
     small = quadratics()["diagonal"]
 
-    def layout(problem=small, **keywords):
+    def fused(problem=small, **keywords):
         settings = {"compressor": th.Identity(), "step": th.Constant(0.1), **keywords}
-        return type(driver.choose_layout(th.ParallelSGD(**settings), problem))
+        return DrawnLoop.fits(prepared(th.ParallelSGD(**settings), problem))
 
     assert add_mean_gradient.implements(type(small))
-    assert layout() is Drawn and layout(average="uniform", radius=2.0) is Drawn
-    assert layout(th.quadratic(np.ones(FEW), covariance=1.0)) is Drawn
-    assert layout(th.quadratic(np.ones(FEW + 1), covariance=1.0)) is Dense
+    assert fused() and fused(average="uniform", radius=2.0)
+    assert fused(th.quadratic(np.ones(FEW), covariance=1.0))
+    assert not fused(th.quadratic(np.ones(FEW + 1), covariance=1.0))
     for other in ({"batch": 2}, {"batch": th.GrowingBatch(1.5)}, {"momentum": 0.5}, {"exchange": "gather"},
                   {"compressor": th.TopK(2)}, {"compressor": th.Identity(sparse=True)},
                   {"feedback": th.ErrorFeedback()}):  # fmt: skip
-        assert layout(**other) is not Drawn, other
-    assert layout(th.logistic((np.eye(3), [1, -1, 1]), l2=0.1)) is Dense
+        assert not fused(**other), other
+    assert not fused(th.logistic((np.eye(3), [1, -1, 1]), l2=0.1))

@@ -38,8 +38,7 @@ from theory.compressors import (
 from theory.compressors.optimal import magnitude, probabilities
 from theory.compressors.subsets import draw_subset, sort_indices
 from theory.dispatch import kernel
-from theory.methods.choose import choose_layout
-from theory.methods.sparse import SparseMemory
+from theory.methods.sparse.choose import sparse_rows
 from theory.random import derive, fill_bits, integer, key, uniform
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 from theory.wire.bits import bits_for, write
@@ -643,7 +642,8 @@ def test_memories_on_sparse_rows_give_what_dense_ones_give():
         th.run(method, th.logistic((A, y), l2=0.01), workers=2, steps=200, seed=1, wire_dtype=np.float64)
         for A in (X, X.toarray())
     ]
-    assert type(choose_layout(method, th.logistic((X, y), l2=0.01))) is SparseMemory
+    problem = th.logistic((X, y), l2=0.01)
+    assert sparse_rows(method.settled(problem), problem, 1).memory
     assert np.abs(found[1].last).max() > 1e-3
     np.testing.assert_allclose(found[0].last, found[1].last, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found[0].memory, found[1].memory, rtol=1e-9, atol=1e-12)

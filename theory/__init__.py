@@ -20,6 +20,7 @@ from .cluster import (
     round_seconds,
     run,
     run_fastest_k,
+    show,
     simulate_allgather,
     simulate_allreduce,
 )
@@ -46,6 +47,7 @@ from .compressors import (
     QuantizedSpectrum,
     RandK,
     RandomBlock,
+    Residual,
     Scaled,
     ScaledSign,
     Sign,
@@ -71,6 +73,8 @@ from .compressors import (
 from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
+    AllGather,
+    AllReduce,
     BiasedErrorCompressorWarning,
     ContractiveErrorFeedback,
     ErrorFeedback,
@@ -78,9 +82,13 @@ from .methods import (
     ImprovedContractiveErrorFeedback,
     LinearSketchFeedback,
     LocalSGD,
+    Majority,
+    Mean,
+    Momentum,
     NoFeedback,
     ParallelSGD,
     PartialErrorFeedback,
+    Projected,
     catalyst,
     cr_psgd,
     mem_sgd,
@@ -131,6 +139,13 @@ from .wire import WireError
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllGather",
+    "AllReduce",
+    "Majority",
+    "Mean",
+    "Momentum",
+    "Projected",
+    "Residual",
     "BALANCED",
     "FIXED",
     "FRESH",
@@ -237,6 +252,7 @@ __all__ = [
     "saturating_quadratic",
     "scaled",
     "second_moment",
+    "show",
     "simulate_allgather",
     "simulate_allreduce",
     "sine_quadratic",

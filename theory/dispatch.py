@@ -124,6 +124,8 @@ def _mentions_foreign(value: object) -> bool:
     if isinstance(value, types.Type):
         if getattr(value, "instance_class", None) in _foreign:
             return True
+        if isinstance(value, cast(Any, types).CPointer):
+            return _mentions_foreign(value.dtype)
         return any(_mentions_foreign(part) for part in getattr(value, "types", ()))
     return False
 
@@ -191,9 +193,9 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, **options) -> F:
     """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     region = _region(function)
     if region is None:
         return dispatcher
@@ -249,7 +251,9 @@ class GenericFunction(Protocol):
         """Whether there is an implementation for this class."""
 
 
-def generic(name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True) -> GenericFunction:
+def generic(
+    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True, interpreted: bool = False
+) -> GenericFunction:
     """Make a generic function.
 
     Parameters
@@ -262,6 +266,9 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None, *, i
     inline : bool
         Whether every kernel that calls it gets a copy, as with :func:`inlined`.  False for what is long and runs once
         a message: LLVM optimizes each copy again, at every level of the calls, and that is what a first run waits for.
+    interpreted : bool
+        Whether Python interprets the implementation where it is called from Python: for a few sums, which would take
+        longer to compile.
 
     Returns
     -------
@@ -281,7 +288,7 @@ def generic(name: str, doc: str, default: Callable[..., Any] | None = None, *, i
                 f"{name}: no implementation for {type(setting).__name__} (known: {known}); "
                 f"write one and decorate it with @{name}.register({type(setting).__name__})"
             )
-        return implementation(setting, *arguments)
+        return (implementation.py_func if interpreted else implementation)(setting, *arguments)
 
     def typed(setting, *arguments):
         # Numba compiles the plain function once for each signature and process; the caller is what is stored.

@@ -10,10 +10,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
-from theory.compressors import accumulate
-from theory.methods.feedback import bring_back, keep, new_store, register_memory, stored
 from theory.settings import require, setting
 
 
@@ -27,29 +23,16 @@ class LeakyFeedback(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 <= self.share <= 1.0, "share", self.share, "a number from 0 to 1")
 
+    def load(self, run, l2):
+        """The vectors to compress, before the gradients are added: p = e + eta l2 x."""
+        e = run.memory()
+        run.add(e, run.x, l2)
+        return e
 
-register_memory(LeakyFeedback)
+    def store(self, run, p):
+        """After compression, when p - Delta stands in p: e = share (p - Delta)."""
+        run.scale(p, self.share)
 
-
-@new_store.register(LeakyFeedback)
-def _(feedback, compressor, p, workers, room, wire):
-    return np.zeros((workers, p.size), p.dtype)
-
-
-@bring_back.register(LeakyFeedback)
-def _(feedback, store, w, p):
-    for j in range(p.size):
-        p[j] += store[w, j]
-
-
-@keep.register(LeakyFeedback)
-def _(feedback, store, w, p, compressor, symbols, stream):
-    accumulate(compressor, symbols, -1.0, p)  # what the receiver decodes: what is left is what it misses
-    for j in range(p.size):
-        store[w, j] = feedback.share * p[j]
-
-
-@stored.register(LeakyFeedback)
-def _(feedback, store, w, out):
-    for j in range(out.size):
-        out[j] = store[w, j]
+    def error(self, run):
+        """What the workers kept, for ``result.memory``."""
+        return run.read(run.memory())

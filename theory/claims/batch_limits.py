@@ -13,7 +13,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import Interval, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..schedules import Constant
 from .base import Measurement, claim, equality, identity, lower, upper

@@ -11,7 +11,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..schedules import Constant, InverseTime
 from .base import Measurement, claim, equality, identity, upper
 from .sgd import MU, SIGMA2, D, isotropic

@@ -12,7 +12,7 @@ from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly, loglog_slope, mean_interval
 from ..methods.catalyst import catalyst
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.evaluate import gradient, value
 from ..problems.nonconvex import saturating_quadratic
 from ..problems.proximal import proximal

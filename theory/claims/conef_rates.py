@@ -11,7 +11,7 @@ from ..compressors.sketch import BALANCED, FIXED, FRESH
 from ..compressors.sparsifiers import RandK
 from ..measure import mean_interval, moments
 from ..methods.feedback import NoFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.nonconvex import saturating_quadratic
 from ..schedules import Constant
 from .base import Measurement, claim, equality, identity, lower, upper

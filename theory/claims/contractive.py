@@ -9,9 +9,9 @@ from ..cluster.run import run
 from ..compressors.sketch import BALANCED, FIXED, FRESH, CountSketch
 from ..compressors.sparsifiers import RandK
 from ..measure import mean_interval
-from ..methods.contractive import ContractiveErrorFeedback
-from ..methods.improved_contractive import ImprovedContractiveErrorFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.conef import ContractiveErrorFeedback
+from ..methods.iconef import ImprovedContractiveErrorFeedback
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..schedules import InverseTime
 from .base import Measurement, claim, equality, lower, upper

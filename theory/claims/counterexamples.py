@@ -18,7 +18,7 @@ from ..compressors.sign import ScaledSign
 from ..compressors.sparsifiers import TopK
 from ..measure import exactly, mean_interval
 from ..methods.feedback import ErrorFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from .base import Measurement, claim, identity, rate, upper
 from .feedback import constant_gradient, unchanging
 from .instruments import Scaling

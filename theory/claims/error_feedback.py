@@ -13,7 +13,7 @@ from ..cluster.run import run
 from ..compressors.sparsifiers import RandK, TopK
 from ..measure import exactly, loglog_slope, mean_interval
 from ..methods.feedback import ErrorFeedback, NoFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import lipschitz, value
 from ..problems.nonconvex import saturating_quadratic
 from ..problems.quadratic import quadratic

@@ -15,7 +15,7 @@ from ..compressors.sparsifiers import TopK
 from ..measure import exactly, mean_interval
 from ..methods.feedback import ErrorFeedback
 from ..methods.frontier import FrontierWarning
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..schedules import InverseTime, Polynomial, step_size
 from .base import Measurement, claim, identity, upper

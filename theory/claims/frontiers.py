@@ -11,7 +11,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..measure import exactly
 from ..methods.feedback import ErrorFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from .base import Measurement, claim, identity, lower, upper
 from .feedback import unchanging

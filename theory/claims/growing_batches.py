@@ -12,7 +12,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly, loglog_slope, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.polyak_lojasiewicz import pl_constant
 from ..problems.quadratic import quadratic
 from ..problems.sines import sine_quadratic

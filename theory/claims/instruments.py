@@ -19,7 +19,7 @@ from ..compressors.base import (
     state_size,
     unpack,
 )
-from ..methods.feedback import keeps_memory, step_inside, step_outside
+from ..methods.feedback import ErrorFeedback
 from ..random import uniform
 from ..settings import require, setting
 from ..vectors import add_entry, entry
@@ -79,6 +79,12 @@ class WrongFeedback(NamedTuple):
 
     inside: float = 1.0
     outside: float = 1.0
+
+    load, store, error = ErrorFeedback.load, ErrorFeedback.store, ErrorFeedback.error  # type: ignore[misc]
+
+    def step_factors(self, run):
+        """The wrong factors before and after compression."""
+        return run.eta**self.inside, run.rates.constant(self.outside)
 
 
 # --- dense values as they are: the messages of Scaling and WrongQSGD --------------------------------------------------
@@ -206,21 +212,3 @@ def _(c, symbols, d, buffer, cursor):
 register_wire(253, Scaling)  # so that they can run; they are not among the compressors that people choose from
 register_wire(254, WrongQSGD)
 register_wire(255, Forgetful)
-
-
-# --- feedback ---------------------------------------------------------------------------------------------------------
-
-
-@keeps_memory.register(WrongFeedback)
-def _(feedback):
-    return True
-
-
-@step_inside.register(WrongFeedback)
-def _(feedback, eta):
-    return eta**feedback.inside
-
-
-@step_outside.register(WrongFeedback)
-def _(feedback, eta):
-    return feedback.outside

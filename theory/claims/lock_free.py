@@ -11,7 +11,7 @@ from ..compressors.sparsifiers import TopK
 from ..measure import exactly
 from ..methods.feedback import ErrorFeedback
 from ..methods.lock_free import run_lock_free
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import ridge
 from ..random import derive, integer, key
 from ..schedules import InverseTime

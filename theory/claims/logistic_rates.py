@@ -11,7 +11,7 @@ from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..data import load_data
 from ..measure import mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import gradient, lipschitz, logistic, max_lipschitz, solve, value
 from ..schedules import Constant, InverseTime, Last, Polynomial, Suffix, Uniform
 from .base import Measurement, claim, upper

@@ -12,7 +12,7 @@ from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..measure import exactly, loglog_slope, mean_interval
 from ..methods.feedback import ErrorFeedback, NoFeedback
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import logistic, max_lipschitz, second_moment, solve
 from ..problems.quadratic import quadratic
 from ..schedules import InverseTime

@@ -11,7 +11,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import gradient, lipschitz, pl_constant, strong_convexity, value
 from ..problems.linear import logistic, ridge
 from ..problems.quadratic import quadratic

@@ -11,7 +11,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly, loglog_slope, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems import lipschitz, pl_constant
 from ..problems.sines import sine_quadratic
 from ..schedules import Constant, InverseTime, PolyakLojasiewicz

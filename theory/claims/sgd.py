@@ -13,7 +13,7 @@ from ..compressors.identity import Identity
 from ..compressors.qsgd import QSGD
 from ..compressors.sparsifiers import RandK
 from ..measure import loglog_slope, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..random import key
 from ..schedules import Constant, InverseTime, Polynomial

@@ -10,7 +10,7 @@ from .. import bounds
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..measure import exactly, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..schedules import Constant, Suffix
 from .base import Measurement, claim, upper

@@ -16,7 +16,7 @@ from ..compressors.random_block import RandomBlock
 from ..compressors.sparsifiers import RandK, TopK
 from ..compressors.threshold import Threshold
 from ..measure import exactly, loglog_slope, mean_interval, moments
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..random import key
 from ..schedules import Constant

@@ -17,7 +17,7 @@ from ..compressors.qsgd import QSGD
 from ..compressors.ternary import ClippedTernGrad, Ternary, TernGrad
 from ..measure import loglog_slope, mean_interval, moments
 from ..measure.intervals import Interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..random import key
 from ..schedules import Constant

@@ -12,7 +12,7 @@ from ..cluster.collectives import simulate_allreduce
 from ..cluster.run import run
 from ..compressors.sparsifiers import RandK
 from ..measure import exactly, mean_interval
-from ..methods.parallel_sgd import ParallelSGD
+from ..methods.sgd import ParallelSGD
 from ..problems.quadratic import quadratic
 from ..schedules import Constant
 from .base import Measurement, claim, equality, identity, lower, upper

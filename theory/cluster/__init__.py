@@ -18,6 +18,7 @@ from .cost_model import (
 )
 from .mpi import abort_on_error
 from .run import HISTORY, run
+from .show import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "run",
     "run_fastest_k",
     "save_calibration",
+    "show",
     "simulate_allgather",
     "simulate_allreduce",
 ]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds.collectives import CollectiveCost, allgather_cost, allreduce_cost
-from ..methods.parallel_sgd import reduced
+from ..methods.topology import reduced
 from ..settings import require, setting
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The workers on MPI ranks: the same compiled pieces as in the simulator, with buffer calls of mpi4py between them.
+"""The workers on MPI ranks: the same texts as in the simulator, with buffer calls of mpi4py where rows have to travel.
 
 A rank hosts a run of consecutive workers.  All messages are gathered by everyone and added up in the order of the
 workers, so the sums, and with them all bits of x, do not depend on the number of ranks.  Where messages can be added
@@ -15,23 +15,12 @@ import traceback
 
 import numpy as np
 
-from ..compressors.base import buffer_bits, unpack
+from ..bound import CODING, EXCHANGE
+from ..compressors.base import buffer_bits
 from ..dispatch import kernel
-from ..methods.local_sgd import joint_rate, local_round, place_average
-from ..methods.parallel_sgd import (
-    BITS,
-    BYTES,
-    CODING,
-    EXCHANGE,
-    REDUCED,
-    common_step,
-    local_step,
-    place_sum,
-    symbols_of,
-    weighted_sum,
-)
-from ..methods.together import combine, first_half, learn, second_half
-from ..wire.frame import WireError, seal, verify
+from ..methods.messages import BITS, BYTES, Pack, Unpack
+from ..methods.rows import largest_of_rows, weighted_sum
+from ..wire.frame import WireError, header_template, seal, verify
 
 MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
 NAP = 0.001  # seconds between two looks, where a rank waits for long and should leave the processor to others
@@ -147,16 +136,6 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
 
 
 @kernel
-def _receive(compressor, inbox, offset, bits, frame, d, symbols):
-    """Unpack every worker's message; the number of the first worker whose message is malformed, or -1."""
-    for w in range(offset.size):
-        start = 8 * (offset[w] + frame)
-        if unpack(compressor, inbox, start, start + bits[w], d, symbols_of(symbols, w)) != start + bits[w]:
-            return w
-    return -1
-
-
-@kernel
 def _place(sizes, here, counts, displacements):
     """Where the messages of each rank, of ``here`` workers each, go in the inbox; how many bytes they are in all."""
     total = 0
@@ -195,185 +174,124 @@ class Reduction:
         self.inbox = np.empty((ranks * here, self.mine), dtype)
         self.stretch = np.empty(self.mine, dtype)
 
-    def start(self, rows) -> None:
-        """Put every rank's stretch of the rows one behind the other."""
-        for begin, end in zip(self.edges, self.edges[1:], strict=False):
+    def combine(self, rows, out, maximum: bool, gives_way: bool) -> None:
+        """``out`` = the weighted sum of everybody's rows, or their maximum."""
+        for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's stretch, one behind the other
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
-
-    def exchange(self, join, out, crowded) -> None:
-        """Send what ``start`` laid out, ``join(rows, weight, stretch)``, and fill ``out`` with everybody's result."""
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
-        if crowded:
+        if gives_way:
             wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), SHORT_NAP)
         else:
             self.comm.Alltoallv([self.outbox, (counts, None)], received)
-        join(self.inbox, self.weight, self.stretch)
-        if crowded:
+        if self.mine:  # there may be more ranks than numbers
+            if maximum:
+                largest_of_rows(self.inbox, self.stretch)
+            else:
+                weighted_sum(self.inbox, self.weight, self.stretch)
+        if gives_way:
             wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), SHORT_NAP)
         else:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
 
-class Exchange:
-    """One rank's buffers, and what it does between the compiled parts of a step.
+class Gathering:
+    """The buffers of a phase whose messages are gathered, and what is done with them between packing and unpacking.
 
     Parameters
     ----------
     comm : mpi4py communicator
-    compressor : compressor
-    plan : Plan
-    header : bytes
-        The head of every message of this run.
-    weight : numpy.ndarray
-        Of the workers.
-    wire : dtype
-        Of floats on the wire.
-    rounds : bool
-        The workers take several steps between two exchanges (`LocalSGD`).
+    run : Run
+    phase : Phase
+    gives_way : bool
+        Whether to wait without keeping a processor from others.
     """
 
-    def __init__(self, comm, compressor, plan, header, weight, wire, rounds=False):
-        self.comm, self.compressor, self.plan, self.header = comm, compressor, plan, header
-        self.work = local_round if rounds else local_step
-        self.joint = joint_rate() if rounds else None
-        self.averages = Reduction(comm, plan.here, plan.d, weight, np.float64) if rounds and plan.averaging else None
-        self.reduces = plan.high > plan.low
-        longest = 0 if self.reduces else buffer_bits(compressor, plan.d, 8 * wire.itemsize)
-        self.sum = Reduction(comm, plan.here, plan.high - plan.low, weight, wire)
-        self.first = Reduction(comm, plan.here, plan.opening, weight, wire)
-        self.proposed, self.combined = np.zeros((plan.here, plan.opening), wire), np.zeros(plan.opening, wire)
-        self.outbox = np.zeros((plan.here, plan.frame + (longest + 7) // 8 + 8), np.uint8)
-        self.lengths = np.zeros(plan.here, np.int64)  # payload bits of the messages from here
-        self.sizes = np.zeros(plan.workers, np.int64)  # bytes of everybody's messages
-        self.bits = np.zeros(plan.workers, np.int64)  # payload bits of everybody's messages
-        self.inbox = np.empty(0, np.uint8)
-        self.counts = np.zeros(plan.workers // plan.here, np.int64)  # bytes from each rank, and where they go
+    def __init__(self, comm, run, phase, gives_way):
+        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
+        self.header = header_template(phase.compressor, run.d, run.wire.dtype)
+        longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
+        self.outbox = np.zeros((run.here, longest), np.uint8)
+        self.inbox = np.empty(run.workers * longest, np.uint8)  # pages that no message reaches cost nothing
+        self.sizes = np.zeros(run.workers, np.int64)  # bytes of everybody's messages
+        self.offset, self.bits = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
+        self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and where they go
         self.displacements = np.zeros_like(self.counts)
-        self.crowded = crowded(comm)
+        self.wrong = np.zeros(run.workers, np.bool_)
+        self.message, self.mine = np.empty(0, np.uint8), np.zeros(run.here, np.int64)
 
-    def rehearse(self, problem, shards, plan, streams, state, rate) -> None:
-        """Call all that a step calls but the communicator: compiles it, or loads it, before the first step."""
-        compressor = self.compressor
-        if plan.opening:
-            first_half(problem, compressor, shards, plan, streams, state, 0, rate, self.proposed)
-            combine(compressor, np.repeat(self.proposed[:1], plan.workers, axis=0), shards.weight, self.combined)
-            second_half(compressor, plan, streams, state, 0, self.combined, self.outbox, self.lengths)
-            learn(compressor, plan, state)
+    def list(self) -> None:
+        """Have the run pack its messages, exchange them, and unpack everybody's."""
+        run, p = self.run, self.phase
+        run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, p.first, p.frame, run.d))
+        run.python(self.seal, "seal", CODING)
+        run.python(self.exchange, "Allgatherv", EXCHANGE)
+        run.python(self.verify, "verify", CODING)
+        unpack = Unpack(p.compressor, p.symbols, self.inbox, self.offset, self.bits, p.frame, run.d, self.wrong)
+        run.call(unpack, run.heard)
+        run.python(self.judge, "check", CODING)
+
+    def seal(self, t=0) -> None:
+        """Put a frame around each message from here, and one behind the other."""
+        rows = zip(self.outbox, self.phase.lengths[0], strict=True)
+        self.mine[:] = [seal(row, self.header, int(bits)) for row, bits in rows]
+        if self.run.here == 1:
+            self.message = self.outbox[0, : self.mine[0]]
         else:
-            self.work(problem, compressor, shards, plan, streams, state, 0, rate, self.outbox, self.lengths)
-        if self.reduces:
-            total = place_sum(plan, state.symbols)
-            weighted_sum(np.repeat(total[None], plan.workers, axis=0), shards.weight, total.copy())
+            self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
+
+    def exchange(self, t=0) -> None:
+        """Send the messages from here, and receive everybody's."""
+        if self.gives_way:
+            wait(self.comm.Iallgather(self.mine, self.sizes), SHORT_NAP)
         else:
-            message, sizes = self._seal()
-            self.inbox, self.sizes[plan.first : plan.first + plan.here] = message.copy(), sizes
-            _place(self.sizes, plan.here, self.counts, self.displacements)
-            offset = np.cumsum(sizes) - sizes
-            _receive(compressor, self.inbox, offset, self.lengths, plan.frame, plan.d, state.symbols)
-        common_step(compressor, shards, plan, state, rate if self.joint is None else self.joint)
-        if self.averages is not None:
-            sums = state.memory.sums
-            weighted_sum(np.repeat(sums[:1], plan.workers, axis=0), shards.weight, sums[0].copy())
-            place_average(state.x, state.memory, sums[0].copy())
-
-    def open(self, state) -> None:
-        """Combine what the workers proposed."""
-        begin = time.perf_counter_ns()
-        self.first.start(self.proposed)
-        self.first.exchange(self._combine, self.combined, self.crowded)
-        state.tally[REDUCED] += 8 * (self.plan.workers - self.plan.here) * self.combined.nbytes
-        state.tally[EXCHANGE] += time.perf_counter_ns() - begin
-
-    def _combine(self, rows, weight, out):
-        if out.size:  # more ranks than numbers
-            combine(self.compressor, rows, weight, out)
-
-    def add_up(self, state) -> None:
-        """Add the messages of all workers to one."""
-        plan = self.plan
-        begin = time.perf_counter_ns()
-        total = place_sum(plan, state.symbols)
-        self.sum.start(state.symbols.value[: plan.here, plan.low : plan.high])
-        started = time.perf_counter_ns()
-        self.sum.exchange(weighted_sum, total, self.crowded)
-        state.tally[REDUCED] += 8 * (plan.workers - plan.here) * total.nbytes
-        state.tally[EXCHANGE] += time.perf_counter_ns() - started
-        state.tally[CODING] += started - begin
-
-    def average(self, state) -> None:
-        """Combine the workers' sums of their own iterates; a result is asked for, nothing that a step needs."""
-        assert self.averages is not None
-        combined = np.empty(self.plan.d)
-        self.averages.start(state.memory.sums)
-        self.averages.exchange(self._average, combined, self.crowded)
-        place_average(state.x, state.memory, combined)
-
-    def _average(self, rows, weight, out):
-        if out.size:  # more ranks than numbers
-            weighted_sum(rows, weight, out)
-
-    def round(self, state) -> None:
-        """Send the messages that stand in the outbox, receive everybody's, and unpack them into the symbols."""
-        begin = time.perf_counter_ns()
-        message, sizes = self._seal()
-        sealed = time.perf_counter_ns()
-        self._gather(message, sizes)
-        gathered = time.perf_counter_ns()
-        self._open(state)
-        state.tally[EXCHANGE] += gathered - sealed
-        state.tally[CODING] += time.perf_counter_ns() - gathered + sealed - begin
-
-    def _seal(self):
-        rows = zip(self.outbox, self.lengths, strict=True)
-        sizes = np.array([seal(row, self.header, int(bits)) for row, bits in rows], np.int64)
-        if self.plan.here == 1:
-            return self.outbox[0, : sizes[0]], sizes
-        return np.concatenate([row[:size] for row, size in zip(self.outbox, sizes, strict=True)]), sizes
-
-    def _gather(self, message, sizes) -> None:
-        if self.crowded:
-            wait(self.comm.Iallgather(sizes, self.sizes), SHORT_NAP)
-        else:
-            self.comm.Allgather(sizes, self.sizes)
-        total = _place(self.sizes, self.plan.here, self.counts, self.displacements)
-        if self.inbox.size < total:
-            self.inbox = np.empty(int(1.25 * total), np.uint8)
+            self.comm.Allgather(self.mine, self.sizes)
+        _place(self.sizes, self.run.here, self.counts, self.displacements)
         target = [self.inbox, self.counts, self.displacements, None]
-        if self.crowded:
-            wait(self.comm.Iallgatherv(message, target), SHORT_NAP)
+        if self.gives_way:
+            wait(self.comm.Iallgatherv(self.message, target), SHORT_NAP)
         else:
-            self.comm.Allgatherv(message, target)
+            self.comm.Allgatherv(self.message, target)
 
-    def _open(self, state) -> None:
-        offset = np.cumsum(self.sizes) - self.sizes
-        for w in range(self.plan.workers):
-            message = self.inbox[offset[w] : offset[w] + self.sizes[w]]
-            self.bits[w] = verify(message, self.header)
-        wrong = _receive(self.compressor, self.inbox, offset, self.bits, self.plan.frame, self.plan.d, state.symbols)
-        if wrong >= 0:
-            raise WireError(f"the message of worker {wrong} has a valid checksum but does not hold valid symbols")
-        state.tally[BITS] = state.tally[BITS] - self.lengths.sum() + self.bits.sum()
-        state.tally[BYTES] = state.tally[BYTES] - self.sizes[self.plan.first : self.plan.first + self.plan.here].sum()
-        state.tally[BYTES] += self.sizes.sum()
+    def verify(self, t=0) -> None:
+        """Check every frame, and count what has come."""
+        np.cumsum(self.sizes[:-1], out=self.offset[1:])
+        for w, (offset, size) in enumerate(zip(self.offset.tolist(), self.sizes.tolist(), strict=True)):
+            self.bits[w] = verify(self.inbox[offset : offset + size], self.header)
+        sent, first = self.run.sent[0], self.run.first
+        sent[BITS] += self.bits.sum() - self.phase.lengths.sum()
+        sent[BYTES] += self.sizes.sum() - self.sizes[first : first + self.run.here].sum()
+
+    def judge(self, t=0) -> None:
+        """Raise where symbols could not be unpacked."""
+        if self.wrong.any():
+            worker = int(np.flatnonzero(self.wrong)[0])
+            raise WireError(f"the message of worker {worker} has a valid checksum but does not hold valid symbols")
 
 
-def advance(exchange: Exchange, problem, shards, plan, streams, state, start, rates) -> None:
-    """One step (or round) for each of ``rates``, on all ranks; the same as the simulator's, message by message."""
-    compressor, outbox, lengths = exchange.compressor, exchange.outbox, exchange.lengths
-    for t, rate in enumerate(rates, start):
-        if plan.opening:
-            first_half(problem, compressor, shards, plan, streams, state, t, rate, exchange.proposed)
-            exchange.open(state)
-            second_half(compressor, plan, streams, state, t, exchange.combined, outbox, lengths)
-        else:
-            exchange.work(problem, compressor, shards, plan, streams, state, t, rate, outbox, lengths)
-        if exchange.reduces:
-            exchange.add_up(state)
-        else:
-            exchange.round(state)
-        if plan.opening:
-            learn(compressor, plan, state)
-        common_step(compressor, shards, plan, state, rate if exchange.joint is None else exchange.joint)
-    if exchange.averages is not None:
-        exchange.average(state)
+class Ranks:
+    """The transport of MPI: rows travel as sealed messages, and sums by stretches, in the order of the workers.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    """
+
+    def __init__(self, comm):
+        self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
+        self.gives_way = crowded(comm)
+
+    def gather(self, run, phase) -> None:
+        """Every worker gets the messages of all."""
+        self.gathering(run, phase).list()
+
+    def gathering(self, run, phase) -> Gathering:
+        """What gathers the messages of a phase, made once."""
+        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+
+    def combine(self, run, numbers, total, low, high, maximum) -> None:
+        """total[0, 0] = everybody's numbers from ``low`` on and before ``high``, their mean or their maximum."""
+        reduction = run.once(("reduction", id(numbers)), lambda: Reduction(
+            self.comm, run.here, high - low, run.weight, numbers.dtype))  # fmt: skip
+        rows, out = numbers[0, :, low:high], total[0, 0, low:high]
+        run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)

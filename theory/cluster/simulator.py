@@ -1,4 +1,4 @@
-"""All workers in this process: the whole loop is compiled, and replicas run side by side in threads."""
+"""All workers in this process: messages are handed over as they are, and replicas run side by side in threads."""
 
 from __future__ import annotations
 
@@ -7,149 +7,79 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..dispatch import generic, kernel
-from ..methods.drawn import Drawn, advance_drawn
-from ..methods.layout import averaged, current, error_of
-from ..methods.local_sgd import Local, average_here, joint_rate, splice_local_round
-from ..methods.parallel_sgd import (
-    BITS,
-    BYTES,
-    REDUCED,
-    common_step,
-    new_state,
-    place_sum,
-    splice_local_step,
-    weighted_sum,
-)
-from ..methods.remembering import RememberingTogether
-from ..methods.together import Together, combine, first_half, learn, second_half
-from ..problems.base import value
-from ..random import derive
+from ..methods.gradients import Value
+from ..methods.rows import Combined
+from .driver import Driver, make_run
 
-PURPOSES = (
-    "sampling",
-    "rounding",
-    "noise",
-    "memory",
-)  # what random numbers are for, in the order of the rows of `streams`
-ROUNDING = 1
+__all__ = ["Memory", "replicate"]
 
 
-@kernel
-def _add_up(shards, plan, symbols):
-    """Add all workers' messages to one, where that can be done."""
-    if plan.high > plan.low:
-        weighted_sum(symbols.value[: plan.workers, plan.low : plan.high], shards.weight, place_sum(plan, symbols))
+CACHE = 2**19  # bytes that the rows of replicas which run together may take
+MOST = 256  # replicas that run together
 
 
-def _advance(layout, problem, compressor, shards, plan, streams, state, start, rates):
-    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
-    for k in range(rates.shape[0]):
-        splice_local_step(problem, compressor, shards, plan, streams, state, start + k, rates[k], outbox, lengths)
-        _add_up(shards, plan, state.symbols)
-        common_step(compressor, shards, plan, state, rates[k])
+class Memory:
+    """The transport of one process: nothing has to travel."""
 
+    ranks, rank, comm = 1, 0, None
 
-advance = generic(
-    "advance",
-    "advance(layout, problem, compressor, shards, plan, streams, state, start, rates): one step for each row of "
-    "`rates`, from step `start` on; messages are counted, not packed.",
-    _advance,
-    inline=False,
-)
+    def gather(self, run, phase) -> None:
+        """Every message is where it is wanted."""
 
-
-@advance.register(Together, RememberingTogether)
-def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
-    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
-    wire = state.symbols.value.dtype
-    proposed, combined = np.zeros((plan.here, plan.opening), wire), np.zeros(plan.opening, wire)
-    for k in range(rates.shape[0]):
-        first_half(problem, compressor, shards, plan, streams, state, start + k, rates[k], proposed)
-        combine(compressor, proposed, shards.weight, combined)
-        second_half(compressor, plan, streams, state, start + k, combined, outbox, lengths)
-        _add_up(shards, plan, state.symbols)
-        learn(compressor, plan, state)
-        common_step(compressor, shards, plan, state, rates[k])
-
-
-@advance.register(Local)
-def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
-    outbox, lengths = np.empty((plan.here, 0), np.uint8), np.empty(plan.here, np.int64)
-    for r in range(rates.shape[0]):  # a round for each, of as many steps as rates[r] has rows
-        splice_local_round(problem, compressor, shards, plan, streams, state, start + r, rates[r], outbox, lengths)
-        _add_up(shards, plan, state.symbols)
-        common_step(compressor, shards, plan, state, joint_rate())
-    average_here(shards, state)
-
-
-@advance.register(Drawn)
-def _(layout, problem, compressor, shards, plan, streams, state, start, rates):
-    advance_drawn(problem, shards, plan, streams, state, rates)
-
-
-@kernel
-def make_streams(purposes, replica, plan):
-    """Keys of the workers here: row p holds those of the purpose p; the rounding of all may be the same."""
-    streams = np.empty((purposes.size, plan.here), np.uint64)
-    for p in range(purposes.size):
-        stream = derive(purposes[p], replica)
-        first, step = (0, 0) if plan.same and p == ROUNDING else (plan.first, 1)
-        for w in range(plan.here):
-            streams[p, w] = derive(stream, first + step * w)
-    return streams
+    def combine(self, run, numbers, total, low, high, maximum) -> None:
+        """total[r, 0] = the workers' numbers from ``low`` on and before ``high``, their mean or their maximum."""
+        run.call(Combined(numbers, total, low, high, run.weight, maximum), run.single)
 
 
 class Replicas:
     """What independent runs end with: arrays whose first axis is the replica."""
 
-    def __init__(self, replicas, records, plan, dtype):
-        self.values = np.empty((replicas, records))
-        self.last_values = np.empty((replicas, records))
-        self.chosen = np.empty((replicas, plan.d), dtype)
-        self.last = np.empty((replicas, plan.d), dtype)
+    def __init__(self, setup, replicas: int):
+        records, shape = setup.records.size, (replicas, setup.d)
+        self.values, self.last_values = np.empty((replicas, records)), np.empty((replicas, records))
+        self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
         self.sent = np.empty((replicas, records, 3), np.int64)
-        self.errors = np.empty((replicas, plan.workers, plan.d), dtype)
-
-    def arrays(self, part):
-        """The rows ``part`` of all arrays."""
-        return tuple(a[part] for a in (self.values, self.last_values, self.chosen, self.last, self.sent, self.errors))
+        self.errors = np.empty((replicas, setup.workers, setup.d), setup.x0.dtype)
 
 
-@kernel
-def _replicate(problem, compressor, layout, shards, plan, purposes, first, x0, wire, records, rates, out):
-    """Independent runs number ``first``, first + 1, ...; ``out`` are the arrays of :class:`Replicas` to fill."""
-    values, last_values, chosen, last, sent, errors = out
-    for r in range(values.shape[0]):
-        streams = make_streams(purposes, first + r, plan)
-        state = new_state(compressor, layout, shards, plan, x0, wire)
-        done = 0
-        for k in range(records.size):
-            advance(layout, problem, compressor, shards, plan, streams, state, done, rates[done : records[k]])
-            done = records[k]
-            averaged(state.x, chosen[r])
-            current(state.x, last[r])
-            values[r, k] = value(problem, chosen[r])
-            last_values[r, k] = value(problem, last[r])
-            sent[r, k, 0], sent[r, k, 1] = state.tally[BITS], state.tally[BYTES]
-            sent[r, k, 2] = state.tally[REDUCED]
-        for w in range(plan.workers):
-            error_of(state.memory, w, state.x, errors[r, w])
-
-
-def replicate(problem, compressor, layout, shards, plan, purposes, x0, wire, records, rates, replicas) -> Replicas:
-    """Run ``replicas`` independent copies in threads; the result does not depend on how many threads there are."""
-    threads = min(os.cpu_count() or 1, replicas)
-    result = Replicas(replicas, records.size, plan, x0.dtype)
-    edges = [replicas * i // (4 * threads) for i in range(4 * threads + 1)]
-    jobs = [(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
-
-    def job(edge):
-        first, stop = edge
-        out = result.arrays(slice(first, stop))
-        _replicate(problem, compressor, layout, shards, plan, purposes, first, x0, wire, records, rates, out)
-
-    job((0, 0))  # compiles, in this thread alone
+def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
+    """Make ``replicas`` independent runs in threads; the result does not depend on how many threads there are."""
+    result = Replicas(setup, replicas)
+    together = _together(setup, replicas)
+    jobs = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
+    threads = min(os.cpu_count() or 1, len(jobs))
+    jobs.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels twice at most
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(job, jobs))
+        list(pool.map(lambda mine: _work(setup, mine, result, listed), [jobs[k::threads] for k in range(threads)]))
     return result
+
+
+def _together(setup, replicas: int) -> int:
+    """How many replicas run as the rows of one array: as many as stay in a processor's cache."""
+    size = setup.x0.itemsize * setup.d * (3 + 3 * setup.workers)
+    return max(1, min(replicas, MOST, CACHE // size))
+
+
+def _work(setup, jobs, result, listed) -> None:
+    """Runs of one thread, one range of replicas after the other."""
+    driver, values = None, np.empty(0)
+    for first, stop in jobs:
+        if driver is None or driver.run.replicas != stop - first:
+            driver = Driver(make_run(setup, Memory(), stop - first, first), listed)
+            values = np.empty(stop - first)
+        else:
+            driver.run.restart(first)
+        run, part, done = driver.run, slice(first, stop), 0
+        for k, record in enumerate(setup.records):
+            driver.advance(done, int(record))
+            done = int(record)
+            with run.present(done):
+                x = setup.method.result(run)
+                last = run.last()
+                for model, out in ((x, result.values), (last, result.last_values)):
+                    run.call(Value(run.problem, model, values), run.single)
+                    out[part, k] = values
+            result.sent[part, k] = run.sent
+        result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
+        with run.present(done):
+            result.errors[part] = setup.method.feedback.error(run)

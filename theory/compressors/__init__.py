@@ -42,6 +42,7 @@ from .positions import fewest_values, pack_positions, positions_bits, unpack_pos
 from .qsgd import QSGD, qsgd_bits
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
+from .residual import Residual
 from .scaled import Scaled, scaled
 from .sign import ScaledSign, Sign, majority_vote
 from .sketch import BALANCED, FIXED, FRESH, CountSketch
@@ -74,6 +75,7 @@ __all__ = [
     "QuantizedSpectrum",
     "RandK",
     "RandomBlock",
+    "Residual",
     "Scaled",
     "ScaledSign",
     "Sign",

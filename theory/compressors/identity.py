@@ -59,9 +59,7 @@ def _(c, d):
 @quantize.register(Identity)
 def _(c, state, v, stream, symbols):
     if c.sparse:
-        count = nonzeros(v, symbols.index)
-        for p in range(count):
-            symbols.value[p] = entry(v, symbols.index[p])
+        count = nonzeros(v, symbols.index, symbols.value)
         symbols.count[0] = count
     else:
         count = symbols.value.size

@@ -127,11 +127,11 @@ def _largest(v, k, index, scratch):
                 break
 
 
-def _nonzeros(v, index):
+def _nonzeros(v, index, value):
     count = 0
     for j in range(v.size):
         if v[j] != 0.0:
-            index[count] = j
+            index[count], value[count] = j, v[j]
             count += 1
     return count
 
@@ -143,5 +143,7 @@ largest = generic(
     _largest,
 )
 nonzeros = generic(
-    "nonzeros", "nonzeros(v, index) -> int: list the positions of non-zeros, increasing; how many.", _nonzeros
+    "nonzeros",
+    "nonzeros(v, index, value) -> int: list the positions of non-zeros, increasing, and their values; how many.",
+    _nonzeros,
 )

@@ -77,7 +77,7 @@ def compare_exchange(record: Record, network) -> list[Exchange]:
         If the record was made without ranks: nothing was exchanged.
     """
     from ..cluster import round_seconds
-    from ..methods.parallel_sgd import reduced
+    from ..methods.topology import reduced
     from .flagship import make_jobs
 
     ranks = record.experiment["ranks"]

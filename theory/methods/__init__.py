@@ -1,19 +1,23 @@
 """How x moves: methods, and what a worker does with what it did not send."""
 
 from .catalyst import catalyst
-from .contractive import ContractiveErrorFeedback
+from .conef import ContractiveErrorFeedback
 from .cr_psgd import cr_psgd
 from .feedback import ErrorFeedback, NoFeedback
 from .frontier import BiasedErrorCompressorWarning, FrontierWarning
-from .improved_contractive import ImprovedContractiveErrorFeedback
+from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .mem_sgd import mem_sgd
-from .parallel_sgd import ParallelSGD
-from .partial import PartialErrorFeedback
+from .partial_ef import PartialErrorFeedback
+from .server import Majority, Mean, Momentum, Projected
+from .sgd import ParallelSGD
+from .topology import AllGather, AllReduce
 
 __all__ = [
+    "AllGather",
+    "AllReduce",
     "BiasedErrorCompressorWarning",
     "ContractiveErrorFeedback",
     "ErrorFeedback",
@@ -21,9 +25,13 @@ __all__ = [
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
     "LocalSGD",
+    "Majority",
+    "Mean",
+    "Momentum",
     "NoFeedback",
     "ParallelSGD",
     "PartialErrorFeedback",
+    "Projected",
     "catalyst",
     "cr_psgd",
     "mem_sgd",

@@ -24,7 +24,7 @@ from ..random import key
 from ..result import Result
 from ..schedules import Constant, GrowingBatch
 from ..settings import require
-from .parallel_sgd import ParallelSGD
+from .sgd import ParallelSGD
 
 __all__ = ["catalyst"]
 

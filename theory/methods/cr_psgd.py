@@ -13,7 +13,7 @@ from ..problems.polyak_lojasiewicz import pl_constant
 from ..result import Result
 from ..schedules import Constant, GrowingBatch
 from ..settings import require
-from .parallel_sgd import ParallelSGD
+from .sgd import ParallelSGD
 
 __all__ = ["cr_psgd"]
 

@@ -1,46 +1,28 @@
 """What a worker does with the part of its gradient that the compressor did not send.
 
-This file names what a method asks a rule for, and has the two that need no more than an array.  The rules that hold
-their memory in another form stand in a file each, on top of :mod:`theory.methods.remembering`.
+A *feedback rule* is a setting with two texts, for all workers at once: ``load(run, l2)`` gives the vectors p to which
+the gradients are added, begun with l2 x and with what is fed back; ``store(run, p)`` comes after compression, when
+p - Q(p) stands in p.  Here are the two rules that need no more than an array; the others stand in a file each.
 """
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
-from ..dispatch import generic
+import numpy as np
+
 from ..settings import require, setting
 
-__all__ = ["ErrorFeedback", "NoFeedback", "bring_back", "check_feedback", "keep", "keeps_memory", "new_store",
-           "register_memory", "step_inside", "step_outside", "store_bytes", "stored"]  # fmt: skip
-
-keeps_memory = generic("keeps_memory", "keeps_memory(feedback) -> bool: whether a worker keeps a memory e.")
-step_inside = generic("step_inside", "step_inside(feedback, eta) -> float: factor of the gradient before compression.")
-step_outside = generic("step_outside", "step_outside(feedback, eta) -> float: factor of what was received.")
-
-# What a rule answers that holds its memory in a form of its own
-new_store = generic(
-    "new_store",
-    "new_store(feedback, compressor, p, workers, room, wire): what the local workers hold; p has length d.",
-    inline=False,
-)
-bring_back = generic(
-    "bring_back",
-    "bring_back(feedback, store, w, p): p += what local worker w feeds back.",
-    inline=False,
-)
-keep = generic(
-    "keep",
-    "keep(feedback, store, w, p, compressor, symbols, stream): the message `symbols` was made from p; hold what it "
-    "left out. p is scratch afterwards; `stream` is a fresh key.",
-    inline=False,
-)
-stored = generic(
-    "stored",
-    "stored(feedback, store, w, out): out = what local worker w holds, as a plain array.",
-    inline=False,
-)
+__all__ = [
+    "ErrorFeedback",
+    "NoFeedback",
+    "check_beta",
+    "check_feedback",
+    "has_memory",
+    "keeps_the_rest",
+    "memory_bytes",
+    "step_factors",
+]
 
 
 @setting
@@ -52,6 +34,24 @@ class NoFeedback(NamedTuple):
     >>> NoFeedback() == ErrorFeedback()
     False
     """
+
+    @property
+    def memory(self) -> bool:
+        """False: nothing is kept between two steps."""
+        return False
+
+    def load(self, run, l2):
+        """P = l2 x."""
+        p = run.vectors()
+        run.set(p, run.x, l2)
+        return p
+
+    def store(self, run, p):
+        """Nothing is stored."""
+
+    def error(self, run):
+        """What the workers did not send, as an array: nothing of it is known."""
+        return np.zeros((run.replicas, run.here, run.d), run.dtype)
 
 
 @setting
@@ -72,58 +72,60 @@ class ErrorFeedback(NamedTuple):
     ErrorFeedback()
     """
 
+    @property
+    def memory(self) -> bool:
+        """True: something is kept between two steps."""
+        return True
 
-@singledispatch
-def store_bytes(feedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> tuple[int, int]:
-    """Bytes that a worker holds between two steps: in its first store, and in its second (iConEF has two).
+    def load(self, run, l2):
+        """P = e + l2 x, in place."""
+        e = run.memory()
+        run.add(e, run.x, l2)
+        return e
 
-    Floats have ``wire_bits`` in messages and ``own_bits`` in arrays.
-    """
-    return (d * own_bits // 8, 0) if keeps_memory(feedback) else (0, 0)
+    def store(self, run, p):
+        """E = p - Q(p): it stands there."""
+
+    def error(self, run):
+        """What the workers did not send, as an array."""
+        return run.read(run.memory())
 
 
-@singledispatch
-def check_feedback(feedback, compressor, d: int) -> None:
+def has_memory(rule) -> bool:
+    """Whether a rule keeps something between steps; then the step size is folded in before compression."""
+    return bool(getattr(rule, "memory", True))
+
+
+def keeps_the_rest(rule) -> bool:
+    """Whether a rule keeps what plain error feedback keeps, in the same place."""
+    cls = type(rule)
+    return all(getattr(cls, name, None) is getattr(ErrorFeedback, name) for name in ("load", "store"))
+
+
+def step_factors(rule, run):
+    """The factors of the gradient before compression and of what is received after it: (eta, 1) with a memory."""
+    factors = getattr(type(rule), "step_factors", None)
+    if factors is not None:
+        return factors(rule, run)
+    one = run.rates.constant(1.0)
+    return (run.eta, one) if has_memory(rule) else (one, run.eta)
+
+
+def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
+    """Bytes that a worker keeps between two steps; floats have ``wire_bits`` in messages and ``own_bits`` in arrays."""
+    count = getattr(type(rule), "memory_bytes", None)
+    if count is not None:
+        return count(rule, compressor, d, wire_bits, own_bits)
+    return d * own_bits // 8 if has_memory(rule) else 0
+
+
+def check_feedback(rule, compressor, d: int) -> None:
     """Raise ``ValueError`` unless the rule can be used with this compressor on vectors of length d."""
-
-
-def register_memory(cls: type) -> None:
-    """Register the step sizes of a rule with a memory: the step is folded in before anything is stored."""
-    keeps_memory.register(cls)(_yes)
-    step_inside.register(cls)(_eta)
-    step_outside.register(cls)(_one)
+    check = getattr(type(rule), "check", None)
+    if check is not None:
+        check(rule, compressor, d)
 
 
 def check_beta(beta: float) -> None:
     """Refuse a share of the memory that is no share."""
     require(0.0 <= beta <= 1.0, "beta", beta, "a number from 0 to 1")
-
-
-def _yes(feedback):
-    return True
-
-
-def _eta(feedback, eta):
-    return eta
-
-
-def _one(feedback, eta):
-    return 1.0
-
-
-register_memory(ErrorFeedback)
-
-
-@keeps_memory.register(NoFeedback)
-def _(feedback):
-    return False
-
-
-@step_inside.register(NoFeedback)
-def _(feedback, eta):
-    return 1.0
-
-
-@step_outside.register(NoFeedback)
-def _(feedback, eta):
-    return eta

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
 from ..compressors.base import delta, omega
-from .contractive import ContractiveErrorFeedback
-from .improved_contractive import ImprovedContractiveErrorFeedback
+from .conef import ContractiveErrorFeedback
+from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 
 __all__ = ["BiasedErrorCompressorWarning", "FrontierWarning", "frontier", "warn_of_frontier"]
@@ -44,23 +44,23 @@ class Frontier(NamedTuple):
     allowed: str
 
 
-def warn_of_frontier(method, d: int) -> None:
+def warn_of_frontier(feedback, compressor, d: int) -> None:
     """Warn, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d.
 
     Also where the memory is held by a compressor that states a contraction and no variance: it is biased, and what is
     known of the rule says nothing.
     """
-    held = getattr(method.feedback, "error_compressor", None)
+    held = getattr(feedback, "error_compressor", None)
     if held is not None and _biased(held, d):
         warnings.warn(
-            f"{type(method.feedback).__name__}: the error compressor {type(held).__name__} is biased; what is known of "
+            f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; what is known of "
             "this rule (theory.bounds.conef and its neighbours) is for unbiased ones, such as Natural(), "
             "Bucketed(QSGD(s=15), 64) or CountSketch(...)", BiasedErrorCompressorWarning, stacklevel=4,
         )  # fmt: skip
-    found = frontier(method.feedback, method.compressor, d)
+    found = frontier(feedback, compressor, d)
     if found is not None and found.kappa >= 1.0 - 1e-12:
         warnings.warn(
-            f"{type(method.feedback).__name__}: kappa = {found.kappa:.4g} is not below 1 ({found.because}), so the "
+            f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1 ({found.because}), so the "
             f"memory may grow without bound; allowed: {found.allowed}", FrontierWarning, stacklevel=4,
         )  # fmt: skip
 

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bound import CODING, at, operation
 from ..compressors import CountSketch
-from ..compressors.base import Symbols, accumulate, new_symbols, quantize
-from ..dispatch import kernel
+from ..compressors.base import Symbols, accumulate, quantize
 from ..random import derive
 from ..settings import require, setting
-from .feedback import bring_back, check_beta, check_feedback, keep, new_store, register_memory, store_bytes, stored
-from .held import check_error_compressor
+from .conef import check_error_compressor
+from .feedback import check_beta
 
 __all__ = ["LinearSketchFeedback"]
 
@@ -61,64 +61,79 @@ class LinearSketchFeedback(NamedTuple):
         require(not self.sketch.median, "sketch", self.sketch, "a sketch with median=False: the median is not linear")
         check_beta(self.beta)
 
+    def load(self, run, l2):
+        """P = l2 x + (1 - beta) U S."""
+        p = run.vectors()
+        run.set(p, run.x, l2)
+        self._estimate(run, p, 1.0 - self.beta)
+        return p
 
-class Counters(NamedTuple):
-    """The counters of each worker's sketch; the key of the hash, alone in an array; and symbols to sketch with.
+    def store(self, run, p):
+        """S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+        self._estimate(run, p, self.beta - 1.0)
+        run.call(Sketch(self._sketches(run), p))
 
-    As a number the key would come back from compiled code as a Python int, whose type there depends on its size.
-    """
+    def error(self, run):
+        """U S: what the sketch says that the workers did not send."""
+        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
+        self._estimate(run, e, 1.0)
+        return e
 
-    value: np.ndarray
+    def _estimate(self, run, p, weight: float) -> None:
+        run.call(Estimate(self._sketches(run), p, weight))
+
+    def _sketches(self, run) -> Sketches:
+        shape = (run.replicas, run.here, self.sketch.rows * self.sketch.width)
+        counters = run.array("sketch", shape, run.wire.dtype)
+        key = np.array([derive(np.uint64(0), np.uint64(self.sketch.seed))], np.uint64)
+        return run.once("sketches", lambda: Sketches(self.sketch, counters, key, run.symbols(self.sketch), np.empty(0)))
+
+    def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
+        """The counters."""
+        return self.sketch.rows * self.sketch.width * wire_bits // 8
+
+    def check(self, compressor, d: int) -> None:
+        """Refuse a sketch that is longer than the memory."""
+        check_error_compressor("sketch", self.sketch, d)
+
+
+class Sketches(NamedTuple):
+    """Each worker's counters S, the key of the hash, and symbols to sketch with."""
+
+    sketch: CountSketch
+    counters: np.ndarray
     hash: np.ndarray
     symbols: Symbols
+    state: np.ndarray
 
 
-register_memory(LinearSketchFeedback)
+@operation(kind=CODING)
+class Estimate(NamedTuple):
+    """P += weight U S: what the worker's sketch says about every coordinate."""
+
+    s: Sketches
+    P: np.ndarray
+    weight: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        symbols, key, counters = b.s.symbols, b.s.hash[0], b.s.counters[r, w]
+        symbols.index[0], symbols.index[1] = np.uint32(key), np.uint32(key >> np.uint64(32))
+        for j in range(counters.size):
+            symbols.value[j] = counters[j]
+        accumulate(b.s.sketch, symbols, b.weight, b.P[r, w])
 
 
-@kernel
-def _add_estimate(sketch, store, w, weight, out):
-    """Add weight * U S, what the sketch says about every coordinate, to out."""
-    symbols, key = store.symbols, store.hash[0]
-    symbols.index[0], symbols.index[1] = np.uint32(key), np.uint32(key >> np.uint64(32))
-    for b in range(store.value.shape[1]):
-        symbols.value[b] = store.value[w, b]
-    accumulate(sketch, symbols, weight, out)
+@operation(kind=CODING)
+class Sketch(NamedTuple):
+    """S += sketch(P)."""
 
+    s: Sketches
+    P: np.ndarray
 
-@new_store.register(LinearSketchFeedback)
-def _(feedback, compressor, p, workers, room, wire):
-    sketch, key = feedback.sketch, np.empty(1, np.uint64)
-    key[0] = derive(np.uint64(0), np.uint64(sketch.seed))
-    value = np.zeros((workers, sketch.rows * sketch.width), wire.dtype)
-    return Counters(value, key, new_symbols(sketch, p.size, wire))
-
-
-@bring_back.register(LinearSketchFeedback)
-def _(feedback, store, w, p):
-    _add_estimate(feedback.sketch, store, w, 1.0 - feedback.beta, p)
-
-
-@keep.register(LinearSketchFeedback)
-def _(feedback, store, w, p, compressor, symbols, stream):
-    accumulate(compressor, symbols, -1.0, p)
-    _add_estimate(feedback.sketch, store, w, feedback.beta - 1.0, p)  # eta g - Delta is left
-    quantize(feedback.sketch, np.empty(0), p, store.hash[0], store.symbols)
-    for b in range(store.value.shape[1]):
-        store.value[w, b] += store.symbols.value[b]
-
-
-@stored.register(LinearSketchFeedback)
-def _(feedback, store, w, out):
-    out[:] = 0.0
-    _add_estimate(feedback.sketch, store, w, 1.0, out)
-
-
-@store_bytes.register
-def _(feedback: LinearSketchFeedback, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> tuple[int, int]:
-    return feedback.sketch.rows * feedback.sketch.width * wire_bits // 8, 0
-
-
-@check_feedback.register
-def _(feedback: LinearSketchFeedback, compressor, d: int) -> None:
-    check_error_compressor("sketch", feedback.sketch, d)
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        symbols, counters = b.s.symbols, b.s.counters[r, w]
+        quantize(b.s.sketch, b.s.state, b.P[r, w], b.s.hash[0], symbols)
+        for j in range(counters.size):
+            counters[j] += symbols.value[j]

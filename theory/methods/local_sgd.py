@@ -15,36 +15,17 @@ all workers' y, which they add up by themselves and combine when somebody asks f
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..compressors.base import opening, quantize
-from ..dispatch import kernel, spliced
-from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise
-from ..random import derive
-from ..schedules import step_size
+from ..compressors.base import opening
+from ..problems.base import dimension
 from ..settings import require, setting
-from .feedback import NoFeedback, step_inside
-from .layout import error_of, new_dense, new_iterate, new_memory, point, recall, retain, write_message
-from .parallel_sgd import (
-    BATCH,
-    CODING,
-    DRAWN,
-    ETA,
-    EXCHANGES,
-    GRADIENT,
-    WEIGHT,
-    averaging,
-    check_batch,
-    finish_message,
-    now,
-    weighted_sum,
-)
-from .sampling import SAMPLING, SHARDS, draw_rows
+from .feedback import NoFeedback, has_memory
+from .server import Mean
+from .sgd import check_parts, choose_compressor, choose_feedback
+from .topology import choose_topology
 
-__all__ = ["Local", "LocalSGD"]
+__all__ = ["LocalSGD"]
 
 
 @setting
@@ -70,6 +51,10 @@ class LocalSGD(NamedTuple):
         Which rows a worker draws, and from where, as in `ParallelSGD`.
     exchange : {"auto", "gather", "reduce"}
         How messages travel, as in `ParallelSGD`.
+    server : server rule, optional
+        What is done with the mean of the differences: `Mean`, `Momentum`, or one of your own.
+    topology : topology, optional
+        Who hears whom, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
     Raises
     ------
@@ -91,181 +76,65 @@ class LocalSGD(NamedTuple):
     (0.015625, 2)
     """
 
-    compressor: NamedTuple
-    step: NamedTuple
-    local_steps: int
-    feedback: NamedTuple = NoFeedback()
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    local_steps: int = 0
+    feedback: Any = NoFeedback()
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "shared"
     exchange: str = "auto"
+    server: Any = None
+    topology: Any = None
 
     @property
     def compress(self) -> str:
         """What is compressed, in the words of `ParallelSGD`: all that a worker has to say."""
         return "full"
 
-    @property
-    def momentum(self) -> float:
-        """0: there is none."""
-        return 0.0
+    def round(self, run):
+        """Local steps and an exchange; each line is for all workers at once."""
+        y, g = run.local()
+        run.set(y, run.x)  # y = x
+        for _ in run.local_steps():
+            run.count_local(y)  # the result counts y
+            run.set(g, y, run.l2)
+            run.gradient(y, g)  # g = gradient at y
+            run.add(y, g, -run.eta)  # y = y - eta g
+        p = self.feedback.load(run, 0.0)  # p = e
+        run.add_difference(p, run.x, y)  # p = p + (x - y)
+        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
+        self.feedback.store(run, p)  # e = p
+        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+        self.server.update(run, received)  # x = x - mean Q(p)
 
-    @property
-    def nesterov(self) -> bool:
-        """False: there is no momentum."""
-        return False
+    def result(self, run):
+        """The average of all workers' iterates, or the last model."""
+        return run.averaged_local()
 
-    @property
-    def aggregation(self) -> str:
-        """How messages are combined, in the words of `ParallelSGD`."""
-        return "mean"
+    def step_factors(self, run):
+        """Differences of models have the step sizes in them already."""
+        one = run.rates.constant(1.0)
+        return one, one
 
-    @property
-    def moving(self) -> bool:
-        """False: what is received is not collected in a vector of its own."""
-        return False
-
-    @property
-    def radius(self) -> float:
-        """Infinity: x is not projected."""
-        return math.inf
+    def settled(self, problem) -> LocalSGD:
+        """The same method with every choice made that is left to it."""
+        compressor, _ = choose_compressor(self.compressor, "full", problem)
+        return self._replace(
+            compressor=compressor,
+            feedback=choose_feedback(self.feedback, compressor),
+            server=self.server or Mean(),
+            topology=self.topology or choose_topology(self.exchange, compressor, int(dimension(problem))),
+        )
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(
-            step_size.implements(type(self.step)), "step", self.step, "a step size, such as Constant(0.1)", TypeError
-        )
-        require(step_inside.implements(type(self.feedback)), "feedback", self.feedback,
-                "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
-        require(quantize.implements(type(self.compressor)), "compressor", self.compressor,
-                "a compressor, such as TopK(10)", TypeError)  # fmt: skip
+        check_parts(self)
         require(self.local_steps >= 1, "local_steps", self.local_steps, "a whole number, at least 1")
-        check_batch(self.batch)
-        for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
-            require(getattr(self, name) in known, name, getattr(self, name), " or ".join(map(repr, known)))
-        averaging(self)
 
 
 def check_single_message(method: LocalSGD, d: int) -> None:
     """Refuse compressors whose workers combine numbers before they quantize: those see gradients, not differences."""
     require(int(opening(method.compressor, d)) == 0, "compressor", method.compressor,
             "with LocalSGD, one whose workers combine nothing before they send")  # fmt: skip
-
-
-# --- the layout: the memory of the inner one, and what a worker needs between two exchanges ---------------------------
-
-
-@setting
-class Local(NamedTuple):
-    """Plain arrays for x and for one worker's y at a time; the memories are held as ``inner`` holds them."""
-
-    inner: NamedTuple
-
-
-class LocalMemory(NamedTuple):
-    """The workers' memories; y and its gradient; each worker's weighted sum of its y, and the weights' sum."""
-
-    inner: NamedTuple
-    y: np.ndarray
-    g: np.ndarray
-    sums: np.ndarray
-    total: np.ndarray
-
-
-@new_iterate.register(Local)
-def _(layout, x0, workers, averaging):
-    return new_dense(x0, averaging, False)
-
-
-@new_memory.register(Local)
-def _(layout, x, workers, compressor, wire):
-    inner = new_memory(layout.inner, x, workers, compressor, wire)
-    return LocalMemory(inner, np.empty_like(x.x), np.empty_like(x.x), np.zeros((workers, x.mean.size)), np.zeros(1))
-
-
-@write_message.register(LocalMemory)
-def _(memory, p, compressor, state, stream, symbols):
-    write_message(memory.inner, p, compressor, state, stream, symbols)
-
-
-@retain.register(LocalMemory)
-def _(memory, w, p, compressor, symbols, stream):
-    retain(memory.inner, w, p, compressor, symbols, stream)
-
-
-@error_of.register(LocalMemory)
-def _(memory, w, x, out):
-    error_of(memory.inner, w, x, out)
-
-
-# --- a round ----------------------------------------------------------------------------------------------------------
-
-
-@spliced
-def begin_difference(problem, shards, plan, streams, state, first, rates, w, row):
-    """What local worker w will compress: how far its steps took it, a row of ``rates`` each, and what it kept."""
-    x, memory, noise = point(state.x), state.memory, streams[2, w]
-    y, g = memory.y, memory.g
-    for j in range(y.size):
-        y[j] = x[j]
-    for h in range(rates.shape[0]):
-        batch, drawn, weight = np.int64(rates[h, BATCH]), np.int64(rates[h, DRAWN]), rates[h, WEIGHT]
-        if memory.sums.shape[1] and weight > 0.0:
-            memory.total[0] += weight if w == 0 else 0.0
-            for j in range(y.size):
-                memory.sums[w, j] += weight * y[j]
-        for j in range(y.size):
-            g[j] = plan.sent_l2 * y[j]
-        draw_rows(shards, state.order, w, plan.first + w, streams[0, w], drawn, row[:batch])
-        if gradient_noise(problem) == PER_STEP:
-            noise = derive(streams[2, w], first + h)
-        for b in range(batch):
-            if gradient_noise(problem) == PER_DRAW:
-                noise = derive(streams[2, w], drawn + b)
-            add_loss_gradient(problem, row[b], noise, 1.0 / batch, y, g)
-        for j in range(y.size):
-            y[j] -= rates[h, ETA] * g[j]
-    p = recall(memory.inner, w, state.x, 0.0)
-    for j in range(y.size):
-        p[j] += x[j] - y[j]
-    return p
-
-
-def _local_round(problem, compressor, shards, plan, streams, state, r, rates, outbox, lengths):
-    """What the workers here do in round ``r`` before anything is exchanged; otherwise as ``local_step``."""
-    time, row = np.empty(2, np.int64), np.empty(plan.batch, np.int64)
-    for w in range(plan.here):
-        begin = now(plan.clock, time)
-        p = begin_difference(problem, shards, plan, streams, state, r * rates.shape[0], rates, w, row)
-        middle = now(plan.clock, time)
-        finish_message(compressor, plan, streams, state, r, w, p, outbox, lengths)
-        state.tally[GRADIENT] += middle - begin
-        state.tally[CODING] += now(plan.clock, time) - middle
-
-
-local_round = kernel(_local_round)
-splice_local_round = spliced(_local_round)
-
-
-@kernel
-def joint_rate():
-    """The row of rates for what follows an exchange of differences: they are added as they are."""
-    return np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-
-
-@kernel
-def place_average(x, memory, combined):
-    """Make the average of the iterates from the workers' sums, combined."""
-    x.total[0] = memory.total[0]
-    if memory.total[0] > 0.0:
-        for j in range(x.mean.size):
-            x.mean[j] = combined[j] / memory.total[0]
-
-
-@kernel
-def average_here(shards, state):
-    """The average where all workers are in one process."""
-    combined = np.empty(state.memory.sums.shape[1])
-    weighted_sum(state.memory.sums, shards.weight, combined)
-    place_average(state.x, state.memory, combined)

@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..bound import encode
 from ..compressors.base import check
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
@@ -31,11 +33,13 @@ from ..random import derive, key
 from ..result import Result
 from ..schedules import Last
 from ..settings import require
-from .feedback import keeps_memory, new_store
-from .lock_free_memory import new_private
-from .lock_free_steps import choose, new_shared, read_out, with_memory, without_memory
-from .parallel_sgd import ETA, ParallelSGD, averaging, make_rates
+from .fast.lock_free_memory import new_private
+from .fast.lock_free_steps import ETA, choose, new_shared, read_out, with_memory, without_memory
+from .fast.slope import slope_address
+from .feedback import NoFeedback, keeps_the_rest, step_factors
+from .rates import fill_steps
 from .sampling import make_shards, new_order
+from .sgd import ParallelSGD, averaging
 
 __all__ = ["run_lock_free"]
 
@@ -133,15 +137,17 @@ def run_lock_free(
     streams = [_streams(seed, w) for w in range(threads)]
     order = [new_order(shards, 1) for _ in range(threads)]
     private = [new_private(x0, not plain, isinstance(method.compressor, TopK)) for _ in range(threads)]
+    code, kept = slope_address(problem), encode(problem)
+    data = kept.ctypes.data
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
     def advance(w, start, stop):
         now = rates[w][start:stop]
         if plain:
-            without_memory(problem, shards, rules, order[w], streams[w], shared, now, w, start)
+            without_memory(problem.A, code, data, shards, rules, order[w], streams[w], shared, now, w, start)
         else:
-            with_memory(problem, method.compressor, shards, rules, order[w], streams[w], shared, private[w], now, w,
-                        start)  # fmt: skip
+            with_memory(problem.A, code, data, method.compressor, shards, rules, order[w], streams[w], shared,
+                        private[w], now, w, start)  # fmt: skip
 
     def row(step):
         return (step, step * threads * method.batch, seconds, float(value(problem, x)))
@@ -182,14 +188,17 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
     require(isinstance(compressor, Identity) or choose.implements(type(compressor)), "compressor", compressor,
             "TopK(k) or RandK(k) with a memory, or Identity(sparse=True) for plain SGD")  # fmt: skip
     require(not getattr(compressor, "shared", False), "compressor", compressor, "a RandK that is not shared")
-    kept = keeps_memory(method.feedback) and not new_store.implements(type(method.feedback))
-    plain = isinstance(compressor, Identity) and not keeps_memory(method.feedback)
+    kept = keeps_the_rest(method.feedback)
+    plain = isinstance(compressor, Identity) and type(method.feedback) is NoFeedback
     require(kept or plain, "feedback", method.feedback, "ErrorFeedback(): what a thread does not send it keeps, as it "
             "is; with Identity also NoFeedback()")  # fmt: skip
     require(isinstance(averaging(method), Last), "average", method.average,
             "'last': the threads have no iterate in common that could be averaged")  # fmt: skip
     require(method.shards == "shared", "shards", method.shards, "'shared'")
-    require(not method.moving, "momentum and aggregation", (method.momentum, method.aggregation), "(0.0, 'mean')")
+    require((method.momentum, method.aggregation) == (0.0, "mean"), "momentum and aggregation",
+            (method.momentum, method.aggregation), "(0.0, 'mean')")  # fmt: skip
+    require(method.server is None and method.topology is None, "server and topology", (method.server, method.topology),
+            "(None, None): threads share x")  # fmt: skip
     require(isinstance(method.batch, int), "batch", method.batch, "a whole number, at least 1")
     require(method.radius == math.inf, "radius", method.radius, "infinite: threads do not wait for a projection")
     require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
@@ -202,11 +211,14 @@ def _streams(seed, w):
 
 def _rates(method, threads, steps, clock):
     """What the rules say for each thread's steps, a row each."""
-    batch = np.array([method.batch], np.int64)
+    count = steps if clock == "thread" else threads * steps
+    eta = np.empty(count)
+    fill_steps(method.step, 0, eta)
+    steps_of = SimpleNamespace(eta=eta, rates=SimpleNamespace(constant=lambda number: np.full(count, number)))
+    rates = np.stack([eta, *step_factors(method.feedback, steps_of)], axis=1)
     if clock == "thread":
-        return [make_rates(method.feedback, method.step, Last(), batch, 0, steps)] * threads
-    together = make_rates(method.feedback, method.step, Last(), batch, 0, threads * steps)
-    return [np.ascontiguousarray(together[w::threads]) for w in range(threads)]
+        return [rates] * threads
+    return [np.ascontiguousarray(rates[w::threads]) for w in range(threads)]
 
 
 def _marks(rates, l2, steps, record_every):

@@ -9,7 +9,7 @@ from ..problems.constants import strong_convexity
 from ..schedules import InverseTime
 from ..settings import require
 from .feedback import ErrorFeedback
-from .parallel_sgd import ParallelSGD
+from .sgd import ParallelSGD
 
 __all__ = ["mem_sgd"]
 

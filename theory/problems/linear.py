@@ -43,11 +43,20 @@ slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of 
 curvature = generic("curvature", "curvature(problem, i, margin) -> float: the second derivative by the margin.")
 
 
+def _row_product(x, A, i):
+    return scale_of(x) * row_dot(A, i, dense_part(x))
+
+
+row_product = generic(
+    "row_product", "row_product(x, A, i) -> float: row i of the matrix times the vector x.", _row_product
+)
+
+
 @inlined
 @kernel
 def margin(problem, i, x):
     """a_i'x, for an array or any other vector x."""
-    return scale_of(x) * row_dot(problem.A, i, dense_part(x))
+    return row_product(x, problem.A, i)
 
 
 @kernel
@@ -306,12 +315,18 @@ def _(problem, i, margin):
     return math.log1p(math.exp(z)) - z
 
 
-@slope.register(Logistic)
-def _(problem, i, margin):
-    b = problem.b[i]
+@inlined
+@kernel
+def logistic_slope(b, margin):
+    """The derivative of log(1 + exp(-b margin))."""
     z = b * margin
     small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
     return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
+
+
+@slope.register(Logistic)
+def _(problem, i, margin):
+    return logistic_slope(problem.b[i], margin)
 
 
 @curvature.register(Logistic)

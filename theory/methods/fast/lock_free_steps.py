@@ -11,24 +11,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from ..compressors.sparsifiers import RandK, TopK
-from ..compressors.subsets import draw_subset
-from ..compressors.vectors import largest
-from ..dispatch import generic, inlined, kernel
-from ..problems.linear import slope
-from ..problems.matrix import CSR, add_row, row_dot
-from ..random import derive
-from ..vectors import length
+from ...compressors.sparsifiers import RandK, TopK
+from ...compressors.subsets import draw_subset
+from ...compressors.vectors import largest
+from ...dispatch import generic, inlined, kernel
+from ...problems.matrix import CSR, add_row, row_dot
+from ...random import derive
+from ...vectors import length
+from ...wire.bits import fetch_early
+from ..sampling import draw_rows
 from .lock_free_memory import APART, H, Memory, bound, raise_bounds, settled
-from .parallel_sgd import ETA, INSIDE, OUTSIDE
-from .plain import _fetch
-from .sampling import draw_rows
+from .slope import slope_at
 
+ETA, INSIDE, OUTSIDE = range(3)  # columns of the rates: the step size, its parts before and after compression
 DRAWN = 512  # rows that are drawn together
 AHEAD = 4  # rows between the one that is used and the one that is fetched
 LINE = 8  # float64 in a cache line
@@ -49,50 +45,38 @@ def new_shared(x0, threads: int) -> Shared:
 # --- what will be needed soon -----------------------------------------------------------------------------------------
 
 
-@intrinsic
-def _claim(typing_context, array, i):
-    """Ask for the cache line that holds ``array[i]``, to write to it: then no other core has it; never faults."""
-
-    def code(context, builder, signature, arguments):
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        address = builder.gep(data, [context.cast(builder, arguments[1], i, types.intp)])
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        prefetch = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, prefetch, "llvm.prefetch.p0")
-        builder.call(function, [builder.bitcast(address, pointer), number(1), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, i), code
-
-
-def _fetch_row(A, i):
+def _nothing(A, i):
     pass
 
 
-def _fetch_entries(A, i, v, write):
+def _nothing_of(A, i, v):
     pass
 
 
-fetch_row = generic("fetch_row", "fetch_row(A, i): fetch row i (dense rows come by themselves).", _fetch_row)
+fetch_row = generic("fetch_row", "fetch_row(A, i): fetch row i (dense rows come by themselves).", _nothing)
 fetch_entries = generic(
-    "fetch_entries", "fetch_entries(A, i, v, write): fetch the entries of v where row i has any.", _fetch_entries
+    "fetch_entries", "fetch_entries(A, i, v): fetch what row i needs of v, to read it.", _nothing_of
 )
+claim_entries = generic("claim_entries", "claim_entries(A, i, v): the same, to write to it.", _nothing_of)
 
 
 @fetch_row.register(CSR)
 def _(A, i):
     for p in range(A.indptr[i], A.indptr[i + 1], LINE):
-        _fetch(A.data, p)
-        _fetch(A.indices, p)
+        fetch_early(A.data, p, 0)
+        fetch_early(A.indices, p, 0)
 
 
 @fetch_entries.register(CSR)
-def _(A, i, v, write):
+def _(A, i, v):
     for p in range(A.indptr[i], A.indptr[i + 1]):
-        if write:
-            _claim(v, A.indices[p])
-        else:
-            _fetch(v, A.indices[p])
+        fetch_early(v, A.indices[p], 0)
+
+
+@claim_entries.register(CSR)
+def _(A, i, v):
+    for p in range(A.indptr[i], A.indptr[i + 1]):
+        fetch_early(v, A.indices[p], 1)
 
 
 # --- which coordinates are sent ---------------------------------------------------------------------------------------
@@ -118,7 +102,7 @@ def _(c, m, index, scratch):
 def _(c, v, stream, index, scratch):
     draw_subset(stream, v.size, index, scratch)
     for p in range(index.size):
-        _claim(v, index[p])
+        fetch_early(v, index[p], 1)
 
 
 @choose.register(RandK)
@@ -140,9 +124,9 @@ def scale_now(scale):
 
 
 @kernel
-def with_memory(problem, compressor, shards, rules, order, streams, shared, mine, rates, w, start):
+def with_memory(A, code, data, compressor, shards, rules, order, streams, shared, mine, rates, w, start):
     """Thread w's steps from ``start`` on, one for each row of ``rates``, with a compressor and a private memory."""
-    A, v, batch = problem.A, shared.v, rules.batch
+    v, batch = shared.v, rules.batch
     row, last = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1
     index, scratch = np.empty(compressor.k, np.uint32), np.empty(max(v.size, 2 * compressor.k), np.uint32)
     for s in range(rates.shape[0]):
@@ -157,8 +141,8 @@ def with_memory(problem, compressor, shards, rules, order, streams, shared, mine
         m = Memory(mine.held, v, mine.number[H], scale_now(shared.scale), mine.number, mine.top, mine.reach)
         for b in range(first, first + batch):
             fetch_row(A, row[min(b + AHEAD, last)])
-            fetch_entries(A, row[min(b + 1, last)], v, False)
-            add_row(A, row[b], inside / batch * slope(problem, row[b], m.scale * row_dot(A, row[b], v)), m)
+            fetch_entries(A, row[min(b + 1, last)], v)
+            add_row(A, row[b], inside / batch * slope_at(code, data, row[b], m.scale * row_dot(A, row[b], v)), m)
         factor = choose(compressor, m, index, scratch)
         if rules.local_l2 != 0.0:
             shared.scale[w * APART] *= 1.0 - rates[s, ETA] * rules.local_l2
@@ -172,9 +156,9 @@ def with_memory(problem, compressor, shards, rules, order, streams, shared, mine
 
 
 @kernel
-def without_memory(problem, shards, rules, order, streams, shared, rates, w, start):
+def without_memory(A, code, data, shards, rules, order, streams, shared, rates, w, start):
     """Thread w's steps of plain SGD: x moves by each gradient, where its row has entries."""
-    A, v, batch = problem.A, shared.v, rules.batch
+    v, batch = shared.v, rules.batch
     row, last, factor = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1, np.empty(batch)
     for s in range(rates.shape[0]):
         first = s % DRAWN * batch
@@ -185,8 +169,8 @@ def without_memory(problem, shards, rules, order, streams, shared, rates, w, sta
         for b in range(batch):
             i = row[first + b]
             fetch_row(A, row[min(first + b + AHEAD, last)])
-            fetch_entries(A, row[min(first + b + 1, last)], v, True)
-            factor[b] = slope(problem, i, scale * row_dot(A, i, v))
+            claim_entries(A, row[min(first + b + 1, last)], v)
+            factor[b] = slope_at(code, data, i, scale * row_dot(A, i, v))
         if rules.local_l2 != 0.0:
             shared.scale[w * APART] *= 1.0 - rates[s, ETA] * rules.local_l2
             scale = scale_now(shared.scale)

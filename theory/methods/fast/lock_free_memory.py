@@ -4,8 +4,8 @@ m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j what it
 With one thread x_j has not moved since then, so this is the memory; with several, x_j is read later than the l2 term of
 each step would have read it.
 
-The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse`.  A bound holds for x as this
-thread last read it: with one thread the k largest are exact, with several they are those of late readings.
+The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.search`.  A bound holds for x
+as this thread last read it: with one thread the k largest are exact, with several they are those of late readings.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors.vectors import largest
-from ..dispatch import inlined, kernel
-from ..vectors import add_entry, entry, length
-from .sparse import BLOCK, GROUP, PATIENCE, RISE, ROUNDED_64, SLACK, START, _kth_largest, _reaches
+from ...compressors.vectors import largest
+from ...dispatch import inlined, kernel
+from ...vectors import add_entry, entry, length
+from ..sparse.memory import ROUNDED_64, SLACK
+from ..sparse.model import BLOCK, GROUP
+from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
 
 APART = 16  # float64 between two numbers that different threads write: cache lines are fetched in pairs
 H, LAST = APART, APART + 1  # places in Private.number, with room on both sides
@@ -109,7 +111,7 @@ def _mend(m, threshold, sizes):
     """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
     found = 0
     for first in range(0, m.top.size, GROUP):
-        if _reaches(m.top, u64(first), threshold):
+        if reaches(m.top, u64(first), threshold):
             for b in range(first, first + GROUP):
                 begin, end = u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))
                 if begin < end and not m.top[b] < threshold:
@@ -130,7 +132,7 @@ def _list(m, threshold, index):
     """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
     count = 0
     for first in range(0, m.top.size, GROUP):
-        if _reaches(m.top, u64(first), threshold):
+        if reaches(m.top, u64(first), threshold):
             for b in range(first, first + GROUP):
                 if not m.top[b] < threshold:
                     for j in range(u64(b * BLOCK), u64(min((b + 1) * BLOCK, m.v.size))):
@@ -145,7 +147,7 @@ def _(m, k, index, scratch):
     sizes = np.empty(m.top.size)
     while True:
         found = _mend(m, threshold, sizes)
-        least = _kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+        least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
         count = _list(m, least, scratch)
         if count >= k:
             break
@@ -154,16 +156,5 @@ def _(m, k, index, scratch):
     size = np.empty(count)
     for p in range(count):
         size[p] = abs(settled(m, scratch[p]))
-    kth = _kth_largest(size, k)
-    ties = k
-    for p in range(count):
-        ties -= size[p] > kth
-    taken = 0
-    for p in range(count):
-        if taken < k and (not size[p] <= kth or (size[p] == kth and ties > 0)):
-            ties -= size[p] == kth
-            index[taken] = scratch[p]
-            taken += 1
-    for p in range(taken, k):  # only where there are NaN: any valid index will do
-        index[p] = p
+    kth = choose_largest(size, scratch, count, k, index)
     m.number[LAST] = min(kth, RISE * m.number[LAST]) if m.number[LAST] > 0.0 else kth

@@ -1,0 +1,82 @@
+"""Rounds, one after the other: the calls of a method's text are listed once and replayed, or the text runs anew."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+
+import numpy as np
+
+from ..bound import GRADIENT, replay
+from ..methods.fast import fast_loop
+from .context import Run
+from .sparse_run import SparseRun
+
+__all__ = ["Driver", "make_run"]
+
+
+def make_run(setup, transport, replicas: int = 1, replica: int = 0) -> Run:
+    """The rows of a run: sparse ones where a step needs no more."""
+    return (SparseRun if setup.sparse else Run)(setup, transport, replicas, replica)
+
+
+class Driver:
+    """What carries out the rounds of a run.
+
+    Parameters
+    ----------
+    run : Run
+    listed : bool
+        Whether the text is read once; otherwise it runs in every round, in Python.
+    """
+
+    def __init__(self, run: Run, listed: bool = True):
+        self.run, self._method, self._time = run, run.setup.method, np.empty(2, np.int64)
+        self._loop = fast_loop(run) if listed else None
+        # calls keep their arguments alive
+        self._calls = run.list(self._method.round) if listed and self._loop is None else []
+        self._pieces = _pieces(self._calls)
+
+    def advance(self, start: int, stop: int) -> None:
+        """The rounds from ``start`` to ``stop``."""
+        while start < stop:
+            end = self.run.rates.stretch(start, stop)
+            if self._loop is not None:
+                begin = time.perf_counter_ns()
+                self._loop.advance(start, end)
+                self.run.nanoseconds[GRADIENT] += time.perf_counter_ns() - begin
+            elif self._pieces:
+                self._replay(self._pieces, start, end)
+            else:
+                self._carry_out(start, end)
+            start = end
+
+    def _replay(self, pieces, start, end) -> None:
+        if len(pieces) == 1 and isinstance(pieces[0], np.ndarray):
+            replay(pieces[0], start, end, self._time, self.run.nanoseconds)
+            return
+        for t in range(start, end):
+            for piece in pieces:
+                if isinstance(piece, np.ndarray):
+                    replay(piece, t, t + 1, self._time, self.run.nanoseconds)
+                else:
+                    begin = time.perf_counter_ns()
+                    piece(t)
+                    self.run.nanoseconds[piece.kind] += time.perf_counter_ns() - begin
+
+    def _carry_out(self, start, end) -> None:
+        for t in range(start, end):
+            with self.run.present(t):
+                self._method.round(self.run)
+
+
+def _pieces(calls) -> list:
+    """Compiled calls that follow each other become one array of addresses."""
+    pieces: list = []
+    for compiled, group in groupby(calls, key=lambda call: call.addresses is not None):
+        members = list(group)
+        if compiled:
+            pieces.append(np.array([call.addresses for call in members]))
+        else:
+            pieces += members
+    return pieces

@@ -1,0 +1,136 @@
+"""The arguments of a run, checked, and every choice made that a method leaves open."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compressors.base import check
+from ..methods.feedback import check_feedback, memory_bytes
+from ..methods.frontier import warn_of_frontier
+from ..methods.local_sgd import LocalSGD, check_single_message
+from ..methods.sampling import Shards, make_shards
+from ..methods.sgd import ParallelSGD, averaging
+from ..methods.sparse.choose import SparseRows, sparse_rows
+from ..problems.base import dimension, regularization, rows
+from ..problems.linear import astype
+from ..random import key
+from ..schedules import LARGEST_BATCH, Suffix, batch_size
+from ..settings import require
+from .context import PURPOSES
+
+__all__ = ["Setup", "plan_batches", "prepare"]
+
+RECORDS = 50  # how many points a history has unless record_every says otherwise
+
+
+class Setup(NamedTuple):
+    """A run, checked, with every choice made.
+
+    ``l2`` is the weight of the regularizer in what is compressed, ``own_l2`` the one that every worker applies itself;
+    ``batches`` are the sizes of the first batches, the last of them is that of all later steps, too; the history gets
+    a row after the rounds ``records``.
+    """
+
+    method: Any
+    problem: NamedTuple
+    workers: int
+    d: int
+    l2: float
+    own_l2: float
+    average: NamedTuple
+    batches: np.ndarray
+    shards: Shards
+    purposes: np.ndarray
+    x0: np.ndarray
+    wire: np.ndarray
+    records: np.ndarray
+    memory_bytes: int
+    sparse: SparseRows | None
+
+
+def prepare(
+    method, problem, *, workers, steps=None, seed=0, samples=None, x0=None, replicas=1, record_every=None,
+    dtype=np.float64, wire_dtype=np.float32, comm=None,
+) -> Setup:  # fmt: skip
+    """Check the arguments of `run`, and make every choice that is left."""
+    require(isinstance(method, (ParallelSGD, LocalSGD)), "method", method, "a method, such as ParallelSGD(...)",
+            TypeError)  # fmt: skip
+    method.domain()  # what _replace changed was not checked yet
+    require(dimension.implements(type(problem)), "problem", type(problem).__name__,
+            "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
+    for name, number in (("workers", workers), ("replicas", replicas)):
+        require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "a whole number, at least 1")
+    for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
+        good = number is None or (isinstance(number, (int, np.integer)) and number >= 1)
+        require(good, name, number, "a whole number, at least 1")
+    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
+    dtype, wire_dtype = np.dtype(dtype), np.dtype(wire_dtype)
+    for name, kind in (("dtype", dtype), ("wire_dtype", wire_dtype)):
+        require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
+    fitting = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
+    require(fitting, "seed", seed, "a whole number from 0 to 2**64 - 1")
+    batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
+    rounds = steps // method.local_steps
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
+
+    problem = astype(problem, dtype)
+    rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
+    check(method.compressor, d)
+    check_feedback(rule, method.compressor, d)
+    if rank == 0:
+        warn_of_frontier(rule, method.compressor, d)
+    x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
+    require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
+    require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
+    average = averaging(method)
+    if isinstance(average, Suffix):
+        require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
+    shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
+    require(not shards.shuffle or largest <= smallest, "batch", largest,
+            f"at most the rows of a worker, {smallest}, where they are drawn without replacement")  # fmt: skip
+    if isinstance(method, LocalSGD):
+        check_single_message(method, d)
+    l2, whole = float(regularization(problem)), method.compress == "full"
+    every = -(-record_every // method.local_steps) if record_every else max(1, rounds // RECORDS)
+    records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
+    purposes = np.array([key(seed, purpose) for purpose in PURPOSES], np.uint64)
+    kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
+    sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
+    return Setup(method, problem, int(workers), d, l2 if whole else 0.0, 0.0 if whole else l2, average, batches, shards,
+                 purposes, x0, wire, records, kept, sparse)  # fmt: skip
+
+
+def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:
+    """The sizes of the first steps' batches (the last of them is that of all later steps, too), and how many steps.
+
+    With ``samples``, as many whole rounds as a worker's budget pays for.
+    """
+    if isinstance(batch, int):
+        sizes = np.array([batch], np.int64)
+        first, affordable = local_steps * batch, int(samples or 0) // batch
+    else:
+        sizes = np.array(_growing(batch, steps, samples), np.int64)
+        first, affordable = int(sizes[:local_steps].sum()), int(np.searchsorted(sizes.cumsum(), samples or 0, "right"))
+    if steps is None:
+        steps = affordable - affordable % local_steps
+        require(steps >= 1, "samples", samples, f"at least {first}, what the first round takes of each worker")
+    require(steps % local_steps == 0, "steps", steps, f"a multiple of local_steps = {local_steps}")
+    return sizes[: int(steps)], int(steps)
+
+
+def _growing(batch, steps, samples) -> list[int]:
+    """The sizes of the batches of so many steps, or until a worker's budget is exceeded."""
+    sizes: list[int] = []
+    spent = 0
+    while len(sizes) < steps if samples is None else spent <= samples:
+        size = batch_size(batch, len(sizes))
+        whole = isinstance(size, (int, np.integer)) and size >= 1
+        require(whole and (size <= LARGEST_BATCH or samples is not None), "batch", f"{size!r} at step {len(sizes)}",
+                f"whole numbers from 1 to {LARGEST_BATCH}")  # fmt: skip
+        sizes.append(min(int(size), 2**52))
+        spent += int(size)
+    return sizes

@@ -1,0 +1,119 @@
+"""``show``: the step of a method as it runs, line by line."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+
+from ..methods.fast import LOOPS
+from .driver import make_run
+from .mpi import Ranks
+from .setup import prepare
+from .simulator import Memory
+
+__all__ = ["show"]
+
+WIDTH = 84  # of a line, before the operations that it calls
+
+
+def show(method, problem, *, workers: int = 2, comm=None) -> None:
+    """Print the step of a method: its text, and below each line what that leads to in this run.
+
+    Lines of the parts (a feedback rule, a topology, a server) are marked by a bar; at their right stand the operations
+    on rows that they call.  Where a compiled loop takes the place of the text, its name and the test that equates the
+    two come last; ``run(..., fast=False)`` runs the text.  Nothing is run.
+
+    Parameters
+    ----------
+    method : ParallelSGD or LocalSGD
+        What the workers do in a step.
+    problem : problem
+        What it is run on.
+    workers : int
+        How many workers there are.
+    comm : mpi4py communicator, optional
+        Show what runs on its ranks; rank 0 prints.
+
+    Raises
+    ------
+    ValueError
+        For what :func:`theory.run` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> th.show(th.LocalSGD(step=th.Constant(0.1), local_steps=2), problem)
+    LocalSGD, each line for all 2 workers at once:
+    def round(self, run):
+        y, g = run.local()
+        run.set(y, run.x)  # y = x                                                       -> Combine
+        for _ in run.local_steps():
+            run.count_local(y)  # the result counts y
+            run.set(g, y, run.l2)                                                        -> Combine
+            run.gradient(y, g)  # g = gradient at y                                      -> Draw, Gradient
+            run.add(y, g, -run.eta)  # y = y - eta g                                     -> Combine
+        p = self.feedback.load(run, 0.0)  # p = e
+            | run.set(p, run.x, l2)                                                      -> Combine
+        run.add_difference(p, run.x, y)  # p = p + (x - y)                               -> Difference
+        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
+            | return run.compress(compressor, p, rest=rest, reduce=True)                 -> Keys, Quantize
+        self.feedback.store(run, p)  # e = p
+        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+            | return run.reduce(messages)                                                -> First, Combined
+        self.server.update(run, received)  # x = x - mean Q(p)
+            | run.accumulate(received, run.x, -run.outside)                              -> Accumulate
+    """
+    setup = prepare(method, problem, workers=workers, steps=max(1, method.local_steps), comm=comm)
+    run = make_run(setup, Memory() if comm is None else Ranks(comm))
+    if comm is None or comm.Get_rank() == 0:
+        print("\n".join(_lines(run)))
+
+
+def _lines(run) -> list[str]:
+    """What `show` prints of a run."""
+    method = run.setup.method
+    text = type(method).round
+    source, first = inspect.getsourcelines(text)
+    below, hidden = _below(run.trace(method.round)), _docstring_lines(source)
+    rows = ", sparse rows" if run.sparse else ""
+    found = [f"{type(method).__name__}, each line for all {run.workers} workers at once{rows}:"]
+    for k, line in enumerate(textwrap.dedent("".join(source)).splitlines()):
+        if k not in hidden:
+            found.append(line)
+            _write(below.get((text.__code__.co_filename, first + k), {}), len(line) - len(line.lstrip()) + 4, found)
+    loop = next((loop for loop in LOOPS if loop.fits(run)), None)
+    if loop is not None:
+        found.append(f"In its place runs {loop.name}, with the same bits: {loop.test}.")
+    return found
+
+
+def _docstring_lines(source: list[str]) -> range:
+    """Which lines of a function are its docstring."""
+    first = ast.parse(textwrap.dedent("".join(source))).body[0].body[0]  # type: ignore[attr-defined]
+    known = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return range(first.lineno - 1, first.end_lineno) if known else range(0)
+
+
+def _below(operations) -> dict:
+    """For each line, what it leads to: lines in turn, at the end of them operations."""
+    tree: dict = {}
+    for stack, operation in operations:
+        node = tree
+        for line in stack:
+            node = node.setdefault(line, {})
+        node[operation] = {}
+    return tree
+
+
+def _write(node: dict, indent: int, found: list[str]) -> None:
+    """The lines below a line; operations stand at its right."""
+    operations = [name for name in node if isinstance(name, str)]
+    if operations:
+        found[-1] = f"{found[-1]:<{WIDTH}} -> {', '.join(operations)}"
+    for line, inner in node.items():
+        if not isinstance(line, str):
+            found.append(" " * indent + "| " + linecache.getline(*line).strip())
+            _write(inner, indent + 4, found)

@@ -1,0 +1,101 @@
+"""Contractive error feedback (ConEF): the memory itself is compressed, without bias.
+
+::
+
+    for every worker:     p = eta g + (1 - beta) e
+                          send Delta = Q(p)
+                          e = C(beta e + p - Delta)
+    x = x - mean of Delta
+
+With beta = 0 this is ConEF; with beta > 0 the memory is fed back in part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compressors import CountSketch
+from ..compressors.base import check, opening, quantize, state_size
+from ..settings import require, setting
+from .feedback import check_beta
+from .messages import payload_bytes
+
+__all__ = ["ContractiveErrorFeedback", "check_error_compressor"]
+
+
+@setting
+class ContractiveErrorFeedback(NamedTuple):
+    """The memory is stored compressed, e = C(p - Q(p)), in the bits of C's messages.
+
+    Parameters
+    ----------
+    error_compressor : compressor
+        C; the theory wants it unbiased, with variance factor theta = ``omega(C, d)``, and a run with one that is not
+        says so.  Its coins are each worker's own.
+    beta : float
+        From 0 to 1: the share of the memory that is held back in every step, p = eta g + (1 - beta) e.
+
+    Notes
+    -----
+    "Contractive error feedback for gradient compression", arXiv 2312.08538.  With residual = 1 - delta(Q), the memory
+    is bounded if kappa = (1 + theta) residual < 1 (:func:`theory.bounds.conef_factor`); with fresh random numbers,
+    rand-k and a count sketch it grows by kappa in every step, exactly.  A sketch with ``hash=FIXED`` multiplies what is
+    in a bucket by the number of coordinates there, in every step: :class:`LinearSketchFeedback` is how to use one.
+
+    Examples
+    --------
+    >>> from theory import QSGD, Bucketed
+    >>> ContractiveErrorFeedback(Bucketed(QSGD(s=15), 40)).beta
+    0.0
+    """
+
+    error_compressor: NamedTuple
+    beta: float = 0.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        good = quantize.implements(type(self.error_compressor))
+        require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
+        check_beta(self.beta)
+
+    def load(self, run, l2):
+        """P = l2 x + (1 - beta) e."""
+        p = run.vectors()
+        run.set(p, run.x, l2)
+        run.add_stored(self._stored(run), p, 1.0 - self.beta)
+        return p
+
+    def store(self, run, p):
+        """E = C(beta e + p - Q(p))."""
+        if self.beta > 0.0:
+            run.add_stored(self._stored(run), p, self.beta)
+        run.store(self._stored(run), p)
+
+    def error(self, run):
+        """What the workers did not send, decoded."""
+        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
+        run.add_stored(self._stored(run), e)
+        return e
+
+    def _stored(self, run):
+        return run.stored("error", self.error_compressor)
+
+    def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
+        """The longest message of C."""
+        return payload_bytes(self.error_compressor, d, wire_bits)
+
+    def check(self, compressor, d: int) -> None:
+        """Refuse an error compressor whose messages cannot be taken apart without the other workers."""
+        check_error_compressor("error_compressor", self.error_compressor, d)
+
+
+def check_error_compressor(name: str, compressor, d: int) -> None:
+    """Raise ``ValueError`` unless memories of length d can be stored in the compressor's messages."""
+    check(compressor, d)
+    plain = state_size(compressor, d) == 0 and opening(compressor, d) == 0
+    require(plain, name, compressor, "a compressor without a state of its own and without numbers that workers share")
+    if isinstance(compressor, CountSketch):
+        counters = compressor.rows * compressor.width
+        require(counters <= d, f"{name}: rows * width", counters, f"at most the length of the memory, {d}")

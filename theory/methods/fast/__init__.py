@@ -1,0 +1,18 @@
+"""Compiled loops that take the place of a method's text where almost nothing is left to do in a step.
+
+Each gives the same bits as the text (tests/test_fast.py), and knows neither the class of the problem nor the
+compressor: the derivative of a loss is called by its address.
+"""
+
+from .drawn import DrawnLoop
+from .plain import PlainLoop
+
+__all__ = ["LOOPS", "fast_loop"]
+
+LOOPS: tuple = (PlainLoop, DrawnLoop)
+
+
+def fast_loop(run):
+    """The loop that carries out a run's rounds, or None where that is the text."""
+    found = next((loop for loop in LOOPS if loop.fits(run)), None)
+    return found and found(run)

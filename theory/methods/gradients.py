@@ -1,0 +1,91 @@
+"""Which rows the workers draw, and the row kernels that a problem takes part in: gradients of batches, and values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bound import GRADIENT, at, operation
+from ..dispatch import generic
+from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
+from ..random import derive
+from .rates import Column, rate_at
+from .rows import row_of
+from .sampling import Shards, draw_rows
+
+
+@operation(kind=GRADIENT)
+class Draw(NamedTuple):
+    """batch[r, w] = the rows of the worker's batch in this step, after ``drawn`` rows in the steps before.
+
+    ``first`` is the number of the first worker here; ``order`` has each worker's order of the present pass.
+    """
+
+    shards: Shards
+    order: np.ndarray
+    keys: np.ndarray
+    first: int
+    size: Column
+    drawn: Column
+    batch: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        rows = b.batch[r, w, : np.int64(rate_at(b.size, t))]
+        draw_rows(b.shards, b.order[r], w, b.first + w, b.keys[r, w], np.int64(rate_at(b.drawn, t)), rows)
+
+
+def _finish_gradient(rows, r, w, size):
+    pass
+
+
+gradient_target = generic(
+    "gradient_target",
+    "gradient_target(rows, r, w, size) -> vector: what the gradients of a worker's batch of this size are added to.",
+    lambda rows, r, w, size: row_of(rows, r, w),
+)  # fmt: skip
+finish_gradient = generic(
+    "finish_gradient", "finish_gradient(rows, r, w, size): the batch is done; put what was added in its place.",
+    _finish_gradient,
+)  # fmt: skip
+
+
+@operation(kind=GRADIENT)
+class Gradient(NamedTuple):
+    """P += rate (the mean gradient of the losses of the worker's batch at X)."""
+
+    problem: NamedTuple
+    X: np.ndarray
+    P: np.ndarray
+    rate: Column
+    batch: np.ndarray
+    keys: np.ndarray
+    size: Column
+    drawn: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        size, weight = np.int64(rate_at(b.size, t)), rate_at(b.rate, t) / rate_at(b.size, t)
+        problem, x, p = b.problem, row_of(b.X, r, w), gradient_target(b.P, r, w, size)
+        batch, noise = b.batch[r, w], b.keys[r, w]
+        if gradient_noise(problem) == PER_STEP:
+            noise = derive(b.keys[r, w], t * b.drawn.every + b.drawn.shift)
+        for q in range(size):
+            if gradient_noise(problem) == PER_DRAW:
+                noise = derive(b.keys[r, w], np.int64(rate_at(b.drawn, t)) + q)
+            add_loss_gradient(problem, np.int64(batch[q]), noise, weight, x, p)
+        finish_gradient(b.P, r, w, size)
+
+
+@operation
+class Value(NamedTuple):
+    """out[r] = f(X[r, 0])."""
+
+    problem: NamedTuple
+    X: np.ndarray
+    out: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.out[r] = value(b.problem, b.X[r, 0])

@@ -1,0 +1,323 @@
+"""The row kernels that a compressor takes part in: one message for each sender, made, counted, packed and added up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bound import CODING, at, operation
+from ..compressors.base import (
+    Symbols,
+    accumulate,
+    buffer_bits,
+    max_payload_bits,
+    opening_is_maximum,
+    pack,
+    payload_bits,
+    propose,
+    quantize,
+    quantize_rest,
+    settle,
+    unpack,
+    update_state,
+)
+from ..compressors.qsgd import round_up
+from ..dispatch import inlined, kernel
+from ..random import derive
+from .rates import Column, rate_at
+from .rows import row_of
+
+BITS, BYTES, REDUCED = range(3)  # columns of Count.sent: payload bits, message bytes, bits that were reduced
+
+
+class SymbolRows(NamedTuple):
+    """Messages before they are packed, a row for each replica and sender; see `Symbols`."""
+
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    value: np.ndarray
+    level: np.ndarray
+    scratch: np.ndarray
+
+
+@inlined
+@kernel
+def symbols_of(symbols, r, s):
+    """The message of sender s in replica r."""
+    return Symbols(symbols.count[r, s], symbols.index[r, s], symbols.value[r, s], symbols.level[r, s], symbols.scratch)
+
+
+@operation(kind=CODING)
+class Keys(NamedTuple):
+    """round_keys[r, w] = the key of the round, from the key of the worker."""
+
+    keys: np.ndarray
+    round_keys: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.round_keys[r, w] = derive(b.keys[r, w], t)
+
+
+@operation(kind=CODING)
+class Quantize(NamedTuple):
+    """symbols[r, first + w] = Q(P[r, w])."""
+
+    c: NamedTuple
+    P: np.ndarray
+    symbols: SymbolRows
+    states: np.ndarray
+    keys: np.ndarray
+    first: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        quantize(b.c, b.states[r, w], row_of(b.P, r, w), b.keys[r, w], symbols_of(b.symbols, r, b.first + w))
+
+
+@operation(kind=CODING)
+class QuantizeRest(NamedTuple):
+    """As `Quantize`, and P - Q(P) remains in P."""
+
+    c: NamedTuple
+    P: np.ndarray
+    symbols: SymbolRows
+    states: np.ndarray
+    keys: np.ndarray
+    first: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        quantize_rest(b.c, b.states[r, w], row_of(b.P, r, w), b.keys[r, w], symbols_of(b.symbols, r, b.first + w))
+
+
+@operation(kind=CODING)
+class Measure(NamedTuple):
+    """lengths[r, w] = the bits of the message of w, which ``sent`` counts; the worker's state learns of the message."""
+
+    c: NamedTuple
+    symbols: SymbolRows
+    states: np.ndarray
+    first: int
+    d: int
+    frame: int
+    lengths: np.ndarray
+    sent: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        symbols = symbols_of(b.symbols, r, b.first + w)
+        bits = payload_bits(b.c, symbols, b.d)
+        b.lengths[r, w] = bits
+        b.sent[r, BITS] += bits
+        b.sent[r, BYTES] += b.frame + (bits + 7) // 8
+        update_state(b.c, b.d, b.states[r, w], symbols)
+
+
+@operation
+class Accumulate(NamedTuple):
+    """X += rate weight[s] (what is restored from the message of s).
+
+    Where X has a single model they are all added to it, otherwise each to its sender's row.
+    """
+
+    c: NamedTuple
+    symbols: SymbolRows
+    X: np.ndarray
+    rate: Column
+    weight: np.ndarray
+    first: int
+
+    def _row(pointer, t, r, s):
+        b = at(pointer)
+        weight = rate_at(b.rate, t) * b.weight[s]
+        accumulate(b.c, symbols_of(b.symbols, r, b.first + s), weight, row_of(b.X, r, s))
+
+
+# --- messages that are added up before they are decoded ---------------------------------------------------------------
+
+
+@operation(kind=CODING)
+class First(NamedTuple):
+    """total[r, 0] = symbols[r, 0]: all but the values that are added up is the same in all messages.
+
+    ``sent`` counts so many bits more that are reduced.
+    """
+
+    symbols: SymbolRows
+    total: SymbolRows
+    low: int
+    high: int
+    sent: np.ndarray
+    bits: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        s, total = symbols_of(b.symbols, r, 0), symbols_of(b.total, r, 0)
+        _copy(s.count, total.count, 0, s.count.size)
+        _copy(s.index, total.index, 0, s.index.size)
+        _copy(s.level, total.level, 0, s.level.size)
+        _copy(s.value, total.value, 0, b.low)
+        _copy(s.value, total.value, b.high, s.value.size)
+        b.sent[r, REDUCED] += b.bits
+
+
+@inlined
+@kernel
+def _copy(a, out, start, stop):
+    for j in range(start, stop):
+        out[j] = a[j]
+
+
+@operation(kind=CODING)
+class Propose(NamedTuple):
+    """numbers[r, w] = what worker w proposes; ``sent`` counts so many bits more that are reduced."""
+
+    c: NamedTuple
+    P: np.ndarray
+    states: np.ndarray
+    keys: np.ndarray
+    room: np.ndarray
+    numbers: np.ndarray
+    sent: np.ndarray
+    bits: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        room, numbers = b.room, b.numbers
+        propose(b.c, b.states[r, w], b.P[r, w], b.keys[r, w], room)
+        for j in range(room.size):  # a maximum must not become smaller on its way
+            numbers[r, w, j] = round_up(room[j], numbers) if opening_is_maximum(b.c) else room[j]
+        b.sent[r, REDUCED] += b.bits
+
+
+@operation(kind=CODING)
+class Settle(NamedTuple):
+    """The worker's state learns the combined numbers."""
+
+    c: NamedTuple
+    states: np.ndarray
+    combined: np.ndarray
+    d: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        settle(b.c, b.d, b.states[r, w], b.combined[r, 0])
+
+
+@operation(kind=CODING)
+class Learn(NamedTuple):
+    """The worker's state learns the sum of all messages."""
+
+    c: NamedTuple
+    states: np.ndarray
+    total: SymbolRows
+    d: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        update_state(b.c, b.d, b.states[r, w], symbols_of(b.total, r, 0))
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@operation(kind=CODING)
+class Pack(NamedTuple):
+    """outbox[w], behind the bytes of the frame, = the bits of the message of w."""
+
+    c: NamedTuple
+    symbols: SymbolRows
+    outbox: np.ndarray
+    lengths: np.ndarray
+    first: int
+    frame: int
+    d: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        for j in range(b.frame, b.frame + (b.lengths[r, w] + 7) // 8):
+            b.outbox[w, j] = 0
+        pack(b.c, symbols_of(b.symbols, r, b.first + w), b.d, b.outbox[w], 8 * b.frame)
+
+
+@operation(kind=CODING)
+class Unpack(NamedTuple):
+    """The symbols of the message of s; ``wrong[s]`` says whether it is malformed."""
+
+    c: NamedTuple
+    symbols: SymbolRows
+    inbox: np.ndarray
+    offset: np.ndarray
+    bits: np.ndarray
+    frame: int
+    d: int
+    wrong: np.ndarray
+
+    def _row(pointer, t, r, s):
+        b = at(pointer)
+        start = 8 * (b.offset[s] + b.frame)
+        end = start + b.bits[s]
+        b.wrong[s] = unpack(b.c, b.inbox, start, end, b.d, symbols_of(b.symbols, r, s)) != end
+
+
+# --- vectors that are stored as messages ------------------------------------------------------------------------------
+
+
+class Packed(NamedTuple):
+    """Vectors stored in the bits of messages: a payload for each replica and worker, and its length.
+
+    A length of -1 stands for the vector 0, in no bits.  ``symbols`` is room to take one of them apart, and ``state``
+    is empty.
+    """
+
+    payload: np.ndarray
+    bits: np.ndarray
+    symbols: Symbols
+    state: np.ndarray
+
+
+def payload_bytes(compressor, d: int, float_bits: int) -> int:
+    """Room for the payload of any vector; for a compressor from elsewhere, also where it counts its bits wrongly."""
+    trusted = type(compressor).__module__.startswith(__name__.partition(".")[0] + ".")
+    bits = max_payload_bits(compressor, d, float_bits) if trusted else buffer_bits(compressor, d, float_bits)
+    return -(-int(bits) // 64) * 8 + 8  # bits are written in words of 64
+
+
+@operation(kind=CODING)
+class Store(NamedTuple):
+    """packed[r, w] = C(P[r, w])."""
+
+    c: NamedTuple
+    packed: Packed
+    P: np.ndarray
+    keys: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        symbols, payload = b.packed.symbols, b.packed.payload[r, w]
+        quantize(b.c, b.packed.state, b.P[r, w], b.keys[r, w], symbols)
+        for j in range(payload.size):
+            payload[j] = 0
+        b.packed.bits[r, w] = pack(b.c, symbols, b.P.shape[2], payload, 0)
+
+
+@operation(kind=CODING)
+class AddStored(NamedTuple):
+    """P += rate (the stored vector); NaN where that cannot be read, so that the run ends."""
+
+    c: NamedTuple
+    packed: Packed
+    P: np.ndarray
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        p, symbols, end = b.P[r, w], b.packed.symbols, b.packed.bits[r, w]
+        if end >= 0:
+            if unpack(b.c, b.packed.payload[r, w], 0, end, p.size, symbols) == end:
+                accumulate(b.c, symbols, rate_at(b.rate, t), p)
+            else:  # the symbols, which all share, hold another worker's vector
+                for j in range(p.size):
+                    p[j] = np.nan

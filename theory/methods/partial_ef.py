@@ -1,0 +1,67 @@
+"""Partial error feedback: a share beta of the memory is held back in every step.
+
+::
+
+    for every worker:     p = eta g + (1 - beta) e
+                          send Delta = Q(p)
+                          e = beta e + p - Delta
+    x = x - mean of Delta
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..settings import setting
+from .feedback import check_beta
+
+__all__ = ["PartialErrorFeedback"]
+
+
+@setting
+class PartialErrorFeedback(NamedTuple):
+    """Error feedback that feeds back (1 - beta) e and keeps the rest; beta = 0 is :class:`ErrorFeedback`.
+
+    Parameters
+    ----------
+    beta : float
+        From 0 to 1.
+
+    Notes
+    -----
+    As in the talk on contractive error feedback, which credits it to Abdi and Fekri (AAAI 2020).
+
+    Examples
+    --------
+    >>> PartialErrorFeedback(0.9)
+    PartialErrorFeedback(beta=0.9)
+    """
+
+    beta: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        check_beta(self.beta)
+
+    def load(self, run, l2):
+        """P = (1 - beta) e + l2 x."""
+        if run.sparse:  # where s = (1 - beta) e is stored, and p is s with the gradient in it
+            run.add(run.memory(), run.x, l2)
+            return run.memory()
+        p = run.vectors()
+        run.set(p, run.x, l2)
+        run.add(p, run.memory(), 1.0 - self.beta)
+        return p
+
+    def store(self, run, p):
+        """E = beta e + p - Q(p)."""
+        if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g, of which the first p - Q(p) stands there
+            run.restore(p, self.beta)
+            run.gradient(run.x, p, -self.beta * run.inside, again=True)
+            run.add(p, run.x, -self.beta * run.l2 * run.inside)
+        else:
+            run.mix(run.memory(), self.beta, p)
+
+    def error(self, run):
+        """What the workers did not send, as an array."""
+        return run.read(run.memory(), 1.0 / (1.0 - self.beta)) if run.sparse else run.read(run.memory())

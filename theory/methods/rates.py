@@ -1,0 +1,232 @@
+"""Numbers that change from step to step: step sizes, averaging weights, batches, as rows that kernels read.
+
+A text says ``run.eta`` or ``1.0 - l2 * run.eta`` once, for all steps.  What a kernel gets is a column of the numbers of
+a stretch of steps; the driver fills all columns anew when a stretch is done.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import inlined, kernel
+from ..schedules import Constant, Last, averaging_weight, step_size
+
+__all__ = ["Column", "Rate", "Rates", "rate_at"]
+
+STRETCH = 16384  # steps whose numbers are held at a time, a power of two
+
+
+class Column(NamedTuple):
+    """The numbers of a stretch of steps: that of step k is ``values[k & (size - 1)]``, the size a power of two.
+
+    The kernel's t counts rounds of ``every`` steps; what the column is read for is step ``shift`` of them.
+    """
+
+    values: np.ndarray
+    every: int
+    shift: int
+
+
+@inlined
+@kernel
+def rate_at(column, t):
+    """The number of the step."""
+    return column.values[(t * column.every + column.shift) & (column.values.size - 1)]
+
+
+@kernel
+def fill_steps(schedule, start, out):
+    """``out[k]`` = the step size of step start + k."""
+    for k in range(out.size):
+        out[k] = step_size(schedule, start + k)
+
+
+@kernel
+def fill_weights(average, start, out):
+    """``out[k]`` = the weight of the iterate before step start + k in the average."""
+    for k in range(out.size):
+        out[k] = averaging_weight(average, start + k)
+
+
+class Rate:
+    """A number for each step.  Arithmetic with numbers and rates gives a rate, with arrays an array of this step.
+
+    Attributes
+    ----------
+    constant : float or None
+        The number, where it is the same for all steps.
+    """
+
+    __array_ufunc__ = None  # array * rate asks the rate
+
+    def __init__(
+        self, rates: Rates, fill: Callable[[int, np.ndarray], None] | None, constant: float | None = None, of=()
+    ):
+        self._rates, self._fill, self.constant, self._of = rates, fill, constant, of
+        self._made: dict = {}  # what arithmetic gave before: the same text gives the same rate in every step
+        self._values = np.zeros(rates.size) if constant is None else np.array([constant])
+        self._used = constant is not None
+
+    def use(self) -> None:
+        """Have the numbers filled in, and those of the rates that this one is made of."""
+        if not self._used:
+            for part in self._of:
+                part.use()
+            self._used = True
+            self._rates.attach(self)
+
+    def fill(self, start: int) -> None:
+        """Fill in the numbers of the steps from ``start`` on, each in its place."""
+        assert self._fill is not None
+        self._fill(start, self._values)
+
+    def column(self) -> Column:
+        """What a kernel gets."""
+        self.use()
+        every, shift = self._rates.place
+        return self._remember(("column", every, shift), lambda: Column(self._values, every, shift))
+
+    def __float__(self) -> float:
+        """The number of the present step; only while steps are carried out one by one."""
+        self.use()
+        every, shift = self._rates.place
+        return float(self._values[(self._rates.now() * every + shift) & (self._values.size - 1)])
+
+    def _remember(self, key, make):
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _with(self, other, operation, swapped=False):
+        if isinstance(other, np.ndarray):
+            return operation(other, float(self)) if swapped else operation(float(self), other)
+        key = (operation.__name__, swapped, other if isinstance(other, Rate) else float(other))
+        return self._remember(key, lambda: self._combined(other, operation, swapped))
+
+    def _combined(self, other, operation, swapped):
+        mine, theirs = self.constant, other.constant if isinstance(other, Rate) else float(other)
+        if mine is not None and theirs is not None:
+            return self._rates.constant(operation(theirs, mine) if swapped else operation(mine, theirs))
+        right = other._values if isinstance(other, Rate) else theirs
+
+        def fill(start, out):
+            out[:] = operation(right, self._values) if swapped else operation(self._values, right)
+
+        return Rate(self._rates, fill, of=(self, other) if isinstance(other, Rate) else (self,))
+
+    def __mul__(self, other):
+        """Rate times number."""
+        if isinstance(other, (int, float)) and other == 0.0:
+            return self._rates.constant(0.0)
+        return self._with(other, operator.mul)
+
+    def __rmul__(self, other):
+        """Number times rate."""
+        return self._with(other, operator.mul, True) if isinstance(other, np.ndarray) else self * other
+
+    def __add__(self, other):
+        """Rate plus number."""
+        return self._with(other, operator.add)
+
+    def __radd__(self, other):
+        """Number plus rate."""
+        return self._with(other, operator.add, True)
+
+    def __sub__(self, other):
+        """Rate minus number."""
+        return self._with(other, operator.sub)
+
+    def __rsub__(self, other):
+        """Number minus rate."""
+        return self._with(other, operator.sub, True)
+
+    def __pow__(self, power):
+        """The rate to the power of a number."""
+        return self._with(power, operator.pow)
+
+    def __neg__(self):
+        """Minus the rate."""
+        return self._with(-1.0, operator.mul)
+
+
+class Rates:
+    """All rates of a run.
+
+    Parameters
+    ----------
+    every : int
+        Steps in a round.
+    """
+
+    def __init__(self, every: int = 1):
+        self.size = max(STRETCH, 1 << (every - 1).bit_length())
+        self.every, self.place = every, (every, 0)
+        self.round: int | None = None  # the present round, while the steps are carried out one by one
+        self._attached: list[Rate] = []
+        self._constants: dict[float, Rate] = {}
+        self._start, self._stop = 0, 0  # rounds whose numbers are there
+
+    def attach(self, rate: Rate) -> None:
+        """From now on a rate's numbers are filled in, after those that were attached before."""
+        self._attached.append(rate)
+        rate.fill(self._start * self.every)
+
+    def constant(self, number: float) -> Rate:
+        """The same number in every step."""
+        if number not in self._constants:
+            self._constants[number] = Rate(self, None, float(number))
+        return self._constants[number]
+
+    def of(self, numbers: Callable[[int, np.ndarray], None]) -> Rate:
+        """The rate whose numbers ``numbers(start, out)`` lists, from step ``start`` on."""
+
+        def fill(start, out):
+            listed = np.empty_like(out)
+            numbers(start, listed)
+            out[:] = np.roll(listed, start & (out.size - 1))
+
+        return Rate(self, fill)
+
+    def steps(self, schedule) -> Rate:
+        """The step sizes of a schedule."""
+        if isinstance(schedule, Constant):
+            return self.constant(schedule.eta)
+        return self.of(lambda start, out: fill_steps(schedule, start, out))
+
+    def weights(self, average) -> Rate:
+        """The weights of an average."""
+        if isinstance(average, Last):
+            return self.constant(0.0)
+        return self.of(lambda start, out: fill_weights(average, start, out))
+
+    def batches(self, sizes: np.ndarray) -> tuple[Rate, Rate]:
+        """A worker's batches, of which the last size is that of all later steps; and how many rows came before."""
+        before = np.concatenate([[0], np.cumsum(sizes)])
+        last = sizes.size - 1
+
+        def batch(start, out):
+            out[:] = sizes[np.minimum(np.arange(start, start + out.size), last)]
+
+        def drawn(start, out):
+            steps = np.arange(start, start + out.size)
+            out[:] = before[np.minimum(steps, last)] + np.maximum(0, steps - last) * sizes[last]
+
+        return self.constant(float(sizes[0])) if sizes.size == 1 else self.of(batch), self.of(drawn)
+
+    def now(self) -> int:
+        """The present round."""
+        if self.round is None:
+            raise TypeError("a rate has no number before the steps are carried out: give it to an operation of the run")
+        return self.round
+
+    def stretch(self, start: int, stop: int) -> int:
+        """Fill in the numbers from round ``start`` on; return up to which round, at most ``stop``, they last."""
+        if not self._start <= start < self._stop:
+            self._start, self._stop = start, start + self.size // self.every
+            for rate in self._attached:
+                rate.fill(start * self.every)
+        return min(stop, self._stop)

@@ -1,0 +1,191 @@
+"""Row kernels that know neither problem nor compressor: sums, scalings and averages of rows.
+
+Rows are arrays (replica, owner, coordinate).  The owners are the workers of this process, or the models that persist:
+one on a star, one for each worker on a graph.  Where an operand has a single owner, all rows of the other meet it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bound import GRADIENT, at, operation
+from ..dispatch import generic, kernel
+from .rates import Column, rate_at
+
+
+def _row_of(rows, r, w):
+    return rows[r, w if rows.shape[1] > 1 else 0]
+
+
+row_of = generic(
+    "row_of", "row_of(rows, r, w) -> vector: the row of owner w in replica r, or that of the only owner.", _row_of
+)
+
+
+@operation(kind=GRADIENT)
+class Combine(NamedTuple):
+    """Y = keep Y + rate X."""
+
+    Y: np.ndarray
+    X: np.ndarray
+    keep: Column
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        y, x, keep, rate = b.Y[r, w], row_of(b.X, r, w), rate_at(b.keep, t), rate_at(b.rate, t)
+        if keep == 1.0:
+            for j in range(y.size):
+                y[j] += rate * x[j]
+        elif keep != 0.0:
+            for j in range(y.size):
+                y[j] = keep * y[j] + rate * x[j]
+        elif rate != 0.0:
+            for j in range(y.size):
+                y[j] = rate * x[j]
+        else:  # whatever stands in x
+            for j in range(y.size):
+                y[j] = 0.0
+
+
+@operation(kind=GRADIENT)
+class Difference(NamedTuple):
+    """P += X - Y."""
+
+    P: np.ndarray
+    X: np.ndarray
+    Y: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        p, x, y = b.P[r, w], row_of(b.X, r, w), row_of(b.Y, r, w)
+        for j in range(p.size):
+            p[j] += x[j] - y[j]
+
+
+@operation
+class Average(NamedTuple):
+    """mean = the weighted mean of the iterates so far; total[r, w] = the sum of their weights."""
+
+    X: np.ndarray
+    mean: np.ndarray
+    total: np.ndarray
+    weight: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        weight = rate_at(b.weight, t)
+        if weight > 0.0:
+            b.total[r, w] += weight
+            x, mean, share = b.X[r, w], b.mean[r, w], weight / b.total[r, w]
+            for j in range(x.size):
+                mean[j] += share * (x[j] - mean[j])
+
+
+@operation(kind=GRADIENT)
+class Count(NamedTuple):
+    """sums += weight Y; total[r, w] = the sum of the weights."""
+
+    Y: np.ndarray
+    sums: np.ndarray
+    total: np.ndarray
+    weight: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        weight = rate_at(b.weight, t)
+        if weight > 0.0:
+            b.total[r, w] += weight
+            y, sums = b.Y[r, w], b.sums[r, w]
+            for j in range(y.size):
+                sums[j] += weight * y[j]
+
+
+@operation
+class Slow(NamedTuple):
+    """V = momentum V - l2 X, after X -= ahead V."""
+
+    X: np.ndarray
+    V: np.ndarray
+    momentum: float
+    ahead: Column
+    l2: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, v, momentum, ahead, l2 = b.X[r, w], b.V[r, w], b.momentum, rate_at(b.ahead, t), rate_at(b.l2, t)
+        for j in range(x.size):
+            before, v[j] = v[j], momentum * v[j] - l2 * x[j]
+            x[j] -= ahead * before
+
+
+@operation
+class Vote(NamedTuple):
+    """V = the sign of V; of zero, -1."""
+
+    V: np.ndarray
+
+    def _row(pointer, t, r, w):
+        v = at(pointer).V[r, w]
+        for j in range(v.size):
+            v[j] = 1.0 if v[j] > 0.0 else -1.0
+
+
+@operation
+class Project(NamedTuple):
+    """X = the nearest point of the ball of this radius around 0."""
+
+    X: np.ndarray
+    radius: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, squared = b.X[r, w], 0.0
+        for j in range(x.size):
+            squared += np.float64(x[j]) * x[j]
+        if squared > b.radius * b.radius:
+            factor = b.radius / np.sqrt(squared)
+            for j in range(x.size):
+                x[j] *= factor
+
+
+@operation
+class Combined(NamedTuple):
+    """total[r, 0] = the workers' numbers from ``low`` on and before ``high``: their mean, or their maximum."""
+
+    numbers: np.ndarray
+    total: np.ndarray
+    low: int
+    high: int
+    weight: np.ndarray
+    maximum: bool
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        numbers, total = b.numbers[r, :, b.low : b.high], b.total[r, 0, b.low : b.high]
+        if b.maximum:
+            largest_of_rows(numbers, total)
+        else:
+            weighted_sum(numbers, b.weight, total)
+
+
+@kernel
+def weighted_sum(numbers, weight, out):
+    """``out`` = the sum of the rows of ``numbers`` times their weights, in double precision, rounded once."""
+    for j in range(out.size):
+        total = 0.0
+        for w in range(weight.size):
+            total += weight[w] * numbers[w, j]
+        out[j] = total
+
+
+@kernel
+def largest_of_rows(numbers, out):
+    """``out`` = the largest of each column of ``numbers``."""
+    for j in range(out.size):
+        top = numbers[0, j]
+        for w in range(1, numbers.shape[0]):
+            top = max(top, numbers[w, j])
+        out[j] = top

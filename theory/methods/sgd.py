@@ -1,0 +1,212 @@
+"""Parallel SGD: N workers, a mini-batch each, compressed messages, averaged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..compressors.base import quantize
+from ..compressors.identity import Identity
+from ..problems.base import dimension
+from ..problems.matrix import CSR
+from ..schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
+from ..settings import require, setting
+from .feedback import NoFeedback, has_memory, step_factors
+from .sampling import SAMPLING, SHARDS
+from .server import Majority, Projected, choose_server
+from .topology import choose_topology
+
+__all__ = ["ParallelSGD", "averaging", "check_batch", "check_parts"]
+
+AVERAGES = ("last", "uniform", "quadratic")
+COMPRESS = ("full", "loss")
+EXCHANGES = ("auto", "gather", "reduce")
+AGGREGATIONS = ("mean", "majority")
+
+
+@setting
+class ParallelSGD(NamedTuple):
+    """Mini-batch SGD on N workers with compressed messages and an optional memory.
+
+    Parameters
+    ----------
+    compressor : compressor
+        What a worker does to the vector that it sends.
+    step : Constant or InverseTime
+        Step sizes.
+    feedback : feedback rule
+        What happens to the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
+        `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step; the same number throughout, or growing.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result: the last; the mean of all; the mean with weights (shift + t)**2, where shift is
+        the step size's own; or any of :mod:`theory.schedules`, ``Suffix(start)`` say.
+    sampling : {"iid", "shuffle"}
+        Rows are drawn independently with replacement (what theorems assume), or every pass is a fresh shuffle.
+    shards : {"shared", "contiguous", "by_label"}
+        Which rows a worker draws from; a worker's weight in the mean is its share n_w / n.
+    compress : {"full", "loss"}
+        The full gradient is compressed, l2 term included (as in the papers), or the gradient of the loss alone, and
+        every worker applies the l2 term by itself.
+    exchange : {"auto", "gather", "reduce"}
+        Every worker receives the messages of all others, or their sum alone; "auto" reduces wherever messages can be
+        added before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
+    momentum : float
+        What the velocity keeps in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
+        decompression.  Short for ``server=Momentum(momentum)``.
+    nesterov : bool
+        Look ahead: x = x - eta (mean Q + momentum u).
+    aggregation : {"mean", "majority"}
+        What messages become: their weighted mean, or the sign of it in every coordinate, +1 where it is zero; a
+        majority vote if the messages are signs.  Short for ``server=Majority()``.
+    radius : float
+        After every step, x is projected onto the ball of this radius around 0; infinite for none.  Short for
+        ``server=Projected(radius)``.
+    server : server rule, optional
+        What is done with what was received, in place of the four short forms: `Mean`, `Momentum`, `Majority`,
+        `Projected`, or one of your own.
+    topology : topology, optional
+        Who hears whom, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
+
+    Raises
+    ------
+    ValueError
+        For a value outside its domain.
+
+    Examples
+    --------
+    >>> from theory import Constant, ErrorFeedback, TopK
+    >>> ParallelSGD(TopK(2), step=Constant(0.1), feedback=ErrorFeedback()).batch
+    1
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    feedback: Any = NoFeedback()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "shared"
+    compress: str = "full"
+    exchange: str = "auto"
+    momentum: float = 0.0
+    nesterov: bool = False
+    aggregation: str = "mean"
+    radius: float = math.inf
+    server: Any = None
+    topology: Any = None
+
+    @property
+    def local_steps(self) -> int:
+        """1: the workers talk after every step."""
+        return 1
+
+    def round(self, run):
+        """One step; each line is for all workers at once."""
+        p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x
+        run.gradient(run.x, p, run.inside)  # p = p + eta g
+        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
+        self.feedback.store(run, p)  # e = p
+        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+        run.average(run.x)  # the result counts x
+        self.server.update(run, received)  # x = x - mean Q(p)
+
+    def result(self, run):
+        """The average of the iterates, or the last one."""
+        return run.averaged()
+
+    def step_factors(self, run):
+        """The factors of gradients before compression and of what is received after it."""
+        return step_factors(self.feedback, run)
+
+    def settled(self, problem) -> ParallelSGD:
+        """The same method with every choice made that is left to it."""
+        compressor, compress = choose_compressor(self.compressor, self.compress, problem)
+        return self._replace(
+            compressor=compressor,
+            compress=compress,
+            feedback=choose_feedback(self.feedback, compressor),
+            server=self.server or choose_server(self.momentum, self.nesterov, self.aggregation, self.radius),
+            topology=self.topology or choose_topology(self.exchange, compressor, int(dimension(problem))),
+        )
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        check_parts(self)
+        for name, known in (("compress", COMPRESS), ("aggregation", AGGREGATIONS)):
+            require(getattr(self, name) in known, name, getattr(self, name), " or ".join(map(repr, known)))
+        require(0.0 <= self.momentum < 1.0, "momentum", self.momentum, "a number from 0 to below 1")
+        require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
+        memory = has_memory(self.feedback)
+        require(self.aggregation == "mean" or not (memory or self.momentum), "aggregation", self.aggregation,
+                "'mean' with momentum or a memory")  # fmt: skip
+        require(self.radius > 0.0, "radius", self.radius, "a number above 0")
+        require(self.radius == math.inf or not memory, "radius", self.radius,
+                "infinite with a memory, which knows nothing of the projection")  # fmt: skip
+        short = (self.momentum, self.nesterov, self.aggregation, self.radius) == (0.0, False, "mean", math.inf)
+        require(self.server is None or short, "server", self.server,
+                "None with momentum, nesterov, aggregation or radius, which are short for a server")  # fmt: skip
+        require(self.server is None or hasattr(self.server, "update"), "server", self.server,
+                "a server rule, such as Momentum(0.9)", TypeError)  # fmt: skip
+        require(not (memory and isinstance(self.server, (Majority, Projected))), "server", self.server,
+                "Mean or Momentum with a memory, which knows nothing of a vote or a projection")  # fmt: skip
+        require(self.topology is None or self.exchange == "auto", "topology", self.topology,
+                "None with exchange, which is short for a topology")  # fmt: skip
+        require(self.topology is None or hasattr(self.topology, "receive"), "topology", self.topology,
+                "a topology, such as AllGather()", TypeError)  # fmt: skip
+
+
+def check_parts(method) -> None:
+    """Refuse what is no part of a method: what a `ParallelSGD` and a `LocalSGD` have in common."""
+    require(step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)",
+            TypeError)  # fmt: skip
+    require(hasattr(method.feedback, "load") or hasattr(method.feedback, "as_conef"), "feedback", method.feedback,
+            "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
+    require(method.compressor is None or quantize.implements(type(method.compressor)), "compressor", method.compressor,
+            "a compressor, such as TopK(10)", TypeError)  # fmt: skip
+    check_batch(method.batch)
+    for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
+        require(getattr(method, name) in known, name, getattr(method, name), " or ".join(map(repr, known)))
+    averaging(method)
+
+
+def check_batch(batch) -> None:
+    """Refuse what is neither a whole number from 1 on nor a schedule of batch sizes."""
+    number = isinstance(batch, int)
+    known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
+    require(known and not (number and batch < 1), "batch", batch,
+            "a whole number, at least 1, or a schedule such as GrowingBatch(1.1)")  # fmt: skip
+
+
+def choose_compressor(compressor, compress: str, problem):
+    """Full precision where there is no compressor: on sparse rows, messages that hold what the rows hold.
+
+    There the l2 term, which would reach every coordinate, is applied by every worker itself: nothing is compressed, so
+    it is the same method.
+    """
+    if compressor is not None:
+        return compressor, compress
+    sparse = isinstance(getattr(problem, "A", None), CSR)
+    return Identity(sparse), "loss" if sparse else compress
+
+
+def choose_feedback(feedback, compressor):
+    """The rule itself, or the rule as which it is carried out."""
+    return feedback.as_conef(compressor) if hasattr(feedback, "as_conef") else feedback
+
+
+def averaging(method) -> Any:
+    """The averaging weight of a method, a `ParallelSGD` or a `LocalSGD`: a setting of :mod:`theory.schedules`."""
+    average = method.average
+    if not isinstance(average, str):
+        require(averaging_weight.implements(type(average)), "average", average, "a name or an averaging weight",
+                TypeError)  # fmt: skip
+        return average
+    require(average in AVERAGES, "average", average, " or ".join(map(repr, AVERAGES)) + " or Suffix(start)")
+    if average == "quadratic":
+        shift: Any = getattr(method.step, "shift", None)
+        require(shift is not None, "average", average,
+                "with a step that has a shift, such as InverseTime(c, mu, shift)")  # fmt: skip
+        return Polynomial(shift, 2.0)
+    return Uniform() if average == "uniform" else Last()

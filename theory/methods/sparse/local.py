@@ -1,0 +1,105 @@
+"""Local steps on sparse rows: each worker's own copy of x, which differs from x in what its rows have touched.
+
+Between two exchanges y = scale z.  At an exchange all z are x: where x moves, they move with it, and what a worker's
+steps have touched is put back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bound import GRADIENT, at, operation
+from ...vectors import add_entry, dense_part, entry, length, scale_of
+from ..gradients import finish_gradient, gradient_target
+from ..rates import Column, rate_at
+from ..rows import row_of
+from .memory import GradientRows, grow_rows
+from .model import SparseModel
+
+__all__ = ["AddDifference", "LocalRows", "LocalStep"]
+
+
+class LocalRows(NamedTuple):
+    """The workers' own y = scale z; ``touched`` lists the first ``count`` coordinates in which z differs from x."""
+
+    z: np.ndarray
+    scale: np.ndarray
+    touched: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+
+
+class LocalIterate(NamedTuple):
+    """One worker's y, as a vector."""
+
+    z: np.ndarray
+    scale: float
+
+
+@row_of.register(LocalRows)
+def _(rows, r, w):
+    return LocalIterate(rows.z[r, w], rows.scale[r, w])
+
+
+@length.register(LocalIterate)
+def _(y):
+    return y.z.size
+
+
+@dense_part.register(LocalIterate)
+def _(y):
+    return y.z
+
+
+@scale_of.register(LocalIterate)
+def _(y):
+    return y.scale
+
+
+@entry.register(LocalIterate)
+def _(y, j):
+    return y.scale * y.z[j]
+
+
+@operation(kind=GRADIENT)
+class LocalStep(NamedTuple):
+    """Y += rate (G + l2 Y), where G is the gradient's entries alone."""
+
+    Y: LocalRows
+    G: GradientRows
+    rate: Column
+    l2: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        rate, z, touched, count = rate_at(b.rate, t), b.Y.z[r, w], b.Y.touched[r, w], b.Y.count[r, w]
+        b.Y.scale[r, w] *= 1.0 + rate * b.l2
+        factor = rate / b.Y.scale[r, w]
+        for p in range(b.G.count[r, w]):
+            j = b.G.index[r, w, p]
+            z[j] += factor * b.G.value[r, w, p]
+            touched[count + p] = j
+        b.Y.count[r, w] = count + b.G.count[r, w]
+
+
+@operation(kind=GRADIENT)
+class AddDifference(NamedTuple):
+    """P += X - Y, after which Y = X."""
+
+    P: NamedTuple
+    X: SparseModel
+    Y: LocalRows
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, z, scale = b.X.v[r], b.Y.z[r, w], b.Y.scale[r, w]
+        grow_rows(b.P, r, w, 1.0 - scale)
+        target = gradient_target(b.P, r, w, 0)
+        for p in range(b.Y.count[r, w]):
+            j = b.Y.touched[r, w, p]
+            if z[j] != x[j]:  # once for each coordinate, however often it was touched
+                add_entry(target, j, scale * (x[j] - z[j]))
+                z[j] = x[j]
+        finish_gradient(b.P, r, w, 0)
+        b.Y.scale[r, w], b.Y.count[r, w] = 1.0, 0

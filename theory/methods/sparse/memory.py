@@ -1,0 +1,354 @@
+"""What a worker compresses on sparse rows: its gradient's entries, or a memory, each plus a multiple of x.
+
+* `GradientRows`, forgotten when it is sent: the entries of a batch's gradient, in order, plus h x.
+* `MemoryRows`: m = c + h x with one number h, because the l2 term adds the same multiple of x in every coordinate.
+  Where x_j moves by a, c_j moves by -h a.  With a velocity it is two numbers, for the two vectors that x is made of.
+
+Upper bounds of |m_j| over blocks of coordinates, raised by dh max |x_j| in every step, find the k largest entries
+without a look at the blocks that cannot hold them (:mod:`.search`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bound import GRADIENT, at, operation
+from ...compressors.sparsifiers import sort_indices
+from ...compressors.vectors import nonzeros
+from ...dispatch import generic, kernel
+from ...vectors import add_entry, entry, length
+from ..gradients import finish_gradient, gradient_target
+from ..rates import Column, rate_at
+from ..rows import row_of
+from .model import BLOCK, SparseModel
+from .moving import XA, XB, MovingModel
+
+__all__ = ["GradientRows", "MemoryRows", "Touched"]
+
+SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
+ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15  # and far above what a step's moves of x lose, relative to h x and m
+
+
+# --- a part that moves with x -----------------------------------------------------------------------------------------
+
+
+class Multiple(NamedTuple):
+    """H x."""
+
+    h: float
+
+
+class Mixed(NamedTuple):
+    """Alpha a + beta b, of the two vectors that x with a velocity is made of; ``total``: the sum of the multiples."""
+
+    alpha: float
+    beta: float
+    total: float
+
+
+part_at = generic("part_at", "part_at(part, x, j) -> float: coordinate j of a part that moves with x.")
+part_bound = generic("part_bound", "part_bound(part, reach) -> float: about how large it is where |x_j| <= reach.")
+part_of = generic("part_of", "part_of(model, h) -> part: what the numbers h stand for.")
+grow_part = generic("grow_part", "grow_part(model, r, h, rate): the part grows by rate x.")
+
+
+@part_at.register(Multiple)
+def _(part, x, j):
+    return part.h * entry(x, j)
+
+
+@part_at.register(Mixed)
+def _(part, x, j):
+    return part.alpha * x.a[j] + part.beta * x.b[j]
+
+
+@part_bound.register(Multiple)
+def _(part, reach):
+    return abs(part.h) * reach
+
+
+@part_bound.register(Mixed)
+def _(part, reach):
+    return part.total * reach
+
+
+@part_of.register(SparseModel)
+def _(model, h):
+    return Multiple(h[0])
+
+
+@part_of.register(MovingModel)
+def _(model, h):
+    return Mixed(h[0], h[1], h[2])
+
+
+@grow_part.register(SparseModel)
+def _(model, r, h, rate):
+    h[0] += rate
+
+
+@grow_part.register(MovingModel)
+def _(model, r, h, rate):
+    h[0] += rate * model.scalars[r, XA]
+    h[1] += rate * model.scalars[r, XB]
+    h[2] += abs(rate)
+
+
+# --- a memory -------------------------------------------------------------------------------------------------------
+
+
+class MemoryRows(NamedTuple):
+    """The workers' memories: c, and a part that moves with x.
+
+    ``top[r, w, b]`` >= max |m_j| over block b (empty: nothing is searched); ``last[r, w]``: where a search begins.
+    """
+
+    c: np.ndarray
+    h: np.ndarray
+    top: np.ndarray
+    last: np.ndarray
+    model: NamedTuple
+
+
+class Memory(NamedTuple):
+    """One worker's memory, as a vector."""
+
+    c: np.ndarray
+    part: NamedTuple
+    x: NamedTuple
+    top: np.ndarray
+    last: np.ndarray
+    reach: np.ndarray
+
+
+@row_of.register(MemoryRows)
+def _(rows, r, w):
+    return Memory(rows.c[r, w], part_of(rows.model, rows.h[r, w]), row_of(rows.model, r, 0), rows.top[r, w],
+                  rows.last[r, w : w + 1], rows.model.reach[r, 0])  # fmt: skip
+
+
+@length.register(Memory)
+def _(m):
+    return m.c.size
+
+
+@entry.register(Memory)
+def _(m, j):
+    return m.c[j] + part_at(m.part, m.x, j)
+
+
+@add_entry.register(Memory)
+def _(m, j, amount):
+    m.c[j] += amount
+    if m.top.size:
+        part = part_at(m.part, m.x, j)
+        size = abs(m.c[j] + part)
+        m.top[j // BLOCK] = max(m.top[j // BLOCK], size + SLACK * (size + abs(part)))
+
+
+grow_rows = generic("grow_rows", "grow_rows(rows, r, w, rate): a worker's vector grows by rate x.")
+
+
+@grow_rows.register(MemoryRows)
+def _(m, r, w, rate):
+    top, reach, h = m.top[r, w], m.model.reach[r, 0], m.h[r, w]
+    grow_part(m.model, r, h, rate)
+    lost = ROUNDED_64 if m.c.itemsize == 8 else ROUNDED_32
+    rise = (1.0 + SLACK) * abs(rate) + lost * part_bound(part_of(m.model, h), 1.0)
+    for j in range(top.size):
+        top[j] += rise * reach[j] + lost * top[j]
+
+
+@operation(kind=GRADIENT)
+class AddModel(NamedTuple):
+    """P = P + rate x."""
+
+    rows: NamedTuple
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        grow_rows(b.rows, r, w, rate_at(b.rate, t))
+
+
+@operation
+class ReadMemory(NamedTuple):
+    """out = the memories times a factor, as plain arrays."""
+
+    memory: MemoryRows
+    factor: float
+    out: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        m, out = row_of(b.memory, r, w), b.out[r, w]
+        for j in range(out.size):
+            out[j] = b.factor * entry(m, j)
+
+
+# --- a batch's gradient, forgotten when sent --------------------------------------------------------------------------
+
+
+class Touched(NamedTuple):
+    """A vector that is zero but for the listed entries; one for all workers, in which a gradient is collected."""
+
+    g: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    spare: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+    seen: np.ndarray
+
+
+class Collector(NamedTuple):
+    """Where the entries of a worker's gradient go: of a single loss one behind the other, else through `Touched`."""
+
+    touched: Touched
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    value: np.ndarray
+    single: bool
+
+
+@kernel
+def _touch(touched, j, amount):
+    if not touched.seen[j]:
+        touched.seen[j] = True
+        touched.index[touched.count[0]] = j
+        touched.count[0] += 1
+    touched.g[j] += amount
+
+
+@length.register(Collector)
+def _(g):
+    return g.touched.g.size
+
+
+@add_entry.register(Collector)
+def _(g, j, amount):
+    count = g.touched.count
+    if g.single:
+        g.index[count[0]], g.value[count[0]] = j, amount
+        count[0] += 1
+    else:
+        _touch(g.touched, j, amount)
+
+
+class GradientRows(NamedTuple):
+    """The workers' gradients: ``count[r, w]`` entries with their positions, in order, plus h x.
+
+    ``exact`` says that no loss has more entries than there is room for, each coordinate once.
+
+    ``last[r, w]``: where a search begins; ``touched`` and ``top`` are room for one worker at a time.
+    """
+
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    value: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+    h: np.ndarray
+    last: np.ndarray
+    touched: Touched
+    top: np.ndarray
+    model: NamedTuple
+    exact: bool
+
+
+class SparseGradient(NamedTuple):
+    """One worker's gradient, as a vector."""
+
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    value: np.ndarray
+    part: Multiple
+    x: NamedTuple
+    last: np.ndarray
+    touched: Touched
+    top: np.ndarray
+    reach: np.ndarray
+
+
+@row_of.register(GradientRows)
+def _(rows, r, w):
+    n = rows.count[r, w]
+    return SparseGradient(rows.index[r, w, :n], rows.value[r, w, :n], Multiple(rows.h[r, w]), row_of(rows.model, r, 0),
+                          rows.last[r, w : w + 1], rows.touched, rows.top, rows.model.reach[r, 0])  # fmt: skip
+
+
+@grow_rows.register(GradientRows)
+def _(rows, r, w, rate):
+    rows.h[r, w] += rate
+
+
+@gradient_target.register(GradientRows)
+def _(rows, r, w, size):
+    return Collector(rows.touched, rows.index[r, w], rows.value[r, w], rows.exact and size == 1)
+
+
+@finish_gradient.register(GradientRows)
+def _(rows, r, w, size):
+    touched, index, value = rows.touched, rows.index[r, w], rows.value[r, w]
+    count = touched.count[0]
+    if rows.exact and size == 1:
+        ordered = True
+        for p in range(1, count):
+            ordered &= index[p - 1] < index[p]
+        if ordered:
+            rows.count[r, w], touched.count[0] = count, 0
+            return
+        touched.count[0] = 0
+        for p in range(count):
+            _touch(touched, index[p], value[p])
+        count = touched.count[0]
+    for p in range(1, count):
+        if touched.index[p - 1] > touched.index[p]:
+            sort_indices(touched.index[:count], touched.spare[:count])
+            break
+    for p in range(count):
+        j = touched.index[p]
+        index[p], value[p] = j, touched.g[j]
+        touched.g[j], touched.seen[j] = 0.0, False
+    rows.count[r, w], touched.count[0] = count, 0
+
+
+@kernel
+def _place(index, j):
+    """Where j stands in the list, or would stand."""
+    low, high = 0, index.size
+    while low < high:
+        middle = (low + high) >> 1
+        if index[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@length.register(SparseGradient)
+def _(g):
+    return g.touched.g.size
+
+
+@entry.register(SparseGradient)
+def _(g, j):
+    p = _place(g.index, j)
+    own = g.value[p] if p < g.index.size and g.index[p] == j else 0.0
+    return own + part_at(g.part, g.x, j)
+
+
+@nonzeros.register(SparseGradient)
+def _(g, index, value):  # those of the gradient alone: with h x, messages of non-zeros have no sparse rows
+    for p in range(g.index.size):
+        index[p], value[p] = g.index[p], g.value[p]
+    return g.index.size
+
+
+@operation(kind=GRADIENT)
+class Begin(NamedTuple):
+    """p = rate x, and no entries yet."""
+
+    gradient: GradientRows
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.gradient.h[r, w] = rate_at(b.rate, t)
+        b.gradient.count[r, w] = 0

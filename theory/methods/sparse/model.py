@@ -1,0 +1,200 @@
+"""x on sparse rows: x = scale v, so that to multiply it by (1 - eta l2) changes one number.
+
+The weighted sum of all iterates is coefficient v - u, where u changes only with the entries of v.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bound import at, operation
+from ...dispatch import kernel
+from ...vectors import add_entry, dense_part, entry, length, scale_of
+from ..rates import Column, rate_at
+from ..rows import row_of
+
+__all__ = ["BLOCK", "GROUP", "SparseModel", "blocks_of"]
+
+BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are looked at together
+SMALLEST_SCALE = 1e-3  # below it, x is multiplied out: the average loses the digits that the scale has lost
+FRESH = 4096  # projections between two at which ||v||^2 is taken anew
+
+SCALE, INVERSE, COEFFICIENT, TOTAL, SQUARE, AGE = range(6)  # columns of SparseModel.scalars
+
+
+def blocks_of(d: int) -> int:
+    """How many upper bounds there are for d coordinates."""
+    return -(-d // (BLOCK * GROUP)) * GROUP
+
+
+class SparseModel(NamedTuple):
+    """A model for each replica, x = scale v, whose weighted sum of iterates is coefficient v - u (empty: none).
+
+    ``scalars`` has scale, its inverse, coefficient, total weight, ||v||^2 where ``bounded``, and how old that is.
+    ``reach[r, 0]`` bounds |x_j| over each block (empty: nothing is searched).  ``c`` and ``h`` are the workers'
+    memories c + h x, which stay what they are while x moves (empty: none).  ``z`` are the workers' own copies of x,
+    which move with it (empty: none; see :mod:`.local`).
+    """
+
+    v: np.ndarray
+    u: np.ndarray
+    scalars: np.ndarray
+    reach: np.ndarray
+    c: np.ndarray
+    h: np.ndarray
+    z: np.ndarray
+    bounded: bool
+
+
+class SparseIterate(NamedTuple):
+    """The model of one replica."""
+
+    v: np.ndarray
+    u: np.ndarray
+    scalars: np.ndarray
+    reach: np.ndarray
+    c: np.ndarray
+    h: np.ndarray
+    z: np.ndarray
+    bounded: bool
+
+
+@row_of.register(SparseModel)
+def _(rows, r, w):
+    return SparseIterate(rows.v[r], rows.u[r], rows.scalars[r], rows.reach[r, 0], rows.c[r],
+                         rows.h[r, :, 0], rows.z[r], rows.bounded)  # fmt: skip
+
+
+@length.register(SparseIterate)
+def _(x):
+    return x.v.size
+
+
+@dense_part.register(SparseIterate)
+def _(x):
+    return x.v
+
+
+@scale_of.register(SparseIterate)
+def _(x):
+    return x.scalars[SCALE]
+
+
+@entry.register(SparseIterate)
+def _(x, j):
+    return x.scalars[SCALE] * x.v[j]
+
+
+@add_entry.register(SparseIterate)
+def _(x, j, amount):
+    step = amount * x.scalars[INVERSE]
+    if x.bounded:
+        x.scalars[SQUARE] += step * (2.0 * x.v[j] + step)
+    x.v[j] += step
+    if x.u.size:
+        x.u[j] += x.scalars[COEFFICIENT] * step
+    for w in range(x.h.size):
+        if x.h[w] != 0.0:
+            x.c[w, j] -= x.h[w] * amount
+    for w in range(x.z.shape[0]):
+        x.z[w, j] += amount
+    if x.reach.size:
+        x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
+
+
+@kernel
+def shrink(x, factor):
+    """X *= factor."""
+    scale = factor * x.scalars[SCALE]
+    if abs(scale) < SMALLEST_SCALE:
+        for j in range(x.v.size):
+            if x.u.size:
+                x.u[j] -= x.scalars[COEFFICIENT] * x.v[j]
+            x.v[j] *= scale
+        x.scalars[COEFFICIENT] = 0.0
+        x.scalars[SQUARE] *= scale * scale
+        scale = 1.0
+    x.scalars[SCALE] = scale
+    x.scalars[INVERSE] = 1.0 / scale
+
+
+@operation
+class Scale(NamedTuple):
+    """X = rate X."""
+
+    X: SparseModel
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        shrink(row_of(b.X, r, w), rate_at(b.rate, t))
+
+
+@operation
+class AverageModel(NamedTuple):
+    """The average of the iterates counts X."""
+
+    X: SparseModel
+    weight: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        weight, scalars = rate_at(b.weight, t), b.X.scalars[r]
+        if weight > 0.0:
+            scalars[COEFFICIENT] += weight * scalars[SCALE]
+            scalars[TOTAL] += weight
+
+
+@operation
+class ProjectModel(NamedTuple):
+    """X = the nearest points of the ball of this radius around 0."""
+
+    X: SparseModel
+    radius: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x = row_of(b.X, r, w)
+        x.scalars[AGE] += 1.0
+        if x.scalars[AGE] >= FRESH:
+            x.scalars[AGE] = x.scalars[SQUARE] = 0.0
+            for j in range(x.v.size):
+                x.scalars[SQUARE] += np.float64(x.v[j]) * x.v[j]
+        norm = abs(x.scalars[SCALE]) * np.sqrt(max(x.scalars[SQUARE], 0.0))
+        if norm > b.radius:
+            shrink(x, b.radius / norm)
+
+
+@operation
+class ReadOut(NamedTuple):
+    """last = X, and mean = the average of the iterates (X before any weight), as plain arrays."""
+
+    X: SparseModel
+    last: np.ndarray
+    mean: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, last, mean = row_of(b.X, r, w), b.last[r, 0], b.mean[r, 0]
+        for j in range(last.size):
+            last[j] = x.scalars[SCALE] * x.v[j]
+        if x.u.size == 0 or x.scalars[TOTAL] == 0.0:
+            for j in range(mean.size):
+                mean[j] = last[j]
+        else:
+            for j in range(mean.size):
+                mean[j] = (x.scalars[COEFFICIENT] * x.v[j] - x.u[j]) / x.scalars[TOTAL]
+
+
+def start_model(model: SparseModel, x0: np.ndarray) -> None:
+    """Put every replica at x0."""
+    model.v[:] = x0
+    model.scalars[:, SCALE] = model.scalars[:, INVERSE] = 1.0
+    if model.bounded:
+        model.scalars[:, SQUARE] = float(np.dot(x0.astype(np.float64), x0))
+    if model.reach.size:
+        np.maximum.at(model.reach[0, 0], np.arange(x0.size) // BLOCK, np.abs(x0))
+        model.reach[1:] = model.reach[0]
+    model.z[:] = x0

@@ -1,0 +1,267 @@
+"""x and its velocity v on sparse rows: both are combinations of two vectors a and b.
+
+A step of momentum multiplies the matrix of the combinations, x = xa a + xb b and v = va a + vb b, which is four
+numbers; only what messages hold changes a and b.  The contribution of b to v falls like the power of the momentum, so
+now and then, when the matrix has become ill-conditioned, a and b are chosen anew: a = x + kappa v, which momentum alone
+does not move, and b = v.  The weighted sum of all iterates is na a + nb b - u.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bound import at, operation
+from ...dispatch import kernel
+from ...problems.linear import row_product
+from ...problems.matrix import row_dot
+from ...vectors import add_entry, entry, length
+from ..rates import Column, rate_at
+from ..rows import row_of
+from .model import BLOCK, FRESH
+
+__all__ = ["MovingModel", "Velocity"]
+
+XA, XB, VA, VB, NA, NB, TOTAL, AA, AB, BB, AGE = range(11)  # columns of MovingModel.scalars
+CONDITION = 1e-3  # of the matrix with columns of length 1, below which a and b are chosen anew
+SMALLEST = 1e-2  # and how short the second column may become: b grows as that falls, and what is added up with it
+
+
+class MovingModel(NamedTuple):
+    """A model with a velocity for each replica.
+
+    ``reach[r, 0]`` and ``reach[r, 1]`` bound |x_j| and |v_j| over each block (empty: nothing is searched).  ``c`` and
+    ``h`` are the workers' memories c + alpha a + beta b, which stay what they are while a and b move (empty: none).
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    u: np.ndarray
+    scalars: np.ndarray
+    reach: np.ndarray
+    c: np.ndarray
+    h: np.ndarray
+    bounded: bool
+
+
+class MovingIterate(NamedTuple):
+    """The model of one replica."""
+
+    a: np.ndarray
+    b: np.ndarray
+    u: np.ndarray
+    scalars: np.ndarray
+    reach: np.ndarray
+    c: np.ndarray
+    h: np.ndarray
+    bounded: bool
+
+
+class Velocity(NamedTuple):
+    """The velocities of all replicas."""
+
+    model: MovingModel
+
+
+class MovingVelocity(NamedTuple):
+    """The velocity of one replica."""
+
+    x: MovingIterate
+
+
+@row_of.register(MovingModel)
+def _(rows, r, w):
+    return MovingIterate(rows.a[r], rows.b[r], rows.u[r], rows.scalars[r], rows.reach[r], rows.c[r], rows.h[r],
+                         rows.bounded)  # fmt: skip
+
+
+@row_of.register(Velocity)
+def _(rows, r, w):
+    return MovingVelocity(row_of(rows.model, r, w))
+
+
+@length.register(MovingIterate)
+def _(x):
+    return x.a.size
+
+
+@entry.register(MovingIterate)
+def _(x, j):
+    return x.scalars[XA] * x.a[j] + x.scalars[XB] * x.b[j]
+
+
+@row_product.register(MovingIterate)
+def _(x, A, i):
+    return x.scalars[XA] * row_dot(A, i, x.a) + x.scalars[XB] * row_dot(A, i, x.b)
+
+
+@add_entry.register(MovingVelocity)
+def _(v, j, amount):
+    x, s = v.x, v.x.scalars
+    factor = amount / (s[XA] * s[VB] - s[XB] * s[VA])
+    da, db = -s[XB] * factor, s[XA] * factor
+    if x.bounded:
+        s[AA] += da * (2.0 * x.a[j] + da)
+        s[AB] += da * x.b[j] + db * x.a[j] + da * db
+        s[BB] += db * (2.0 * x.b[j] + db)
+    x.a[j] += da
+    x.b[j] += db
+    if x.reach.size:
+        k = j // BLOCK
+        x.reach[1, k] = max(x.reach[1, k], abs(s[VA] * x.a[j] + s[VB] * x.b[j]))
+    if x.u.size:
+        x.u[j] += s[NA] * da + s[NB] * db
+    for w in range(x.h.shape[0]):
+        if x.h[w, 2] != 0.0:
+            x.c[w, j] -= x.h[w, 0] * da + x.h[w, 1] * db
+
+
+@kernel
+def _widen(reach, x, v, j):
+    """Have the bounds of j's block admit these."""
+    reach[0, j // BLOCK] = max(reach[0, j // BLOCK], abs(x))
+    reach[1, j // BLOCK] = max(reach[1, j // BLOCK], abs(v))
+
+
+@kernel
+def _take_squares(a, b, s):
+    """The products of a and b, from scratch."""
+    s[AGE] = s[AA] = s[AB] = s[BB] = 0.0
+    for j in range(a.size):
+        s[AA] += np.float64(a[j]) * a[j]
+        s[AB] += np.float64(a[j]) * b[j]
+        s[BB] += np.float64(b[j]) * b[j]
+
+
+@kernel
+def _choose_anew(m, r, kappa):
+    """A = x + kappa v, b = v."""
+    a, b, u, s = m.a[r], m.b[r], m.u[r], m.scalars[r]
+    for w in range(m.h.shape[1]):
+        for j in range(a.size):
+            m.c[r, w, j] += m.h[r, w, 0] * a[j] + m.h[r, w, 1] * b[j]
+        m.h[r, w, :] = 0.0
+    xa, xb, va, vb, na, nb = s[XA], s[XB], s[VA], s[VB], s[NA], s[NB]
+    if u.size:
+        for j in range(a.size):
+            u[j] -= na * a[j] + nb * b[j]
+    for j in range(a.size):
+        x, v = xa * a[j] + xb * b[j], va * a[j] + vb * b[j]
+        a[j], b[j] = x + kappa * v, v
+    for j in range(a.size if m.reach.size else 0):
+        _widen(m.reach[r], a[j] - kappa * b[j], b[j], j)
+    if m.bounded:
+        _take_squares(a, b, s)
+    s[XA], s[XB], s[VA], s[VB], s[NA], s[NB] = 1.0, -kappa, 0.0, 1.0, 0.0, 0.0
+
+
+@operation
+class SlowModel(NamedTuple):
+    """V = momentum V - l2 X, after X -= ahead V; ``rate``: the V that follows will be added to X so many times."""
+
+    X: MovingModel
+    momentum: float
+    ahead: Column
+    l2: Column
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        s, ahead, l2, reach = b.X.scalars[r], rate_at(b.ahead, t), rate_at(b.l2, t), b.X.reach[r]
+        first, second = np.hypot(s[XA], s[VA]), np.hypot(s[XB], s[VB])
+        if abs(s[XA] * s[VB] - s[XB] * s[VA]) < CONDITION * first * second or second < SMALLEST:
+            _choose_anew(b.X, r, b.momentum / (1.0 - b.momentum) * rate_at(b.rate, t))
+        xa, xb = s[XA], s[XB]
+        s[XA] -= ahead * s[VA]
+        s[XB] -= ahead * s[VB]
+        s[VA] = b.momentum * s[VA] - l2 * xa
+        s[VB] = b.momentum * s[VB] - l2 * xb
+        for k in range(reach.shape[1]):
+            x = reach[0, k]
+            reach[0, k] += abs(ahead) * reach[1, k]
+            reach[1, k] = b.momentum * reach[1, k] + abs(l2) * x
+
+
+@operation
+class AddVelocity(NamedTuple):
+    """X += rate V."""
+
+    X: MovingModel
+    rate: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        s, rate, reach = b.X.scalars[r], rate_at(b.rate, t), b.X.reach[r]
+        s[XA] += rate * s[VA]
+        s[XB] += rate * s[VB]
+        for k in range(reach.shape[1]):
+            reach[0, k] += abs(rate) * reach[1, k]
+
+
+@operation
+class AverageMoving(NamedTuple):
+    """The average of the iterates counts X."""
+
+    X: MovingModel
+    weight: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        s, weight = b.X.scalars[r], rate_at(b.weight, t)
+        if weight > 0.0:
+            s[NA] += weight * s[XA]
+            s[NB] += weight * s[XB]
+            s[TOTAL] += weight
+
+
+@operation
+class ProjectMoving(NamedTuple):
+    """X = the nearest points of the ball of this radius around 0."""
+
+    X: MovingModel
+    radius: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, s = row_of(b.X, r, w), b.X.scalars[r]
+        s[AGE] += 1.0
+        if s[AGE] >= FRESH:
+            _take_squares(x.a, x.b, s)
+        square = s[XA] * s[XA] * s[AA] + 2.0 * s[XA] * s[XB] * s[AB] + s[XB] * s[XB] * s[BB]
+        if square > b.radius * b.radius:
+            factor = b.radius / np.sqrt(square)
+            s[XA] *= factor
+            s[XB] *= factor
+
+
+@operation
+class ReadOutMoving(NamedTuple):
+    """last = X, and mean = the average of the iterates (X before any weight), as plain arrays."""
+
+    X: MovingModel
+    last: np.ndarray
+    mean: np.ndarray
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, s, last, mean = row_of(b.X, r, w), b.X.scalars[r], b.last[r, 0], b.mean[r, 0]
+        for j in range(last.size):
+            last[j] = entry(x, j)
+        if x.u.size == 0 or s[TOTAL] == 0.0:
+            for j in range(mean.size):
+                mean[j] = last[j]
+        else:
+            for j in range(mean.size):
+                mean[j] = (s[NA] * x.a[j] + s[NB] * x.b[j] - x.u[j]) / s[TOTAL]
+
+
+def start_moving(model: MovingModel, x0: np.ndarray) -> None:
+    """Put every replica at x0, without a velocity."""
+    model.a[:], model.b[:] = x0, 0.0
+    model.scalars[:, XA] = model.scalars[:, VB] = 1.0
+    if model.bounded:
+        model.scalars[:, AA] = float(np.dot(x0.astype(np.float64), x0))
+    if model.reach.size:
+        np.maximum.at(model.reach[0, 0], np.arange(x0.size) // BLOCK, np.abs(x0))
+        model.reach[1:, 0] = model.reach[0, 0]
