@@ -39,6 +39,7 @@ from .compressors import (
     EntropyCoded,
     HalfPrecision,
     Identity,
+    Lossless,
     Natural,
     NaturalDithering,
     NUQSGDReleased,
@@ -59,6 +60,7 @@ from .compressors import (
     Ultra,
     check,
     compress,
+    compressor,
     compressor_examples,
     decode,
     delta,
@@ -92,6 +94,7 @@ from .methods import (
     catalyst,
     cr_psgd,
     mem_sgd,
+    method,
     run_lock_free,
 )
 from .plots import compare
@@ -103,6 +106,7 @@ from .problems import (
     batch_bound,
     batch_gradient,
     diversified,
+    function,
     gradient,
     gradient_diversity,
     gradient_variance,
@@ -139,6 +143,9 @@ from .wire import WireError
 __version__ = "0.1.0"
 
 __all__ = [
+    "Lossless",
+    "compressor",
+    "function",
     "AllGather",
     "AllReduce",
     "Majority",
@@ -235,6 +242,7 @@ __all__ = [
     "majority_vote",
     "max_lipschitz",
     "mem_sgd",
+    "method",
     "nonconvex_logistic",
     "omega",
     "optimal_ratio",

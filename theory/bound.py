@@ -48,6 +48,7 @@ __all__ = [
     "at",
     "bind",
     "compiled_for",
+    "in_python",
     "operation",
     "replay",
 ]
@@ -207,16 +208,25 @@ class Call:
             replay(self.addresses[None], t, t + 1, np.empty(2, np.int64), np.zeros(4, np.int64))
 
 
-def operation(cls=None, *, kind: int = OTHER):
+def operation(cls=None, *, kind: int = OTHER) -> Any:
     """Make an operation of a NamedTuple with a function ``_row(pointer, t, r, w)``, which begins ``b = at(pointer)``.
 
-    ``plain[other]`` is a function ``(arguments, t, r, w)`` in Python that takes its place where the first field is of
-    the class ``other``.
+    See `in_python` for arguments that kernels do not see.
     """
     if cls is None:
         return lambda cls: operation(cls, kind=kind)
     cls.kind, cls.plain, cls.kernel = kind, {}, kernel(cls._row, no_cpython_wrapper=True)
     return cls
+
+
+def in_python(made, *classes):
+    """Decorate a function ``(arguments, t, r, w)`` that does what an operation does where the first field is of these."""
+
+    def decorate(function):
+        made.plain.update(dict.fromkeys(classes, function))
+        return function
+
+    return decorate
 
 
 def bind(arguments, replicas: int, owners: Owners) -> Call:

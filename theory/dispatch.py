@@ -247,6 +247,9 @@ class GenericFunction(Protocol):
     def register(self, *classes: type) -> Callable[[F], F]:
         """Decorate an implementation for these classes."""
 
+    def in_python(self, *classes: type) -> Callable[[F], F]:
+        """Decorate an implementation that is never compiled."""
+
     def implements(self, cls: type) -> bool:
         """Whether there is an implementation for this class."""
 
@@ -273,7 +276,8 @@ def generic(
     Returns
     -------
     function
-        Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation;
+        Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation,
+        ``.in_python(cls)`` one that is never compiled, for classes that kernels do not see;
         ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
     """
     table: dict[Any, Any] = {}
@@ -306,7 +310,16 @@ def generic(
 
         return decorate
 
+    def in_python(*classes):
+        def decorate(function):
+            function.py_func = function
+            table.update(dict.fromkeys(classes, function))
+            return function
+
+        return decorate
+
     made = cast(Any, call)  # a function with attributes
+    made.in_python = in_python
     made.__name__ = made.__qualname__ = name
     made.__doc__ = doc
     made.register, made.table = register, table

@@ -23,6 +23,7 @@ __all__ = [
     "fill_bits",
     "fill_keys",
     "fill_normals",
+    "generator",
     "integer",
     "key",
     "normal",
@@ -195,6 +196,27 @@ _compiled_derive = kernel(_derive)
 @overload(derive, jit_options={"error_model": "numpy"})
 def _(stream, name):
     return _derive
+
+
+def generator(stream) -> np.random.Generator:
+    """A generator of NumPy's for what is written in Python.
+
+    Parameters
+    ----------
+    stream : int
+        Key of the stream, see `key`.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A new one, at its beginning.
+
+    Examples
+    --------
+    >>> bool(generator(3).random() == generator(3).random())
+    True
+    """
+    return np.random.Generator(np.random.Philox(key=int(stream)))
 
 
 @inlined

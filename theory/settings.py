@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -44,6 +46,20 @@ def _convert(name: str, hint: str, value):
     if hint == "str":
         require(isinstance(value, str), name, value, "a text")
     return convert(value)
+
+
+def wants_two(function: Callable) -> bool:
+    """Whether a function must be given two arguments.
+
+    >>> wants_two(lambda v, rng: v), wants_two(lambda v, scale=2.0: v), wants_two(np.sign)
+    (True, False, False)
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some of NumPy's own functions do not say
+        return False
+    wanted = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(wanted) == 2
 
 
 def field_types(cls) -> dict[str, str]:
@@ -110,8 +126,32 @@ def _feed(sha, value) -> None:
             _feed(sha, name)
             _feed(sha, value[name])
         sha.update(b"}")
+    elif callable(value) and not isinstance(value, type):
+        _feed_function(sha, value)
     else:
         sha.update(f"{type(value).__name__} {value!r};".encode())
+
+
+def _feed_function(sha, function) -> None:
+    """What a function does, as far as that can be read: its code, and the values that it was given."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    sha.update(f"function {getattr(function, '__module__', None)}.{name};".encode())
+    if code is not None:
+        _feed_code(sha, code)
+        _feed(sha, function.__defaults__ or ())
+        for cell in function.__closure__ or ():
+            inside = cell.cell_contents
+            _feed(sha, inside if isinstance(inside, (tuple, str, int, float, np.ndarray)) else type(inside).__name__)
+
+
+def _feed_code(sha, code) -> None:
+    sha.update(code.co_code)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _feed_code(sha, constant)
+        else:
+            sha.update(repr(constant).encode())
 
 
 def digest(value) -> str:

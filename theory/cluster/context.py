@@ -16,14 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bound import EXCHANGE, Call, Owners, bind
+from ..bound import EXCHANGE, OTHER, Call, Owners, bind
 from ..compressors.base import opening, opening_is_maximum, quantize_rest, shares_stream, state_size, summed
 from ..compressors.doors import make_symbols
+from ..compressors.function import WIRE, FunctionCompressor
 from ..dispatch import kernel
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import (
+    BITS,
+    DOWN_BITS,
     Accumulate,
     AddStored,
+    Apply,
     First,
     Keys,
     Learn,
@@ -43,6 +47,7 @@ from ..methods.rows import (
     Combine,
     Count,
     Difference,
+    Mix,
     Project,
     Slow,
     Vote,
@@ -52,8 +57,8 @@ from ..wire.frame import header_template, overhead
 
 __all__ = ["PURPOSES", "Messages", "Phase", "Run"]
 
-PURPOSES = ("sampling", "rounding", "noise", "memory")  # what random numbers are for
-ROUNDING = 1
+PURPOSES = ("sampling", "rounding", "noise", "memory")  # what random numbers of workers are for
+ROUNDING, CLIENTS = 1, 4  # in setup.purposes, which has one more than the workers
 
 
 @kernel
@@ -72,7 +77,7 @@ class Phase(NamedTuple):
     ``symbols`` has a row for each message that there is room for, of which that of the first sender here is ``first``.
     Values from ``low`` on and before ``high`` are added up before they are decoded, into ``total``; where there are
     none, messages are gathered.  ``numbers`` are combined before anything is quantized.  ``keys`` are the senders',
-    ``round_keys`` those of the present round.
+    ``round_keys`` those of the present round.  ``up``: the workers send, otherwise the model does.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Phase(NamedTuple):
     room: np.ndarray
     numbers: np.ndarray
     combined: np.ndarray
+    up: bool
 
 
 class Messages(NamedTuple):
@@ -116,8 +122,8 @@ class Run:
     problem : problem
     workers, here, first : int
         Workers in all, those of this process, and the number of the first of them.
-    x : ndarray, shape (replicas, 1, d)
-        The model.
+    x : ndarray, shape (replicas, models, d)
+        The model; or one for each worker, where the method says ``models = "workers"``.
     eta, inside, outside : Rate
         The step size, and its parts before and after compression.
     l2, own_l2 : float
@@ -132,8 +138,12 @@ class Run:
         self.dtype = setup.x0.dtype
         self.here = setup.workers // transport.ranks
         self.first = self.here * transport.rank
-        self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight
+        self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.mean_weights = self.weight[None]
         self.active, self.heard, self.single = Owners.first(self.here), Owners.first(self.workers), Owners.first(1)
+        self._models: set[int] = set()  # arrays that stand beside the model, by their ids,
+        self._copies: set[int] = set()  # and those with a row for every worker
+        self.models = self.here if getattr(setup.method, "models", "one") == "workers" else 1
         self._arrays: dict[str, tuple[np.ndarray, float]] = {}
         self.phases: dict[str, Phase] = {}
         self._made: dict[Any, Any] = {}  # calls and arguments: the same line gives the same ones in every round
@@ -142,7 +152,7 @@ class Run:
         self.nanoseconds = np.zeros(4, np.int64)  # spent in calls of each kind
         self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, self._memory_keys = self._keys
-        self.sent = self.array("sent", (replicas, 3), np.int64)
+        self.sent = self.array("sent", (replicas, 5), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
         self.inside, self.outside = setup.method.step_factors(self)
@@ -164,9 +174,9 @@ class Run:
         return self._arrays[name][0]
 
     def _make_model(self):
-        shape, dtype = (self.replicas, 1, self.d), self.dtype
-        self.mean, self.total = self.array("mean", shape, dtype), self.array("total", shape[:2], np.float64)
-        return self.array("x", shape, dtype)
+        x, self.mean = self.model("x"), self.model("mean")
+        self.total = self.array("total", x.shape[:2], np.float64)
+        return x
 
     def _start_model(self) -> None:
         self.x[:] = self.setup.x0
@@ -188,16 +198,28 @@ class Run:
         return memory.copy()
 
     def last(self):
-        """The model, as a plain array."""
-        return self.x
+        """The model, as a plain array; of several, their mean."""
+        return self.x if self.x.shape[1] == 1 else self._mean_of(self.x, 1.0)
 
     def rows(self, name: str) -> np.ndarray:
         """A vector for each worker here, shape (replicas, workers, d); 0 at the start."""
         return self.array(name, (self.replicas, self.here, self.d), self.dtype)
 
     def model(self, name: str) -> Any:
-        """A vector beside the model, shape (replicas, 1, d); 0 at the start."""
-        return self.array(name, (self.replicas, 1, self.d), self.dtype)
+        """A vector beside each model here, shape (replicas, models, d); 0 at the start."""
+        made = self.array(name, (self.replicas, self.models, self.d), self.dtype)
+        self._models.add(id(made))
+        return made
+
+    def copies(self, name: str) -> np.ndarray:
+        """What is known here of a vector of each worker, shape (replicas, workers, d); 0 at the start."""
+        made = self.array(name, (self.replicas, self.workers, self.d), self.dtype)
+        self._copies.add(id(made))
+        return made
+
+    def own(self, copies: np.ndarray) -> np.ndarray:
+        """Of these, the rows of the workers here."""
+        return self.once(("own", id(copies)), lambda: copies[:, self.first : self.first + self.here])
 
     def stored(self, name: str, compressor) -> Stored:
         """A vector for each worker here, in the bits of the compressor's messages; 0 at the start."""
@@ -217,8 +239,11 @@ class Run:
         self.replica = replica
 
     def _fill_keys(self, phase: Phase, replica: int) -> None:
-        """Of a phase: every worker's own key, or that of worker 0 for all."""
-        if shares_stream(phase.compressor):
+        """Of a phase: every worker's own key, or that of worker 0 for all; the model's is that of one more worker."""
+        if not phase.up:
+            purpose = self.setup.purposes[ROUNDING]
+            phase.keys[:] = [[derive(derive(purpose, replica + r), self.workers)] for r in range(self.replicas)]
+        elif shares_stream(phase.compressor):
             purpose = self.setup.purposes[ROUNDING]
             phase.keys[:] = [[derive(derive(purpose, replica + r), 0)] for r in range(self.replicas)]
         else:
@@ -291,8 +316,10 @@ class Run:
         return (rate if isinstance(rate, Rate) else self.rates.constant(rate)).column()
 
     def _of(self, Y) -> Owners:
-        """Whose rows an operation on Y touches: those of the workers that act, or the model's."""
-        return self.active if Y.shape[1] == self.here else self.single
+        """Whose rows an operation on Y touches: those of the workers that act, here or everywhere, or the model's."""
+        if id(Y) in self._copies:
+            return self.heard
+        return self.single if id(Y) in self._models and self.models == 1 else self.active
 
     # --- sums of rows ----------------------------------------------------------------------------------------------
 
@@ -329,6 +356,45 @@ class Run:
     def project(self, X, radius: float) -> None:
         """X = the nearest point of the ball of this radius around 0."""
         self.call(Project(X, radius), self._of(X))
+
+    def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:
+        """X = X + rate (weights Y): for each row of X, the sum of all rows of Y with its row of the weights."""
+        first = self.first if X.shape[1] == self.here and self._of(X) is self.active else 0
+        self.call(Mix(X, Y, weights, self._column(rate), first), self._of(X))
+
+    # --- who acts --------------------------------------------------------------------------------------------------
+
+    def choose(self, clients: int) -> None:
+        """Have so many of the workers act from here on, drawn without replacement in every round.
+
+        Messages of all others are neither sent nor heard, and means are over those who act.
+        """
+        if self.replicas > 1:
+            raise ValueError("replicas: runs whose workers are drawn go one by one (the method's one_by_one = True)")
+        self.python(lambda t: self._choose(clients, t), "choose", OTHER)
+
+    def _choose(self, clients: int, t: int) -> None:
+        purpose = derive(self.setup.purposes[CLIENTS], self.replica)
+        draw = np.random.Generator(np.random.Philox(key=int(derive(purpose, t))))
+        chosen = np.sort(draw.choice(self.workers, clients, replace=False))
+        here = chosen[(chosen >= self.first) & (chosen < self.first + self.here)] - self.first
+        for owners, index in ((self.heard, chosen), (self.active, here)):
+            owners.index[: index.size], owners.count[0] = index, index.size
+        self.weight[:] = 0.0
+        self.weight[chosen] = self.setup.shards.weight[chosen] / self.setup.shards.weight[chosen].sum()
+
+    @contextlib.contextmanager
+    def after(self, t: int) -> Iterator[None]:
+        """Within it, operations are carried out at once, after t rounds, for all workers."""
+        active, heard, weight = self.active, self.heard, self.weight.copy()
+        self.active, self.heard = self.once("all", lambda: (Owners.first(self.here), Owners.first(self.workers)))
+        self.weight[:] = self.setup.shards.weight
+        try:
+            with self.present(t):
+                yield
+        finally:
+            self.active, self.heard = active, heard
+            self.weight[:] = weight
 
     # --- gradients -------------------------------------------------------------------------------------------------
 
@@ -370,18 +436,24 @@ class Run:
             self.call(Count(Y, sums, totals, self.average_weight.column()))
 
     def averaged(self):
-        """The average of the iterates, or the model where there is none."""
-        return self.mean if self.total[0, 0] > 0.0 else self.x
+        """The average of the iterates, or the model where there is none; of several models, their mean."""
+        averaged = self.mean if self.total[0, 0] > 0.0 else self.x
+        return averaged if averaged.shape[1] == 1 else self._mean_of(averaged, 1.0)
 
     def averaged_local(self):
         """The average of all workers' iterates, or the model where there is none."""
         sums, totals = self._sums()
         if totals[0, 0] == 0.0:
             return self.x
-        combined = np.empty((self.replicas, 1, self.d))
-        self.transport.combine(self, sums, combined, 0, self.d, False)
-        self.mean[:] = combined / totals[0, 0]
-        return self.mean
+        return self._mean_of(sums, totals[0, 0])
+
+    def _mean_of(self, rows, total: float) -> np.ndarray:
+        """The mean of everybody's rows, divided by ``total``."""
+        shape = (self.replicas, 1, self.d)
+        sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
+        self.transport.combine(self, rows, sums, 0, self.d, False)
+        out[:] = sums / total
+        return out
 
     def _sums(self):
         """The weighted sum of the iterates of each worker here, and the sum of the weights."""
@@ -390,22 +462,41 @@ class Run:
 
     # --- messages --------------------------------------------------------------------------------------------------
 
+    def apply(self, compressor, P, keys, name: str):
+        """What a compressor written in Python makes of P, and the compressor in whose messages that travels.
+
+        Others see P itself.
+        """
+        if not isinstance(compressor, FunctionCompressor):
+            return compressor, P
+        values = self.rows(f"{name} values") if self._of(P) is self.active else self.model(f"{name} values")
+        self.call(Apply(compressor, P, values, keys), self._of(P))
+        return WIRE, values
+
     def compress(self, compressor, P, *, rest: bool = False, reduce: bool = False, phase: str = "up") -> Phase:
         """Q(P), a message for each worker; with ``rest``, P - Q(P) remains in P.
 
-        ``reduce``: the messages will be added up before they are decoded.
+        ``reduce``: the messages will be added up before they are decoded.  Every exchange of a round is a ``phase``
+        with a name of its own; in the phase "down" the model sends, to all workers.
         """
-        p = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
-        self.call(Keys(p.keys, p.round_keys))
+        wire = WIRE if isinstance(compressor, FunctionCompressor) else compressor
+        p = self.once(("phase", phase), lambda: self._phase(phase, wire, reduce))
+        owners = self.active if p.up else self.single
+        if not p.up and self.transport.rank > 0:
+            return p  # rank 0 compresses for all models
+        self.call(Keys(p.keys, p.round_keys), owners)
         if p.numbers.shape[2]:
             self._combine_numbers(p, P)
-        fused = rest and type(compressor) in quantize_rest.table
+        compressor, source = self.apply(compressor, P, p.round_keys, phase)
+        fused = rest and source is P and type(compressor) in quantize_rest.table
         make = QuantizeRest if fused else Quantize
-        self.call(make(compressor, P, p.symbols, p.states, p.round_keys, p.first))
+        self.call(make(compressor, source, p.symbols, p.states, p.round_keys, p.first), owners)
         if rest and not fused:
             self.restore(P, -1.0, phase)
         if p.high == p.low:
-            self.call(Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent))
+            column = BITS if p.up else DOWN_BITS
+            self.call(Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent, column),
+                      owners)  # fmt: skip
         return p
 
     def restore(self, P, rate, phase: str = "up") -> None:
@@ -414,9 +505,10 @@ class Run:
         self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first))
 
     def _phase(self, name, c, reduce) -> Phase:
-        R, here, d, wire = self.replicas, self.here, self.d, self.wire.dtype
+        R, d, wire, up = self.replicas, self.d, self.wire.dtype, name != "down"
+        here = self.here if up else 1
         low, high = (int(end) for end in summed(c, d)) if reduce else (0, 0)
-        rows, first = (here, 0) if reduce else (self.workers, self.first)
+        rows, first = (here, 0) if reduce or not up else (self.workers, self.first)
         one = self.symbols(c)
 
         def messages(m):
@@ -429,7 +521,7 @@ class Run:
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(name, c, symbols, total, states, keys, round_keys, np.zeros((R, here), np.int64), first, low,
-                      high, overhead(header_template(c, d, wire)), *numbers)  # fmt: skip
+                      high, overhead(header_template(c, d, wire)), *numbers, up)  # fmt: skip
         self.phases[name] = phase
         self._fill_keys(phase, self.replica)
         return phase
@@ -447,6 +539,12 @@ class Run:
         return self.once(("heard", phase.name), lambda: Messages(
             phase.compressor, phase.symbols, self.weight, self.heard))  # fmt: skip
 
+    def broadcast(self, phase: Phase) -> Messages:
+        """The model's message, at every worker."""
+        self.transport.broadcast(self, phase)
+        return self.once(("heard", phase.name), lambda: Messages(
+            phase.compressor, phase.symbols, np.ones(1), self.single))  # fmt: skip
+
     def reduce(self, phase: Phase) -> Messages:
         """The mean of the messages of all workers, as one message."""
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
@@ -462,15 +560,22 @@ class Run:
         arguments = Accumulate(heard.compressor, heard.symbols, X, self._column(rate), heard.weight, 0)
         self.call(arguments, heard.senders)
 
+    def accumulate_each(self, heard: Messages, copies, rate=1.0) -> None:
+        """Each sender's row of ``copies`` = that row + rate (what is restored from its message)."""
+        ones = self.once("ones of all", lambda: np.ones(self.workers))
+        self.call(Accumulate(heard.compressor, heard.symbols, copies, self._column(rate), ones, 0), heard.senders)
+
     def store(self, stored: Stored, P) -> None:
         """Store C(P), in place of what was stored."""
         keys = self.once("keys of the memory", lambda: np.empty_like(self._memory_keys))
         self.call(Keys(self._memory_keys, keys))
-        self.call(Store(*stored, P, keys))
+        compressor, source = self.apply(stored.compressor, P, keys, "stored")
+        self.call(Store(compressor, stored.packed, source, keys))
 
     def add_stored(self, stored: Stored, P, rate=1.0) -> None:
         """P = P + rate (what is stored)."""
-        self.call(AddStored(*stored, P, self._column(rate)))
+        compressor = WIRE if isinstance(stored.compressor, FunctionCompressor) else stored.compressor
+        self.call(AddStored(compressor, stored.packed, P, self._column(rate)))
 
 
 def is_always(rate, number: float) -> bool:

@@ -27,11 +27,13 @@ class Driver:
     ----------
     run : Run
     listed : bool
-        Whether the text is read once; otherwise it runs in every round, in Python.
+        Whether the text may be read once; otherwise it runs in every round, in Python.  So does a text from elsewhere,
+        which may do anything, unless its class says ``listed = True``: that it calls operations of the run alone.
     """
 
     def __init__(self, run: Run, listed: bool = True):
         self.run, self._method, self._time = run, run.setup.method, np.empty(2, np.int64)
+        listed = listed and may_be_listed(self._method)
         self._loop = fast_loop(run) if listed else None
         # calls keep their arguments alive
         self._calls = run.list(self._method.round) if listed and self._loop is None else []
@@ -68,6 +70,16 @@ class Driver:
         for t in range(start, end):
             with self.run.present(t):
                 self._method.round(self.run)
+
+
+def may_be_listed(method) -> bool:
+    """Whether the texts of a method and of its parts call operations of the run alone."""
+    parts = (method, *(getattr(method, name, None) for name in ("feedback", "server", "topology")))
+    return all(part is None or _ours(type(part)) or getattr(part, "listed", False) for part in parts)
+
+
+def _ours(cls) -> bool:
+    return cls.__module__.split(".")[0] == __name__.split(".")[0]
 
 
 def _pieces(calls) -> list:

@@ -18,7 +18,7 @@ import numpy as np
 from ..bound import CODING, EXCHANGE
 from ..compressors.base import buffer_bits
 from ..dispatch import kernel
-from ..methods.messages import BITS, BYTES, Pack, Unpack
+from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..wire.frame import WireError, header_template, seal, verify
 
@@ -232,9 +232,11 @@ class Gathering:
         run.python(self.judge, "check", CODING)
 
     def seal(self, t=0) -> None:
-        """Put a frame around each message from here, and one behind the other."""
-        rows = zip(self.outbox, self.phase.lengths[0], strict=True)
-        self.mine[:] = [seal(row, self.header, int(bits)) for row, bits in rows]
+        """Put a frame around each message from here, and one behind the other; who does not act sends nothing."""
+        self.mine[:] = 0
+        lengths = self.phase.lengths[0].tolist()
+        for w in acting(self.run.active):
+            self.mine[w] = seal(self.outbox[w], self.header, lengths[w])
         if self.run.here == 1:
             self.message = self.outbox[0, : self.mine[0]]
         else:
@@ -254,19 +256,84 @@ class Gathering:
             self.comm.Allgatherv(self.message, target)
 
     def verify(self, t=0) -> None:
-        """Check every frame, and count what has come."""
+        """Check every frame, and count what has come from elsewhere."""
         np.cumsum(self.sizes[:-1], out=self.offset[1:])
-        for w, (offset, size) in enumerate(zip(self.offset.tolist(), self.sizes.tolist(), strict=True)):
-            self.bits[w] = verify(self.inbox[offset : offset + size], self.header)
-        sent, first = self.run.sent[0], self.run.first
-        sent[BITS] += self.bits.sum() - self.phase.lengths.sum()
-        sent[BYTES] += self.sizes.sum() - self.sizes[first : first + self.run.here].sum()
+        run, offsets, sizes = self.run, self.offset.tolist(), self.sizes.tolist()
+        for w in acting(run.heard):
+            bits = self.bits[w] = verify(self.inbox[offsets[w] : offsets[w] + sizes[w]], self.header)
+            if not run.first <= w < run.first + run.here:
+                run.sent[0, BITS] += bits
+                run.sent[0, BYTES] += sizes[w]
 
     def judge(self, t=0) -> None:
         """Raise where symbols could not be unpacked."""
         if self.wrong.any():
             worker = int(np.flatnonzero(self.wrong)[0])
             raise WireError(f"the message of worker {worker} has a valid checksum but does not hold valid symbols")
+
+
+class Broadcast:
+    """The buffers of a phase in which rank 0 sends the model's message to all others.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    run : Run
+    phase : Phase
+    gives_way : bool
+        Whether to wait without keeping a processor from others.
+    """
+
+    def __init__(self, comm, run, phase, gives_way):
+        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
+        self.header = header_template(phase.compressor, run.d, run.wire.dtype)
+        longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
+        self.buffer, self.size = np.zeros((1, longest), np.uint8), np.zeros(1, np.int64)
+        self.offset, self.bits = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.wrong = np.zeros(1, np.bool_)
+
+    def list(self) -> None:
+        """Have the run pack the message on rank 0, send it, and unpack it elsewhere."""
+        run, p, elsewhere = self.run, self.phase, self.comm.Get_rank() > 0
+        if not elsewhere:
+            run.call(Pack(p.compressor, p.symbols, self.buffer, p.lengths, 0, p.frame, run.d), run.single)
+            run.python(self.seal, "seal", CODING)
+        run.python(self.exchange, "Bcast", EXCHANGE)
+        if elsewhere:
+            run.python(self.verify, "verify", CODING)
+            buffer, room = self.buffer[0], self.wrong
+            unpack = Unpack(p.compressor, p.symbols, buffer, self.offset, self.bits, p.frame, run.d, room)
+            run.call(unpack, run.single)
+            run.python(self.judge, "check", CODING)
+
+    def seal(self, t=0) -> None:
+        """Put a frame around the message."""
+        self.size[0] = seal(self.buffer[0], self.header, int(self.phase.lengths[0, 0]))
+
+    def exchange(self, t=0) -> None:
+        """Send the message, first how long it is."""
+        for whole in (True, False):
+            part = self.size if whole else self.buffer[0, : self.size[0]]
+            if self.gives_way:
+                wait(self.comm.Ibcast(part, root=0), SHORT_NAP)
+            else:
+                self.comm.Bcast(part, root=0)
+
+    def verify(self, t=0) -> None:
+        """Check the frame, and count what has come."""
+        self.bits[0] = verify(self.buffer[0, : self.size[0]], self.header)
+        self.run.sent[0, DOWN_BITS] += self.bits[0]
+        self.run.sent[0, DOWN_BYTES] += self.size[0]
+
+    def judge(self, t=0) -> None:
+        """Raise where symbols could not be unpacked."""
+        if self.wrong[0]:
+            raise WireError("the model's message has a valid checksum but does not hold valid symbols")
+
+
+def acting(owners) -> list[int]:
+    """The numbers of those who act."""
+    return owners.index[: owners.count[0]].tolist()
 
 
 class Ranks:
@@ -288,6 +355,10 @@ class Ranks:
     def gathering(self, run, phase) -> Gathering:
         """What gathers the messages of a phase, made once."""
         return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+
+    def broadcast(self, run, phase) -> None:
+        """Every worker gets the model's message, which rank 0 has made."""
+        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.gives_way)).list()
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[0, 0] = everybody's numbers from ``low`` on and before ``high``, their mean or their maximum."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..bound import CODING, EXCHANGE, GRADIENT
-from ..methods.messages import BITS, BYTES, REDUCED
+from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
 from ..problems.base import gradient, value
 from ..result import Result
 from ..settings import digest, require
@@ -156,14 +156,14 @@ def _run_once(setup, callback, transport, fast):
         driver.advance(done, int(record))
         seconds += time.perf_counter() - begin
         done = int(record)
-        with run.present(done):
+        with run.after(done):
             x = setup.method.result(run)[0, 0]
         history[k] = _row(setup, done, run.sent.sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
             if status == DONE and callback is not None:
-                with run.present(done):
+                with run.after(done):
                     last = run.last()[0, 0].copy()
                 intermediate = Result(x=x.copy(), last=last, fun=history["f"][k],
                                               nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
@@ -176,7 +176,7 @@ def _run_once(setup, callback, transport, fast):
         if status != DONE:
             history = history[: k + 1]
             break
-    with run.present(done):
+    with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
     return Result(x=x.copy(), fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
                   memory=memory, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
@@ -186,16 +186,18 @@ def _run_once(setup, callback, transport, fast):
 def _row(setup, rounds, sent, nanoseconds, seconds):
     """A row of the history without f: costs are per worker.
 
-    It receives the messages that all others send; what is reduced it sends and receives once.
+    It receives the messages that all others send, and the model's; what is reduced it sends and receives once.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
     row["step"], row["rounds"], row["samples"] = steps, rounds, workers * _drawn(setup.batches, steps)
     row["seconds"] = seconds
-    for name, alone, both in (("payload_bits", sent[BITS], sent[REDUCED]),
-                              ("message_bytes", sent[BYTES], sent[REDUCED] / 8)):  # fmt: skip
+    for name, alone, both, down in (
+        ("payload_bits", sent[BITS], sent[REDUCED], sent[DOWN_BITS]),
+        ("message_bytes", sent[BYTES], sent[REDUCED] / 8, sent[DOWN_BYTES]),
+    ):
         row[f"{name}_up"] = (alone + both) / workers
-        row[f"{name}_down"] = (alone * (workers - 1) + both) / workers
+        row[f"{name}_down"] = (alone * (workers - 1) + both) / workers + down
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compressors.base import check
+from ..compressors.function import check_parts
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.frontier import warn_of_frontier
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.sampling import Shards, make_shards
-from ..methods.sgd import ParallelSGD, averaging
+from ..methods.sgd import averaging
 from ..methods.sparse.choose import SparseRows, sparse_rows
 from ..problems.base import dimension, regularization, rows
 from ..problems.linear import astype
@@ -55,8 +56,7 @@ def prepare(
     dtype=np.float64, wire_dtype=np.float32, comm=None,
 ) -> Setup:  # fmt: skip
     """Check the arguments of `run`, and make every choice that is left."""
-    require(isinstance(method, (ParallelSGD, LocalSGD)), "method", method, "a method, such as ParallelSGD(...)",
-            TypeError)  # fmt: skip
+    require(hasattr(method, "round"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
     method.domain()  # what _replace changed was not checked yet
     require(dimension.implements(type(problem)), "problem", type(problem).__name__,
             "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
@@ -78,6 +78,7 @@ def prepare(
 
     problem = astype(problem, dtype)
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
+    check_parts("compressor", method.compressor)
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     if rank == 0:
@@ -97,7 +98,7 @@ def prepare(
     l2, whole = float(regularization(problem)), method.compress == "full"
     every = -(-record_every // method.local_steps) if record_every else max(1, rounds // RECORDS)
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
-    purposes = np.array([key(seed, purpose) for purpose in PURPOSES], np.uint64)
+    purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     return Setup(method, problem, int(workers), d, l2 if whole else 0.0, 0.0 if whole else l2, average, batches, shards,

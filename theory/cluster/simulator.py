@@ -26,6 +26,9 @@ class Memory:
     def gather(self, run, phase) -> None:
         """Every message is where it is wanted."""
 
+    def broadcast(self, run, phase) -> None:
+        """The message is where it is wanted."""
+
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[r, 0] = the workers' numbers from ``low`` on and before ``high``, their mean or their maximum."""
         run.call(Combined(numbers, total, low, high, run.weight, maximum), run.single)
@@ -38,7 +41,7 @@ class Replicas:
         records, shape = setup.records.size, (replicas, setup.d)
         self.values, self.last_values = np.empty((replicas, records)), np.empty((replicas, records))
         self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
-        self.sent = np.empty((replicas, records, 3), np.int64)
+        self.sent = np.empty((replicas, records, 5), np.int64)
         self.errors = np.empty((replicas, setup.workers, setup.d), setup.x0.dtype)
 
 
@@ -56,6 +59,8 @@ def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
 
 def _together(setup, replicas: int) -> int:
     """How many replicas run as the rows of one array: as many as stay in a processor's cache."""
+    if getattr(setup.method, "one_by_one", False):
+        return 1
     size = setup.x0.itemsize * setup.d * (3 + 3 * setup.workers)
     return max(1, min(replicas, MOST, CACHE // size))
 
@@ -73,7 +78,7 @@ def _work(setup, jobs, result, listed) -> None:
         for k, record in enumerate(setup.records):
             driver.advance(done, int(record))
             done = int(record)
-            with run.present(done):
+            with run.after(done):
                 x = setup.method.result(run)
                 last = run.last()
                 for model, out in ((x, result.values), (last, result.last_values)):
@@ -81,5 +86,5 @@ def _work(setup, jobs, result, listed) -> None:
                     out[part, k] = values
             result.sent[part, k] = run.sent
         result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
-        with run.present(done):
+        with run.after(done):
             result.errors[part] = setup.method.feedback.error(run)

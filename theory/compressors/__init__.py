@@ -32,8 +32,10 @@ from .bucketed import Bucketed
 from .composed import Composed
 from .doors import compress, decode, encode
 from .entropy import EntropyCoded, coded
+from .function import FunctionCompressor, compressor
 from .half import HalfPrecision
 from .identity import Identity
+from .lossless import Lossless
 from .low_rank import PowerSGD
 from .natural import Natural, NaturalDithering
 from .nuqsgd import NUQSGD, NUQSGDReleased
@@ -53,6 +55,9 @@ from .threshold import Threshold
 from .vectors import largest, nonzeros
 
 __all__ = [
+    "FunctionCompressor",
+    "Lossless",
+    "compressor",
     "BALANCED",
     "FIXED",
     "FRESH",

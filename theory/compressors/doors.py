@@ -22,6 +22,7 @@ from .base import (
     state_size,
     unpack,
 )
+from .function import WIRE, FunctionCompressor, check_parts
 
 __all__ = ["compress", "decode", "encode"]
 
@@ -46,6 +47,7 @@ def _first_bad(v):
 def _enter(c, v, wire_dtype) -> np.ndarray:
     """The vector as a contiguous array, once everything about it and the compressor is known to be in order."""
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
+    check_parts("c", c)
     try:
         v = np.asarray(v)
     except ValueError:
@@ -182,6 +184,8 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     array([ 0., -3.,  2.])
     """
     v, stream = _enter(c, v, wire_dtype), _stream(key)
+    if isinstance(c, FunctionCompressor):
+        c, v = WIRE, np.ascontiguousarray(c.apply(v, stream), v.dtype)
     header = header_template(c, v.size, wire_dtype)
     symbols = make_symbols(c, v.size, wire_dtype)
     # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again

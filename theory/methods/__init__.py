@@ -3,6 +3,7 @@
 from .catalyst import catalyst
 from .conef import ContractiveErrorFeedback
 from .cr_psgd import cr_psgd
+from .custom import method
 from .feedback import ErrorFeedback, NoFeedback
 from .frontier import BiasedErrorCompressorWarning, FrontierWarning
 from .iconef import ImprovedContractiveErrorFeedback
@@ -35,5 +36,6 @@ __all__ = [
     "catalyst",
     "cr_psgd",
     "mem_sgd",
+    "method",
     "run_lock_free",
 ]

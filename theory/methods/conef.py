@@ -18,6 +18,7 @@ import numpy as np
 
 from ..compressors import CountSketch
 from ..compressors.base import check, opening, quantize, state_size
+from ..compressors.function import check_parts
 from ..settings import require, setting
 from .feedback import check_beta
 from .messages import payload_bytes
@@ -93,6 +94,7 @@ class ContractiveErrorFeedback(NamedTuple):
 
 def check_error_compressor(name: str, compressor, d: int) -> None:
     """Raise ``ValueError`` unless memories of length d can be stored in the compressor's messages."""
+    check_parts(name, compressor)
     check(compressor, d)
     plain = state_size(compressor, d) == 0 and opening(compressor, d) == 0
     require(plain, name, compressor, "a compressor without a state of its own and without numbers that workers share")

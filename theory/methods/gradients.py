@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import GRADIENT, at, operation
+from ..bound import GRADIENT, at, in_python, operation
 from ..dispatch import generic
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
+from ..problems.function import FunctionProblem
 from ..random import derive
-from .rates import Column, rate_at
+from .rates import Column, number_at, rate_at
 from .rows import row_of
 from .sampling import Shards, draw_rows
 
@@ -78,6 +79,16 @@ class Gradient(NamedTuple):
         finish_gradient(b.P, r, w, size)
 
 
+@in_python(Gradient, FunctionProblem)
+def _(b, t, r, w):
+    size, drawn = (int(number_at(column, t)) for column in (b.size, b.drawn))
+    weight = number_at(b.rate, t) / size
+    x, p = row_of(b.X, r, w), row_of(b.P, r, w)
+    for q in range(size):
+        noise = derive(b.keys[r, w], drawn + q)
+        p += weight * b.problem.row_gradient(int(b.batch[r, w, q]), noise, x)
+
+
 @operation
 class Value(NamedTuple):
     """out[r] = f(X[r, 0])."""
@@ -89,3 +100,8 @@ class Value(NamedTuple):
     def _row(pointer, t, r, w):
         b = at(pointer)
         b.out[r] = value(b.problem, b.X[r, 0])
+
+
+@in_python(Value, FunctionProblem)
+def _(b, t, r, w):
+    b.out[r] = value(b.problem, b.X[r, 0])

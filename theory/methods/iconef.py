@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compressors.base import opening, quantize, state_size
+from ..compressors.function import check_parts
 from ..compressors.residual import Residual
 from ..settings import require, setting
 from .conef import ContractiveErrorFeedback, check_error_compressor
@@ -68,6 +69,7 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
     def check(self, compressor, d: int) -> None:
         """Refuse compressors whose messages cannot be taken apart without the other workers."""
         check_error_compressor("error_compressor", self.error_compressor, d)
+        check_parts("compressor", self.as_conef(compressor).error_compressor)
         plain = state_size(compressor, d) == 0 and opening(compressor, d) == 0
         require(self.version == 1 or plain, "version", self.version,
                 f"1 with {type(compressor).__name__}, which has a state or numbers that workers share")  # fmt: skip

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import CODING, at, operation
+from ..bound import CODING, at, in_python, operation
 from ..compressors.base import (
     Symbols,
     accumulate,
@@ -22,13 +22,15 @@ from ..compressors.base import (
     unpack,
     update_state,
 )
+from ..compressors.function import FunctionCompressor
 from ..compressors.qsgd import round_up
 from ..dispatch import inlined, kernel
 from ..random import derive
 from .rates import Column, rate_at
 from .rows import row_of
 
-BITS, BYTES, REDUCED = range(3)  # columns of Count.sent: payload bits, message bytes, bits that were reduced
+# what is counted of messages: payload bits and bytes of the workers', bits that were reduced, the same of the model's
+BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES = range(5)
 
 
 class SymbolRows(NamedTuple):
@@ -58,6 +60,24 @@ class Keys(NamedTuple):
     def _row(pointer, t, r, w):
         b = at(pointer)
         b.round_keys[r, w] = derive(b.keys[r, w], t)
+
+
+@operation(kind=CODING)
+class Apply(NamedTuple):
+    """V[r, w] = what a compressor written in Python makes of P[r, w]."""
+
+    c: FunctionCompressor
+    P: np.ndarray
+    V: np.ndarray
+    keys: np.ndarray
+
+    def _row(pointer, t, r, w):
+        """In Python only."""
+
+
+@in_python(Apply, FunctionCompressor)
+def _(b, t, r, w):
+    b.V[r, w] = b.c.apply(b.P[r, w], b.keys[r, w])
 
 
 @operation(kind=CODING)
@@ -94,7 +114,10 @@ class QuantizeRest(NamedTuple):
 
 @operation(kind=CODING)
 class Measure(NamedTuple):
-    """lengths[r, w] = the bits of the message of w, which ``sent`` counts; the worker's state learns of the message."""
+    """lengths[r, w] = the bits of the message of w, which ``sent`` counts; the worker's state learns of the message.
+
+    Bits are counted in this column of ``sent``, the bytes of the framed message in the next.
+    """
 
     c: NamedTuple
     symbols: SymbolRows
@@ -104,14 +127,15 @@ class Measure(NamedTuple):
     frame: int
     lengths: np.ndarray
     sent: np.ndarray
+    column: int
 
     def _row(pointer, t, r, w):
         b = at(pointer)
         symbols = symbols_of(b.symbols, r, b.first + w)
         bits = payload_bits(b.c, symbols, b.d)
         b.lengths[r, w] = bits
-        b.sent[r, BITS] += bits
-        b.sent[r, BYTES] += b.frame + (bits + 7) // 8
+        b.sent[r, b.column] += bits
+        b.sent[r, b.column + 1] += b.frame + (bits + 7) // 8
         update_state(b.c, b.d, b.states[r, w], symbols)
 
 

@@ -66,6 +66,26 @@ class Difference(NamedTuple):
 
 
 @operation
+class Mix(NamedTuple):
+    """X[r, w] += rate (the sum over s of weights[first + w, s] Y[r, s])."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray
+    rate: Column
+    first: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, rate = b.X[r, w], rate_at(b.rate, t)
+        for s in range(b.Y.shape[1]):
+            weight, y = rate * b.weights[b.first + w, s], b.Y[r, s]
+            if weight != 0.0:
+                for j in range(x.size):
+                    x[j] += weight * y[j]
+
+
+@operation
 class Average(NamedTuple):
     """mean = the weighted mean of the iterates so far; total[r, w] = the sum of their weights."""
 

@@ -12,6 +12,8 @@ from theory.problems.evaluate import batch_gradient as batch_gradient
 from theory.problems.evaluate import gradient as gradient
 from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
+from theory.problems.function import FunctionProblem as FunctionProblem
+from theory.problems.function import function as function
 from theory.problems.linear import Logistic as Logistic
 from theory.problems.linear import Ridge as Ridge
 from theory.problems.linear import astype as astype

@@ -16,6 +16,7 @@ from ..bounds.mechanisms import mechanism_batch_bound
 from ..dispatch import F, kernel
 from .base import check_problem, gradient, moments, rows
 from .evaluate import point
+from .function import FunctionProblem
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
 from .mechanisms import Diversified, kept
@@ -143,6 +144,8 @@ def lipschitz(problem) -> float:
     """
     check_problem(problem)
     problem = without_mechanism(problem)
+    if isinstance(problem, FunctionProblem):
+        return problem.known("lipschitz")
     if isinstance(problem, Proximal):
         return lipschitz(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):
@@ -216,6 +219,8 @@ def strong_convexity(problem) -> float:
     1.0
     """
     problem = without_mechanism(problem)
+    if isinstance(problem, FunctionProblem):
+        return problem.known("strong_convexity")
     if isinstance(problem, Proximal):
         return strong_convexity(problem.inner) + problem.theta
     if isinstance(problem, DRAWN):

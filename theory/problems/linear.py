@@ -459,6 +459,8 @@ def astype(problem, dtype):
     """
     if problem.dtype == np.dtype(dtype):
         return problem
+    if hasattr(problem, "constants"):  # nothing of it has a type but x
+        return problem._replace(dtype=np.dtype(dtype))
     if hasattr(problem, "mechanism"):  # a problem within a problem
         return type(problem)(astype(problem.problem, dtype), *problem[1:])
     return type(problem)(as_matrix(problem.A, dtype), *problem[1:])

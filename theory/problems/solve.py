@@ -8,8 +8,9 @@ import scipy.linalg as sla
 from ..dispatch import kernel
 from ..result import Result
 from ..settings import require
-from .base import rows
+from .base import rows, value
 from .constants import DRAWN, SMALL, one_thread, strong_convexity, without_mechanism
+from .function import FunctionProblem
 from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .softmax import Softmax
@@ -180,6 +181,10 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
     """
     require(0.0 < tolerance < 1.0, "tolerance", tolerance, "a number between 0 and 1")
     problem = without_mechanism(problem)
+    if isinstance(problem, FunctionProblem):
+        x = problem.known("minimizer")
+        mu = problem.constants["strong_convexity"] or 0.0
+        return _result(x, float(value(problem, x)), 0.0, np.zeros_like(x), mu, 0, tolerance, "stated by the user")
     mu = strong_convexity(problem)
     if isinstance(problem, DRAWN):
         x = problem.optimum.astype(np.float64)

@@ -1,0 +1,156 @@
+"""Methods from outside the package, each as a text: gossip, Adam on the server, absent clients, both ways compressed.
+
+They show that the middle carries them: no compiled loop of their own, and the same bits on ranks as in the simulator.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+
+import theory as th
+from theory.settings import setting
+
+LOSSLESS = th.Identity()
+COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down")
+
+
+def ring(n: int) -> np.ndarray:
+    """The mixing matrix of a ring: a third for oneself and for each neighbour."""
+    return sum(np.roll(np.eye(n), shift, axis=1) for shift in (-1, 0, 1)) / 3.0
+
+
+@th.method
+class DPSGD(NamedTuple):
+    """x_i = sum_j W_ij x_j - eta g_i(x_i); Lian et al. (2017), Algorithm 1."""
+
+    step: NamedTuple
+    compressor: NamedTuple = LOSSLESS
+    shards: str = "contiguous"
+    models = "workers"
+    listed = True
+
+    def round(self, run):
+        y, g = run.copies("y"), run.vectors()
+        run.set(g, run.x, run.l2)
+        run.gradient(run.x, g)  # g = gradient at x
+        messages = run.gather(run.compress(self.compressor, run.x))  # everybody's x
+        run.scale(y, 0.0)
+        run.accumulate_each(messages, y)
+        run.scale(run.x, 0.0)
+        run.combine(run.x, y, run.once("W", lambda: ring(run.workers)))  # x = W x
+        run.add(run.x, g, -run.eta)  # x = x - eta g
+
+
+@th.method
+class ChocoSGD(NamedTuple):
+    """Gossip with compressed differences; Koloskova, Stich, Jaggi (2019), Algorithm 2."""
+
+    compressor: NamedTuple
+    step: NamedTuple
+    gamma: float = 0.3
+    shards: str = "contiguous"
+    models = "workers"
+    listed = True
+
+    def round(self, run):
+        p, known = run.vectors(), run.copies("known")
+        run.set(p, run.x, run.l2)
+        run.gradient(run.x, p)
+        run.add(run.x, p, -run.eta)  # x = x - eta g
+        run.set(p, run.x)
+        run.add(p, run.own(known), -1.0)  # p = x - xhat
+        messages = run.gather(run.compress(self.compressor, p))  # q = Q(x - xhat)
+        run.accumulate_each(messages, known)  # xhat_j = xhat_j + q_j
+        laplacian = run.once("W - I", lambda: ring(run.workers) - np.eye(run.workers))
+        run.combine(run.x, known, laplacian, self.gamma)  # x = x + gamma sum_j W_ij (xhat_j - xhat_i)
+
+
+@setting
+class Adam(NamedTuple):
+    """x = x - rate m / (sqrt(v) + eps) of what was received; Kingma and Ba (2015), Algorithm 1."""
+
+    rate: float
+    beta1: float = 0.9
+    beta2: float = 0.99
+
+    def update(self, run, received):
+        g, m, v = run.model("g"), run.model("m"), run.model("v")
+        run.set(g, g, 0.0)
+        run.accumulate(received, g)
+        m += (1.0 - self.beta1) * (g - m)
+        v += (1.0 - self.beta2) * (g * g - v)
+        t = run.rates.now() + 1
+        run.x -= self.rate * (m / (1.0 - self.beta1**t)) / (np.sqrt(v / (1.0 - self.beta2**t)) + 1e-8)
+
+
+class FedAvg(th.LocalSGD):
+    """Local SGD of three clients in a round, drawn without replacement; McMahan et al. (2017), Algorithm 1.
+
+    The error memory of whoever is absent stays.
+    """
+
+    listed, one_by_one = True, True
+
+    def round(self, run):
+        run.choose(3)
+        th.LocalSGD.round(self, run)
+
+
+@th.method
+class EF21P(NamedTuple):
+    """Both ways compressed: EF21 up, EF21-P down; Gruntkowska, Tyurin, Richtárik (2023), Algorithm 1 with EF21."""
+
+    compressor: NamedTuple
+    down: NamedTuple
+    step: NamedTuple
+    shards: str = "contiguous"
+    listed = True
+
+    def round(self, run):
+        w, difference = run.model("w"), run.model("difference")
+        run.set(difference, run.x)
+        run.add(difference, w, -1.0)
+        message = run.broadcast(run.compress(self.down, difference, phase="down"))  # C(x - w)
+        run.accumulate(message, w)  # w = w + C(x - w), at every worker
+        p, g = run.vectors(), run.copies("g")
+        run.set(p, run.own(g), -1.0)
+        run.add(p, w, run.l2)
+        run.gradient(w, p)  # p = gradient at w - g_i
+        messages = run.gather(run.compress(self.compressor, p))  # C(p)
+        run.accumulate_each(messages, g)  # g_i = g_i + C(p)
+        run.combine(run.x, g, run.mean_weights, -run.eta)  # x = x - eta mean g_i
+
+
+METHODS = {
+    "D-PSGD": DPSGD(th.Constant(0.1)),
+    "CHOCO-SGD": ChocoSGD(th.TopK(6), th.Constant(0.1)),
+    "Adam": th.ParallelSGD(th.TopK(6), th.Constant(1.0), th.ErrorFeedback(), server=Adam(0.05)),
+    "FedAvg": FedAvg(th.TopK(6), th.Constant(0.1), 4, th.ErrorFeedback(), shards="contiguous"),
+    "EF21-P": EF21P(th.TopK(6), th.TopK(12), th.Constant(0.1), shards="contiguous"),
+}
+
+
+def train(name: str, comm=None, fast=True):
+    """A run of one of the methods, with 8 workers on a part of digits."""
+    data = th.load_data("digits")
+    problem = th.logistic((data.X[:400] / 16.0, data.y[:400]), l2=0.01)
+    return th.run(METHODS[name], problem, workers=8, steps=60, wire_dtype=np.float64, comm=comm, fast=fast,
+                  record_every=20)  # fmt: skip
+
+
+if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    found = {}
+    for name in METHODS:
+        result = train(name, world)
+        memory = np.empty((8, result.x.size))
+        world.Allgather(result.memory, memory)
+        found |= {f"{name}, x": result.x, f"{name}, memory": memory}
+        found |= {f"{name}, {column}": result.history[column] for column in COSTS}
+    if world.Get_rank() == 0:
+        np.savez(sys.argv[1], **found)

@@ -1,0 +1,122 @@
+"""Full precision in the shorter of two messages: all coordinates, or the non-zeros with their positions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dispatch import kernel
+from ..settings import setting
+from ..vectors import entry
+from ..wire.bits import bits_for, read, write
+from .base import (
+    accumulate,
+    capacity,
+    check,
+    delta,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    pack,
+    payload_bits,
+    quantize,
+    unpack,
+)
+from .checks import check_dimension
+from .identity import COUNT_BITS, Identity
+from .registry import register
+
+__all__ = ["Lossless"]
+
+
+@setting
+class Lossless(NamedTuple):
+    """The vector itself, rounded to the floats of the wire; a bit says which of the messages of `Identity` follows.
+
+    Examples
+    --------
+    >>> Lossless()
+    Lossless()
+    """
+
+
+@kernel
+def is_sparse(symbols) -> bool:
+    """Whether the symbols list non-zeros: fewer numbers than coordinates, which are as many as there is room for."""
+    return symbols.count[1] < symbols.value.size
+
+
+@capacity.register(Lossless)
+def _(c, d):
+    return d, d, 0, 0
+
+
+@quantize.register(Lossless)
+def _(c, state, v, stream, symbols):
+    d, width = symbols.value.size, 8 * symbols.value.itemsize
+    others = 0
+    for j in range(d):
+        others += entry(v, j) != 0.0
+    sparse = COUNT_BITS + others * (bits_for(d) + width) < d * width
+    quantize(Identity(sparse), state, v, stream, symbols)
+
+
+@accumulate.register(Lossless)
+def _(c, symbols, weight, out):
+    accumulate(Identity(is_sparse(symbols)), symbols, weight, out)
+
+
+@payload_bits.register(Lossless)
+def _(c, symbols, d):
+    return 1 + payload_bits(Identity(is_sparse(symbols)), symbols, d)
+
+
+@max_payload_bits.register(Lossless)
+def _(c, d, float_bits):
+    return 1 + d * float_bits
+
+
+@pack.register(Lossless)
+def _(c, symbols, d, buffer, cursor):
+    sparse = is_sparse(symbols)
+    return pack(Identity(sparse), symbols, d, buffer, write(buffer, cursor, 1 if sparse else 0, 1))
+
+
+@unpack.register(Lossless)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + 1 > end:
+        return -1
+    sparse = read(buffer, cursor, 1) == 1
+    cursor = unpack(Identity(sparse), buffer, cursor + 1, end, d, symbols)
+    return cursor if sparse == is_sparse(symbols) else -1
+
+
+@check.register
+def _(c: Lossless, d: int) -> None:
+    check_dimension(d)
+
+
+@omega.register
+def _(c: Lossless, d: int) -> float:
+    return 0.0
+
+
+@delta.register
+def _(c: Lossless, d: int) -> float:
+    return 1.0
+
+
+@expected_nonzeros.register
+def _(c: Lossless, v) -> float:
+    return float(np.count_nonzero(v))
+
+
+@expected_payload_bits.register
+def _(c: Lossless, v) -> float:
+    d = len(v)
+    return float(1 + min(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32), 32 * d))
+
+
+register(Lossless, 54, lambda d: [Lossless()])

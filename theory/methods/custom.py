@@ -1,0 +1,83 @@
+"""Methods of your own: a NamedTuple with the text of a round, to which everything else is added."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from ..settings import setting
+from .sgd import ParallelSGD
+
+__all__ = ["method"]
+
+T = TypeVar("T")
+PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "server", "topology")  # as in ParallelSGD
+QUESTIONS = ("local_steps", "result")
+
+
+def method(cls: type[T]) -> type[T]:
+    """Make a method of a NamedTuple with ``round(run)``, one round for all workers at once.
+
+    It needs the fields ``compressor`` and ``step``; every other field of `ParallelSGD` has the value that it has there
+    unless the class has it, too.  ``models = "workers"`` gives each worker a model of its own, ``run.x[:, w]``; the
+    result is then their mean.  The text runs in every round, in Python; with ``listed = True`` it is read once and its
+    calls are replayed, so it must call operations of the run alone.
+
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class, a setting.
+
+    Raises
+    ------
+    TypeError
+        Unless it has a ``round``, a ``compressor`` and a ``step``.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> from typing import NamedTuple
+    >>> @method
+    ... class SignDescent(NamedTuple):
+    ...     step: NamedTuple
+    ...     compressor: NamedTuple = th.Identity()
+    ...     def round(self, run):
+    ...         p = run.vectors()
+    ...         run.set(p, run.x, run.l2)
+    ...         run.gradient(run.x, p)
+    ...         run.vote(p)
+    ...         run.accumulate(run.gather(run.compress(self.compressor, p)), run.x, -run.eta)
+    >>> problem = th.quadratic(np.ones(2), covariance=0.0)
+    >>> th.run(SignDescent(th.Constant(0.25)), problem, workers=2, steps=3, x0=np.array([2.0, -1.0])).x
+    array([ 1.25, -0.25])
+    """
+    made = cast(type, setting(cls))
+    for name in ("round", "compressor", "step"):
+        if not hasattr(made, name):
+            raise TypeError(f"{made.__name__}: got no {name}, allowed: a NamedTuple with round, compressor and step")
+    for name in PARTS:
+        if not hasattr(made, name):
+            setattr(made, name, ParallelSGD._field_defaults[name])
+    for name, given in (*((name, vars(ParallelSGD)[name]) for name in QUESTIONS), ("step_factors", _step_factors),
+                        ("settled", _settled), ("domain", _domain)):  # fmt: skip
+        if not hasattr(made, name):
+            setattr(made, name, given)
+    return cast(type[T], made)
+
+
+def _step_factors(self, run):
+    """Nothing is multiplied before compression, and the step size comes after it."""
+    return run.rates.constant(1.0), run.eta
+
+
+def _settled(self, problem):
+    """Nothing is left open."""
+    return self
+
+
+def _domain(self) -> None:
+    """Nothing is refused."""
