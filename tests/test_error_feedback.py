@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.claims.counterexamples import follow, receive
 from theory.claims.exact_moments import coin, law, over, squared_gradients, stationary, under
 from theory.claims.instruments import Scaling
+from theory.claims.paths import follow
 from theory.measure import moments
 
 
@@ -58,7 +58,7 @@ def test_the_loop_of_the_claims_is_the_method():
     problem, start = th.quadratic(h, covariance=0.0, optimum=[1.0, -1.0, 0.5]), np.array([2.0, 0.0, -1.0])
     method = th.ParallelSGD(c, step=th.InverseTime(0.4, 1e-15, 1e15), feedback=th.ErrorFeedback())
     result = th.run(method, problem, workers=1, steps=steps, x0=start, wire_dtype=np.float64)
-    *_, (x, e) = follow(receive(c), lambda x, t: th.gradient(problem, x), start, 0.4, steps)
+    *_, (x, e) = follow(c, lambda x, t: th.gradient(problem, x), start, 0.4, steps)
     np.testing.assert_allclose(x, result.last, atol=1e-12)
     np.testing.assert_allclose(e, result.memory[0], atol=1e-12)
 

@@ -220,7 +220,7 @@ def operation(cls=None, *, kind: int = OTHER) -> Any:
 
 
 def in_python(made, *classes):
-    """Decorate a function ``(arguments, t, r, w)`` that does what an operation does where the first field is of these."""
+    """Decorate a function ``(arguments, t, r, w)`` that replaces an operation where the first field is of these."""
 
     def decorate(function):
         made.plain.update(dict.fromkeys(classes, function))

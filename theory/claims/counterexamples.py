@@ -1,8 +1,6 @@
 """Claims about error feedback where signs fail: non-smooth convex functions, and the counterexamples with a memory.
 
-Their functions are not among the package's problems, so it is the mathematics that is measured, with a loop of these
-claims' own, :func:`follow`; the compressors are the package's.  ``ef.convex`` holds the loop against a run of
-:class:`theory.ParallelSGD`.
+Their functions are not among the package's problems, so they are given as functions of Python; see :mod:`.paths`.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import numpy as np
 
 from .. import bounds
 from ..cluster.run import run
-from ..compressors.doors import compress
 from ..compressors.sign import ScaledSign
 from ..compressors.sparsifiers import TopK
 from ..measure import exactly, mean_interval
@@ -22,24 +19,9 @@ from ..methods.sgd import ParallelSGD
 from .base import Measurement, claim, identity, rate, upper
 from .feedback import constant_gradient, unchanging
 from .instruments import Scaling
+from .paths import follow
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
-
-
-def receive(c):
-    """What arrives where v was sent, as a function of v."""
-    return lambda v: compress(c, v, 0, wire_dtype=np.float64)
-
-
-def follow(received, gradient, start, step: float, steps: int, kept: float = 1.0):
-    """x_t and e_t of error feedback for t = 0, ..., T; ``kept`` is the share of a memory that is kept, 0 for none."""
-    x, e = np.array(start, float), np.zeros(len(start))
-    for t in range(steps):
-        yield x, e
-        p = step * gradient(x, t) + e
-        sent = received(p)
-        x, e = x - sent, kept * (p - sent)
-    yield x, e
 
 
 def average(path) -> np.ndarray:
@@ -72,7 +54,7 @@ def _(context):
     for delta, steps in ((1.0, 100), (0.1, 1000)):
         c, kept = context.subject(delta)
         start = np.array([gamma * steps])
-        found = abs(float(average(follow(receive(c), lambda x, t: np.sign(x), start, gamma, steps, kept))[0]))
+        found = abs(float(average(follow(c, lambda x, t: np.sign(x), start, gamma, steps, kept))[0]))
         known: dict[str, Any] = dict(delta=delta, second_moment=1.0, distance=float(start @ start), step=gamma)
         bound, label = bounds.ef_sgd_convex(steps, **known, memory="sharp"), f"delta={delta:g}, T={steps}"
         if delta == 1.0:
@@ -90,7 +72,7 @@ def _(context):
     known.update(memory="sharp")
     step = bounds.ef_sgd_convex_step(steps, **known)
     _, kept = context.subject(1.0)
-    mean = average(follow(receive(TopK(k)), lambda x, t: np.sign(x), start, step, steps, kept))
+    mean = average(follow(TopK(k), lambda x, t: np.sign(x), start, step, steps, kept))
     bound, label = bounds.ef_sgd_convex(steps, **known), f"f(xbar), f = ||x||_1, top-{k} of {d}, best step, T={steps}"
     checks.append(upper(label, exactly(np.abs(mean).sum()), bound, trivial=float(start.sum())))
     note = "by run: on a linear function, since x_t > 0 on the way, where |x| has the slope 1"
@@ -119,8 +101,7 @@ def _(context):
     rng, found = np.random.default_rng(context.stream()), np.empty(replicas)
     for r in range(replicas):
         g = np.where(rng.random((steps, d)) < 0.25, 4.0, -1.0)
-        path = follow(receive(ScaledSign()), lambda x, t, g=g: g[t], np.zeros(d), eta, steps, context.subject)
-        *_, (last, _) = path
+        *_, (last, _) = follow(ScaledSign(), lambda x, t, g=g: g[t], np.zeros(d), eta, steps, context.subject, steps)
         found[r] = last.sum() / 4.0 / (eta * d * steps)
     note = f"tolerance 0.03: the memory at T={steps}, over eta T; in one coordinate the scaled sign is the identity"
     label = f"change of E f a step / (eta d), d={d}, T={steps}"
@@ -154,7 +135,7 @@ def _(context):
         known: dict[str, Any] = dict(delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0)
         known.update(memory="sharp")
         step = bounds.ef_sgd_convex_step(steps, **known)
-        x = average(follow(receive(ScaledSign()), gradient, start, step, steps, context.subject))
+        x = average(follow(ScaledSign(), gradient, start, step, steps, context.subject))
         found, bound = e * abs(x[0] + x[1]) + abs(x[0] - x[1]), bounds.ef_sgd_convex(steps, **known)
         checks.append(upper(f"f(xbar), e={e}, T={steps}", exactly(found), bound, trivial=2.0 * e))
     return Measurement(*checks)
@@ -190,7 +171,7 @@ def _(context):
             met.append(float(g @ g))
             return g
 
-        x = average(follow(receive(ScaledSign()), gradient, np.ones(2), step, steps, context.subject))
+        x = average(follow(ScaledSign(), gradient, np.ones(2), step, steps, context.subject))
         return float(np.sum((a @ x) ** 2))
 
     found = [value(rng.integers(0, 2, steps)) for _ in range(replicas)]
@@ -226,7 +207,7 @@ def _(context):
     def gradient(x, t):
         return A[order[t]] * (A[order[t]] @ x - b[order[t]])
 
-    *_, (x, _) = follow(receive(ScaledSign()), gradient, np.zeros(d), 0.05, steps, context.subject)
+    *_, (x, _) = follow(ScaledSign(), gradient, np.zeros(d), 0.05, steps, context.subject, steps)
     floor = bounds.sign_line_floor(A, b)
     found = float(np.sum((A @ x - b) ** 2)) / (2 * d)
     return Measurement(upper(f"f(x_T), T={steps}, against the floor / 1000", exactly(found), floor / 1000.0))

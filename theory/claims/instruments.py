@@ -71,6 +71,23 @@ class Forgetful(NamedTuple):
 
 
 @setting
+class LeakyFeedback(NamedTuple):
+    """Error feedback of which only a share of the memory is kept: none at 0.
+
+    The true rule is kept = 1.
+    """
+
+    kept: float = 1.0
+
+    load, error, memory = ErrorFeedback.load, ErrorFeedback.error, ErrorFeedback.memory  # type: ignore[misc]
+
+    def store(self, run, p):
+        """E = kept (p - Q(p))."""
+        if self.kept != 1.0:
+            run.scale(p, self.kept)
+
+
+@setting
 class WrongFeedback(NamedTuple):
     """Error feedback in which the gradient enters with eta**inside, and what was received moves x by ``outside``.
 

@@ -12,8 +12,9 @@ from ..compressors.identity import Identity
 from ..measure import loglog_slope, mean_interval
 from ..methods.local_sgd import LocalSGD
 from ..problems.quadratic import quadratic
-from ..schedules import InverseTime, Polynomial
+from ..schedules import Constant, InverseTime, Polynomial
 from .base import Measurement, claim, equality, identity, rate, upper
+from .paths import local_steps_path
 
 STICH = "Stich, Local SGD converges fast and communicates little, ICLR 2019"
 SIGMA2 = 0.5  # variance of a gradient
@@ -92,23 +93,7 @@ def _(context):
     return Measurement(*checks, samples=2 * replicas, note=f"a = {shift:g}, G^2 = {second:g}: the start's")
 
 
-# --- what happens between two exchanges: the workers' own iterates, which a run does not show -------------------------
-
-
-def simulate(slope, *, steps, local_steps, step, workers, deviation, replicas, start, seed, exchange=True):
-    """Local SGD in one dimension: each step, the mean iterate, the spread of the workers around it, and g^2."""
-    rng = np.random.default_rng(seed)
-    x = np.full((replicas, workers), float(start))
-    means, spread, squares = np.empty((steps, replicas)), np.empty((steps, replicas)), np.empty(steps)
-    for t in range(steps):
-        if exchange and t % local_steps == 0:
-            x = np.repeat(x.mean(axis=1)[:, None], workers, axis=1)
-        means[t] = x.mean(axis=1)
-        spread[t] = np.mean((x - means[t][:, None]) ** 2, axis=1)
-        g = slope(x) + deviation * rng.standard_normal(x.shape)
-        squares[t] = np.mean(g * g)
-        x = x - step(t) * g
-    return means, spread, squares
+# --- what happens between two exchanges: the workers' own iterates ----------------------------------------------------
 
 
 @claim(
@@ -132,9 +117,9 @@ def simulate(slope, *, steps, local_steps, step, workers, deviation, replicas, s
 def _(context):
     H, N, curvature, sigma2, eta, replicas, checks = 5, 4, 1.0, 2.0, 0.2, context.samples(4000, 2000), []
     exchange, scale = context.subject
-    _, spread, squares = simulate(lambda x: curvature * x, steps=4 * H, local_steps=H, step=lambda t: eta, workers=N,
-                                  deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5,
-                                  seed=context.stream(), exchange=exchange)  # fmt: skip
+    _, spread, squares = local_steps_path(lambda x: curvature * x, steps=4 * H, local_steps=H, step=Constant(eta),
+                                          workers=N, deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5,
+                                          seed=context.stream(), exchange=exchange)  # fmt: skip
     for since in (H - 1, 1):
         t = 3 * H + since
         exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=curvature, variance=sigma2, workers=N)
@@ -175,9 +160,9 @@ def _(context):
     shift = bounds.local_sgd_shift(mu, L, bounds.local_steps_limit(steps, 1))
     weights = (shift + np.arange(steps)) ** 2
     for N in counts:
-        means, _, _ = simulate(lopsided, steps=steps, local_steps=context.subject(steps, N), workers=N, deviation=8.0,
-                               step=lambda t: 4.0 / (mu * (shift + t)), replicas=replicas, start=best,
-                               seed=context.stream(N))  # fmt: skip
+        means, _, _ = local_steps_path(lopsided, steps=steps, local_steps=context.subject(steps, N), workers=N,
+                                       deviation=8.0, step=InverseTime(4.0, mu, shift), replicas=replicas, start=best,
+                                       seed=context.stream(N))  # fmt: skip
         average = weights @ means / weights.sum()
         found.append(0.5 * curvature * (average - best) ** 2)  # f - f*, to the leading order
     law = loglog_slope(counts, np.stack(found, axis=1))

@@ -1,20 +1,21 @@
 """Claims about the span of the data: error feedback stays near it, signs leave it, and what that costs.
 
-Problems and compressors are the package's; the loop is that of :mod:`theory.claims.counterexamples`, since the sign of
-the released experiment has three values and is no compressor of the package.
+The sign of the released experiment has three values and is no compressor of the package: it is a function of Python.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..compressors.function import compressor
+from ..compressors.identity import Identity
 from ..compressors.sign import ScaledSign
 from ..data import wilson_data
 from ..measure import exactly
 from ..problems import accuracy, gradient, logistic, ridge, value
 from ..problems.constants import one_thread
 from .base import Measurement, claim, identity, upper
-from .counterexamples import follow, receive
+from .paths import follow
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
 ROWS, STEPS, STEP = 100, 80, 10.0  # the released experiment's; full batches of least squares
@@ -32,10 +33,10 @@ def distances(data, points) -> np.ndarray:
     return np.linalg.norm(points - (points @ basis) @ basis.T, axis=1)
 
 
-def trained(received, data, kept: float, step: float = STEP):
+def trained(c, data, kept: float, step: float = STEP):
     """x_t and e_t of full-batch least squares on the data from 0, with the share ``kept`` of a memory."""
     problem = ridge(data, l2=0.0)
-    return follow(received, lambda x, t: gradient(problem, x), np.zeros(data.d), step, STEPS, kept)
+    return follow(c, lambda x, t: gradient(problem, x), np.zeros(data.d), step, STEPS, kept)
 
 
 @claim(
@@ -54,8 +55,8 @@ def trained(received, data, kept: float, step: float = STEP):
 )
 def _(context):
     data, exact, near = wilson_data(ROWS, context.stream())[0], [], []
-    for name, received in (("1 bit", receive(ScaledSign())), ("sign(0) = 0", signs_or_zero)):
-        path = list(trained(received, data, context.subject))[1:]
+    for name, c in (("1 bit", ScaledSign()), ("sign(0) = 0", compressor(signs_or_zero))):
+        path = trained(c, data, context.subject)[1:]
         x, e = (np.array(points) for points in zip(*path, strict=True))
         away = distances(data, np.concatenate([x - e, x]))
         share = away[:STEPS] / np.linalg.norm(x, axis=1)
@@ -84,16 +85,16 @@ def _(context):
 def _(context):
     train, held_out = wilson_data(ROWS, context.stream())
     there, labels, notes, checks = ridge(held_out, l2=0.0), logistic(held_out, l2=0.0), [], []
-    plan = (("1 bit", receive(ScaledSign())), ("sign(0) = 0", signs_or_zero))
+    plan = (("1 bit", ScaledSign()), ("sign(0) = 0", compressor(signs_or_zero)))
 
-    def last(received, kept, step=STEP):
-        *_, (x, _) = trained(received, train, kept, step)
+    def last(c, kept, step=STEP):
+        *_, (x, _) = trained(c, train, kept, step)
         notes.append(f"{2.0 * value(there, x):.2g} ({100.0 * accuracy(labels, x):.0f} %)")
         return x
 
-    descent = 2.0 * value(there, last(lambda v: v, 0.0, 0.5))
-    for name, received in plan:
-        alone, x = last(received, 0.0), last(received, context.subject)
+    descent = 2.0 * value(there, last(Identity(), 0.0, 0.5))
+    for name, c in plan:
+        alone, x = last(c, 0.0), last(c, context.subject)
         fitted = 2.0 * value(ridge(train, l2=0.0), x)
         error = 2.0 * value(there, x)
         checks.append(upper(f"held-out error with memory / without, {name}",

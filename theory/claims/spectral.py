@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from .. import bounds
-from ..cluster import run
+from ..cluster.run import run
 from ..compressors.base import new_symbols, propose, quantize, restore, settle, state_size
 from ..compressors.identity import Identity
 from ..compressors.low_rank import PowerSGD

@@ -52,7 +52,7 @@ from ..methods.rows import (
     Slow,
     Vote,
 )
-from ..random import derive
+from ..random import derive, generator
 from ..wire.frame import header_template, overhead
 
 __all__ = ["PURPOSES", "Messages", "Phase", "Run"]
@@ -369,19 +369,30 @@ class Run:
 
         Messages of all others are neither sent nor heard, and means are over those who act.
         """
-        if self.replicas > 1:
-            raise ValueError("replicas: runs whose workers are drawn go one by one (the method's one_by_one = True)")
+        self._one_replica()
         self.python(lambda t: self._choose(clients, t), "choose", OTHER)
 
     def _choose(self, clients: int, t: int) -> None:
         purpose = derive(self.setup.purposes[CLIENTS], self.replica)
-        draw = np.random.Generator(np.random.Philox(key=int(derive(purpose, t))))
-        chosen = np.sort(draw.choice(self.workers, clients, replace=False))
+        chosen = np.sort(generator(derive(purpose, t)).choice(self.workers, clients, replace=False))
+        share = self.setup.shards.weight[chosen]
+        self._act(chosen, share / share.sum())
+
+    def act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
+        """Have the workers ``chosen[t]`` act in round t, in the order of their numbers, with their ``weights``."""
+        self._one_replica()
+        self.python(lambda t: self._act(chosen[t], weights[chosen[t]]), "act", OTHER)
+
+    def _act(self, chosen, weights) -> None:
         here = chosen[(chosen >= self.first) & (chosen < self.first + self.here)] - self.first
         for owners, index in ((self.heard, chosen), (self.active, here)):
             owners.index[: index.size], owners.count[0] = index, index.size
         self.weight[:] = 0.0
-        self.weight[chosen] = self.setup.shards.weight[chosen] / self.setup.shards.weight[chosen].sum()
+        self.weight[chosen] = weights
+
+    def _one_replica(self) -> None:
+        if self.replicas > 1:
+            raise ValueError("replicas: runs whose workers are chosen go one by one (the method's one_by_one = True)")
 
     @contextlib.contextmanager
     def after(self, t: int) -> Iterator[None]:

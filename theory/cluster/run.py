@@ -164,9 +164,9 @@ def _run_once(setup, callback, transport, fast):
             status, message = _verdict(history, k)
             if status == DONE and callback is not None:
                 with run.after(done):
-                    last = run.last()[0, 0].copy()
-                intermediate = Result(x=x.copy(), last=last, fun=history["f"][k],
-                                              nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
+                    last, memory = run.last()[0, 0].copy(), setup.method.feedback.error(run)[0]
+                intermediate = Result(x=x.copy(), last=last, memory=memory, fun=history["f"][k],
+                                      nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
                 try:
                     callback(intermediate_result=intermediate)
                 except StopIteration:

@@ -12,17 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
+from ..compressors.identity import Identity
 from ..dispatch import generic, kernel
-from ..methods.sampling import make_shards
-from ..problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, regularization, rows, value
-from ..random import derive, integer, key, uniform
+from ..methods.custom import method
+from ..problems.base import add_loss_gradient, dimension
+from ..random import derive, key, uniform
 from ..result import Result
+from ..schedules import Constant
 from ..settings import require, setting
+from .run import run
 
 __all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
 
 FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])
-SAMPLING, NOISE, CLOCK = 0, 1, 2  # rows of the streams
+CLOCK = 2  # of the streams of a replica
 
 draw_time = generic(
     "draw_time",
@@ -110,28 +113,27 @@ def _race(times, speeds, stream, waits, chosen):
         chosen[t].sort()
 
 
-@kernel
-def _follow(problem, start, stop, batch, l2, step, weights, chosen, streams, x, g, records, values, last):
-    """SGD on the gradients of the chosen workers; f at the rounds of ``records``."""
-    n, seen = rows(problem), 0
-    for t in range(chosen.shape[0] + 1):
-        if seen < records.size and records[seen] == t:
-            values[seen] = value(problem, x)
-            seen += 1
-        if t == chosen.shape[0]:
-            break
-        g[:] = 0.0
-        sampling, noise = derive(streams[SAMPLING], t), derive(streams[NOISE], t)
-        for c in range(chosen.shape[1]):
-            w = chosen[t, c]
-            drawn, fresh = derive(sampling, w), derive(noise, w)
-            for b in range(batch):
-                i = start[w] + integer(drawn, b, stop[w] - start[w]) if n > 0 else 0
-                own = fresh if gradient_noise(problem) == PER_STEP else derive(fresh, b)
-                add_loss_gradient(problem, i, own, weights[w] / batch, x, g)
-        for j in range(x.size):
-            x[j] -= step * (g[j] + l2 * x[j])
-    last[:] = x
+@method
+class FastestK(NamedTuple):
+    """SGD on the gradients of the workers ``chosen[t]`` in round t, each multiplied by its weight."""
+
+    step: Constant
+    chosen: np.ndarray
+    weights: np.ndarray
+    batch: int
+    shards: str
+    compressor: Identity = Identity()
+    compress: str = "loss"
+    listed, one_by_one = True, True  # type: ignore[misc]
+
+    def round(self, run):
+        """X = x - eta (l2 x + the weighted sum of the gradients)."""
+        run.act(self.chosen, self.weights)
+        g = run.vectors()
+        run.scale(g, 0.0)
+        run.gradient(run.x, g)
+        run.scale(run.x, 1.0 - run.eta * run.own_l2)
+        run.combine(run.x, g, run.mean_weights, -run.eta)
 
 
 def _speeds(speeds, workers: int) -> np.ndarray:
@@ -276,23 +278,23 @@ def run_fastest_k(
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
     require(shards in ("shared", "contiguous"), "shards", shards, "'shared' or 'contiguous'")
-    dealt = make_shards(shards, "iid", int(rows(problem)), workers)
     every = rounds // 50 or 1
     if record_every is not None:
         _count(1, record_every=record_every)
         every = record_every
-    records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
-    seconds, values = np.zeros((replicas, records.size)), np.empty((replicas, records.size))
-    last, g, l2 = np.empty((replicas, d)), np.empty(d), float(regularization(problem))
+    results, clocks = [], []
     for r in range(replicas):
         waits, chosen = race(times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds,
                              replica=r)  # fmt: skip
-        seconds[r] = np.append(0.0, np.cumsum(waits[:, -1]))[records]
-        streams = np.array([key(seed, "stragglers", r, purpose) for purpose in (SAMPLING, NOISE)], np.uint64)
-        _follow(problem, dealt.start, dealt.stop, batch, l2, float(step), factors, chosen, streams, x0.copy(), g,
-                records, values[r], last[r])  # fmt: skip
-    history = np.zeros(records.size, FASTEST_HISTORY)
-    history["rounds"], history["seconds"], history["f"] = records, seconds.mean(axis=0), values.mean(axis=0)
+        given = FastestK(Constant(step), chosen, factors, batch, shards)
+        results.append(run(given, problem, workers=workers, steps=rounds, seed=int(key(seed, "stragglers", r)), x0=x0,
+                           record_every=every))  # fmt: skip
+        clocks.append(np.append(0.0, np.cumsum(waits[:, -1]))[results[-1].history["rounds"]])
+    last, seconds = np.stack([result.last for result in results]), np.stack(clocks)
+    values = np.stack([result.history["f"] for result in results])
+    history = np.zeros(values.shape[1], FASTEST_HISTORY)
+    history["rounds"] = results[0].history["rounds"]
+    history["seconds"], history["f"] = seconds.mean(axis=0), values.mean(axis=0)
     x = last.mean(axis=0)
     return Result(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
                           replica_values=values.T.copy(), history=history, weights=factors, nit=rounds,
