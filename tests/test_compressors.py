@@ -1,4 +1,4 @@
-"""Every known compressor against its contract, and each one against a plain NumPy version of itself.
+"""Every known compressor against its contract, and against its plain reference where a tile or a level may matter.
 
 The properties run over ``compressor_examples``: a new compressor is tested without a new test.
 """
@@ -38,15 +38,17 @@ from theory.compressors import (
     payload_bits,
     qsgd_bits,
     quantize,
+    reference,
     register,
     registered,
     restore,
     state_size,
 )
+from theory.compressors.plain import ceil_to, random_bits
 from theory.compressors.qsgd import TILE, norm_of
 from theory.compressors.sparsifiers import draw_subset, sort_indices
 from theory.dispatch import kernel
-from theory.random import derive, fill_bits, key, uniform
+from theory.random import derive, key
 from theory.settings import setting
 from theory.wire import open_frame, overhead
 
@@ -354,46 +356,20 @@ def test_rand_k_sends_what_is_there():
 # --- QSGD -------------------------------------------------------------------------------------------------------------
 
 
-def qsgd_plainly(c, v, stream):
-    """QSGD in plain Python from its definition, with the same random bits in the same places."""
-    v = v.astype(float)
-    norm = np.linalg.norm(v, c.norm)
-    scale = np.float32(norm / c.s)
-    if scale < norm / c.s:
-        scale = np.nextafter(scale, np.float32(np.inf))
-    out, ties = np.zeros(v.size), 0
-    for start in range(0, v.size, TILE):
-        tile = v[start : start + TILE]
-        quarter = (tile.size + 3) // 4
-        high, low = np.empty(quarter, np.uint32), np.empty(quarter, np.uint32)
-        fill_bits(stream, start // 4, high, low)
-        words = np.concatenate([high, low])
-        short = np.concatenate([words >> 16, words & 0xFFFF])
-        for p, x in enumerate(tile):
-            u = x / float(scale)
-            ticks = u * 65536
-            total = math.floor(ticks) + int(short[p])
-            if total % 65536 == 65535:
-                ties += 1
-                total += ticks - math.floor(ticks) + uniform(stream, np.uint64(2**63 + start + p)) >= 1.0
-            out[start + p] = float(scale) * (total // 65536)
-    return out, ties
-
-
 @pytest.mark.parametrize("c", [QSGD(1), QSGD(7), QSGD(127, math.inf), QSGD(5000), QSGD(2**24)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_qsgd_is_its_definition(c, dtype):
     for d, seed in ((1, 0), (5, 1), (700, 2), (TILE + 3, 3)):
         v, stream = vector_of(d, seed, "heavy").astype(dtype), key(seed, "plain")
-        assert (compress(c, v, stream) == qsgd_plainly(c, v, stream)[0].astype(dtype)).all()
+        assert (compress(c, v, stream) == reference(c, v, stream, np.float32).astype(dtype)).all()
 
 
 def test_qsgd_where_sixteen_bits_do_not_decide():
     """Long enough for several of the coordinates, one in 65536, that need more random bits."""
     v, stream = vector_of(2**18, 8), key(8, "ties")
-    expected, ties = qsgd_plainly(QSGD(7), v, stream)
-    assert ties >= 1
-    assert (compress(QSGD(7), v, stream) == expected).all()
+    ticks = 65536 * v / ceil_to(np.linalg.norm(v) / 7, np.float32)
+    assert np.count_nonzero((np.floor(ticks) + random_bits(stream, v.size, 16)) % 65536 == 65535) >= 1
+    assert (compress(QSGD(7), v, stream) == reference(QSGD(7), v, stream, np.float32)).all()
 
 
 @pytest.mark.parametrize("s", [1, 7])

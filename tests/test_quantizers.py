@@ -1,4 +1,4 @@
-"""Ternary quantizers, NUQSGD and natural compression against plain NumPy versions of their definitions."""
+"""Ternary quantizers, NUQSGD and natural compression against their plain references, their laws and their wire."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from theory.compressors import (
     opening_is_maximum,
     propose,
     quantize,
+    reference,
     restore,
     settle,
     state_size,
@@ -29,9 +30,10 @@ from theory.compressors import (
 )
 from theory.compressors.natural import Natural, NaturalDithering
 from theory.compressors.nuqsgd import NUQSGD, NUQSGDReleased
+from theory.compressors.plain import random_bits
 from theory.compressors.qsgd import TILE
-from theory.compressors.ternary import ClippedTernGrad, Ternary, TernGrad
-from theory.random import derive, fill_bits, key, uniform
+from theory.compressors.ternary import ClippedTernGrad, Ternary, TernGrad, round_to_three
+from theory.random import derive, key
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 from theory.wire.trits import read_trits, trits_bits, write_trits
 
@@ -47,50 +49,6 @@ def ceil_float32(x):
     return float(np.nextafter(y, np.float32(np.inf)) if y < x else y)
 
 
-def noise(d, stream):
-    """For each coordinate the 16-bit number r of its tile, as QSGD lays them out."""
-    r = np.empty(d, int)
-    for start in range(0, d, TILE):
-        n = min(TILE, d - start)
-        quarter = (n + 3) // 4
-        high, low = np.empty(quarter, np.uint32), np.empty(quarter, np.uint32)
-        fill_bits(stream, start // 4, high, low)
-        words = np.concatenate([high, low])
-        r[start : start + n] = np.concatenate([words >> 16, words & 0xFFFF])[:n]
-    return r
-
-
-def rounded(u, stream):
-    """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536; and how many coordinates needed U_i."""
-    r, ties, out = noise(u.size, stream), 0, np.empty(u.size, int)
-    for i, x in enumerate(u):
-        ticks = (x - math.floor(x)) * 65536
-        total = math.floor(ticks) + int(r[i])
-        if total == 65535:
-            ties += 1
-            total += ticks - math.floor(ticks) + uniform(stream, np.uint64(2**63 + i)) >= 1.0
-        out[i] = math.floor(x) + (total > 65535)
-    return out, ties
-
-
-def positions(r, levels):
-    """The definition: j + (r - l_j)/(l_(j+1) - l_j)."""
-    out = np.empty(r.size)
-    for i, x in enumerate(r):
-        j = max(k for k in range(len(levels) - 1) if k == 0 or levels[k] <= x)
-        out[i] = j + (x - levels[j]) / (levels[j + 1] - levels[j])
-    return out
-
-
-def nuqsgd_plainly(v, stream, magnitudes, norm=2.0):
-    """Random rounding to plus and minus the magnitudes (increasing); without a 0 the lowest cell spans both signs."""
-    v = v.astype(float)
-    scale = ceil_float32(np.linalg.norm(v, norm))
-    levels = list(magnitudes) if magnitudes[0] == 0 else [-magnitudes[0], *magnitudes]
-    index, ties = rounded(positions(np.abs(v) / scale, levels), stream)
-    return np.where(v < 0, -1.0, 1.0) * scale * np.array(levels)[index] + 0.0, ties
-
-
 # --- NUQSGD -----------------------------------------------------------------------------------------------------------
 
 
@@ -101,33 +59,31 @@ def nuqsgd_plainly(v, stream, magnitudes, norm=2.0):
     ids=str,
 )
 def test_nuqsgd_is_its_definition(c, dtype):
-    magnitudes = [0.0] + [math.prod([c.ratio] * (c.s - k)) for k in range(c.s + 1)]
     for d, seed in ((1, 0), (5, 1), (700, 2), (TILE + 3, 3)):
         v, stream = heavy(d, seed).astype(dtype), key(seed, "plain")
-        expected = nuqsgd_plainly(v, stream, magnitudes, c.norm)[0]
-        assert np.array_equal(compress(c, v, stream), expected.astype(dtype))
+        assert np.array_equal(compress(c, v, stream), reference(c, v, stream, np.float32).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bits", [2, 4])
 def test_released_levels_are_their_definition(bits, dtype):
-    magnitudes = [2.0**-j for j in range(2 ** (bits - 1))][::-1]
+    c = NUQSGDReleased(bits)
     for d, seed in ((1, 0), (700, 2), (TILE + 3, 3)):
         v, stream = heavy(d, seed).astype(dtype), key(seed, "plain")
         v[1 + d // 2 :: 3] = 0.0
-        expected = nuqsgd_plainly(v, stream, magnitudes)[0]
-        restored = compress(NUQSGDReleased(bits), v, stream)
-        assert np.array_equal(restored, expected.astype(dtype))
+        restored = compress(c, v, stream)
+        assert np.array_equal(restored, reference(c, v, stream, np.float32).astype(dtype))
         assert np.count_nonzero(restored) == d
 
 
 def test_where_sixteen_bits_do_not_decide():
     """Long enough for several of the coordinates, one in 65536, that need more random bits."""
-    v, stream = heavy(2**18, 8), key(8, "ties")
-    for c, magnitudes in ((NUQSGD(12), [0.0] + [2.0 ** (k - 12) for k in range(13)]),):
-        expected, ties = nuqsgd_plainly(v, stream, magnitudes)
-        assert ties >= 1
-        assert np.array_equal(compress(c, v, stream), expected)
+    v, stream, c = heavy(2**18, 8), key(8, "ties"), NUQSGD(12)
+    size = np.maximum(np.abs(v) / ceil_float32(np.linalg.norm(v)), 2.0**-13)
+    share = np.where(size < 2.0**-12, size * 2.0**12, 2.0 * np.frexp(size)[0] - 1.0)  # of the way from level to level
+    undecided = np.floor(65536 * share) + random_bits(stream, v.size, 16) == 65535
+    assert np.count_nonzero(undecided & (size > 2.0**-13)) >= 1
+    assert np.array_equal(compress(c, v, stream), reference(c, v, stream, np.float32))
 
 
 def test_coordinates_on_a_level_stay_there():
@@ -163,28 +119,13 @@ def test_bits_of_a_coordinate():
 # --- natural compression ----------------------------------------------------------------------------------------------
 
 
-def natural_plainly(v, stream, smallest=2.0**-126):
-    """Rounding to the powers of two from ``smallest`` on, and 0."""
-    v = v.astype(float)
-    u = np.empty(v.size)
-    for i, x in enumerate(np.abs(v)):
-        if x < smallest:
-            u[i] = x / smallest
-        else:
-            a = math.frexp(x)[1] - 1
-            u[i] = a - round(math.log2(smallest)) + math.ldexp(x, -a)  # (1 + m) counts one level more than m
-    index = rounded(u, stream)[0]
-    size = np.array([math.ldexp(smallest, int(k) - 1) if k else 0.0 for k in index])
-    return np.where(v < 0, -size, size) + 0.0
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_natural_compression_is_its_definition(dtype):
     for d, seed, scale in ((1, 0, 1.0), (700, 2, 1.0), (TILE + 3, 3, 1e30), (300, 4, 1e-37), (300, 5, 1e-39)):
         v, stream = (heavy(d, seed) * scale).astype(dtype), key(seed, "plain")
-        assert np.array_equal(compress(Natural(), v, stream), natural_plainly(v, stream).astype(dtype))
+        assert np.array_equal(compress(Natural(), v, stream), reference(Natural(), v, stream, np.float32).astype(dtype))
         double = compress(Natural(), v, stream, wire_dtype=np.float64)
-        assert np.array_equal(double, natural_plainly(v, stream, 2.0**-1022).astype(dtype))
+        assert np.array_equal(double, reference(Natural(), v, stream, np.float64).astype(dtype))
 
 
 def test_natural_compression_keeps_powers_of_two():
@@ -218,12 +159,6 @@ def test_natural_compression_at_the_largest_floats():
 # --- ternary ----------------------------------------------------------------------------------------------------------
 
 
-def ternary_plainly(v, scale, stream):
-    v = v.astype(float)
-    u = np.clip(v / scale, -1.0, 1.0)
-    return scale * rounded(u, stream)[0]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ternary_is_its_definition(dtype):
     for d, seed in ((1, 0), (5, 1), (700, 2), (TILE + 3, 3)):
@@ -241,14 +176,11 @@ def test_ternary_is_its_definition(dtype):
             if scale == 0.0:
                 assert not restored.any()  # a single entry has no standard deviation
                 continue
-            used = ceil_float32(scale)
             values = np.unique(np.abs(restored[restored != 0])).astype(float)
             assert values.size <= 1
-            if c != ClippedTernGrad(2.5):  # whose scale is a sum, taken in another order
-                assert np.array_equal(restored, ternary_plainly(v, used, stream).astype(dtype))
-            elif values.size:
-                assert values[0] == pytest.approx(used, rel=1e-6)
-                assert np.array_equal(restored, ternary_plainly(v, float(values[0]), stream).astype(dtype))
+            if values.size:  # a sum that is taken in another order
+                assert values[0] == pytest.approx(ceil_float32(scale), rel=1e-6)
+            assert np.array_equal(restored, reference(c, v, stream, np.float32).astype(dtype))
 
 
 def test_terngrad_draws_as_qsgd_with_one_level():
@@ -284,7 +216,7 @@ def test_workers_share_a_scale():
         quantize(c, state, v, np.uint64(3), symbols)
         restore(c, symbols, out)
         assert symbols.value[0] == agreed[0]
-        assert np.array_equal(out, ternary_plainly(v, agreed[0], np.uint64(3)))
+        assert np.array_equal(out, round_to_three(v, agreed[0], np.uint64(3), np.float64))
         quantize(c, state, v, np.uint64(3), symbols)  # what was agreed on serves once
         assert symbols.value[0] == np.abs(v).max()
     settle(c, d, states[0], np.array([1e-3]))  # too small to be unbiased

@@ -1,4 +1,4 @@
-"""Compressors of matrices against NumPy versions of themselves; the kernels below them against numpy.linalg."""
+"""Compressors of matrices against their plain references; the kernels below them against numpy.linalg."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import theory as th
 from theory import bounds
-from theory.compressors import new_symbols, pack, payload_bits, quantize, restore, state_size, unpack
+from theory.compressors import new_symbols, pack, payload_bits, quantize, reference, restore, state_size, unpack
 from theory.compressors.base import opening, opening_is_maximum, propose, settle, shares_stream, summed, update_state
 from theory.compressors.linear_algebra import load_scaled, orthonormalize, svd
 from theory.compressors.spectral import spread, squarest
 from theory.experiment.spectral import spectral_methods, spectral_trade
-from theory.random import key, normal, uniform
+from theory.random import key, normal
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=60)
 WIDE = np.float64
@@ -115,54 +115,7 @@ def test_probabilities_of_the_kernel_and_of_the_formula(n, share, seed):
     assert (p[:rank] > 0).all() and (p <= 1).all() and not p[rank:].any()
 
 
-# --- plain versions ---------------------------------------------------------------------------------------------------
-
-
-def triplets(X):
-    U, s, Vt = np.linalg.svd(X, full_matrices=False)
-    return [(s[i], np.outer(U[:, i], Vt[i])) for i in range(s.size)]
-
-
-def atomo_plainly(c, X, stream):
-    """Probabilities by bisection for the c of p = min(1, c s), then one draw a triplet."""
-    atoms = [(s, A) for s, A in triplets(X) if s > 1e-13 * np.linalg.norm(X)]
-    low, high = 0.0, 1e6 / min((s for s, _ in atoms), default=1.0)
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(min(1, middle * s) for s, _ in atoms) < c.budget else (low, middle)
-    out = np.zeros_like(X)
-    for i, (s, A) in enumerate(atoms):
-        p = min(1.0, high * s)
-        out += s / p * A if uniform(stream, i) < p else 0.0
-    return out
-
-
-def best_rank_plainly(c, X, stream):
-    return sum(s * A for s, A in triplets(X)[: c.rank])
-
-
-def spectrum_plainly(c, X, stream):
-    scale, out = np.linalg.norm(X) / c.s, np.zeros_like(X)
-    for i, (s, A) in enumerate(triplets(X)):
-        u = s / scale if scale else 0.0
-        out += scale * (math.floor(u) + (uniform(stream, i) < u - math.floor(u))) * A
-    return out
-
-
-def power_plainly(c, X, stream):
-    Q = np.array([[normal(stream, j * c.rank + k) for k in range(c.rank)] for j in range(c.columns)])
-    P = X @ Q
-    U, s, _ = np.linalg.svd(P, full_matrices=False)
-    U = U[:, s > 1e-10 * np.linalg.norm(P)]
-    return U @ (U.T @ X)
-
-
-PLAIN = {
-    th.SpectralAtomo: atomo_plainly,
-    th.BestRank: best_rank_plainly,
-    th.QuantizedSpectrum: spectrum_plainly,
-    th.PowerSGD: power_plainly,
-}
+# --- plain references -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["normal", "rank two", "zero columns", "zero"])
@@ -180,7 +133,8 @@ def test_each_is_its_definition(shape, kind):
         for seed in range(3):
             X, stream = matrix(*shape, seed, kind), key(seed, "plain")
             restored = th.compress(c, X.ravel(), stream, wire_dtype=WIDE).reshape(shape)
-            np.testing.assert_allclose(restored, PLAIN[type(c)](c, X, stream), atol=1e-11 * np.linalg.norm(X))
+            expected = reference(c, X.ravel(), stream, WIDE).reshape(shape)
+            np.testing.assert_allclose(restored, expected, atol=1e-11 * np.linalg.norm(X))
 
 
 def test_whole_budgets_and_ranks_lose_nothing():

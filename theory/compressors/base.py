@@ -10,7 +10,8 @@ A compressor is a :func:`theory.settings.setting` of numbers and other compresso
 where messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening``
 and what belongs to it),
 
-and, in Python, its closed forms (:func:`omega` or :func:`delta`, :func:`expected_nonzeros`,
+and, in Python, what all of this computes as plain NumPy (:func:`reference`, to which the tests hold the kernels equal),
+its closed forms (:func:`omega` or :func:`delta`, :func:`expected_nonzeros`,
 :func:`expected_payload_bits`) and, where the dimension matters, :func:`check`.  As ``restore(quantize(v))`` and
 ``decode(encode(v))`` run through the same symbols, they agree by construction.
 """
@@ -224,7 +225,46 @@ def new_symbols(c, d, wire):
     )
 
 
-# --- closed forms and checks: Python only, dispatched on the class of the compressor ----------------------------------
+# --- plain references, closed forms and checks: Python only, dispatched on the class of the compressor ----------------
+
+
+@singledispatch
+def reference(c, v, stream, wire) -> np.ndarray:
+    """What the receiver restores from the message for ``v``, by NumPy from the definition: slow, and made to be read.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : ndarray of float32 or float64, shape (d,)
+        The vector.
+    stream : uint64
+        Stream of the random numbers, see :func:`theory.key`.
+    wire : dtype
+        Floats of the message: float32 or float64.
+
+    Returns
+    -------
+    ndarray of float64, shape (d,)
+        Rounded to the dtype of v it is what :func:`theory.compress` returns, but for the sign of zeros; a compressor
+        whose kernels compute in another way says how far away it is.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> reference(TopK(2), np.array([1.0, -3.0, 2.0]), 0, np.float32)
+    array([ 0., -3.,  2.])
+    """
+    index, value = sent_entries(c, v.astype(float), stream)
+    out = np.zeros(v.size)
+    out[index] = value.astype(wire)
+    return out
+
+
+@singledispatch
+def sent_entries(c, v, stream) -> tuple[np.ndarray, np.ndarray]:
+    """What a sparsifier sends of ``v`` (float64): positions, and the values there before the wire rounds them."""
+    raise TypeError(f"{type(c).__name__} has no plain reference; write one and decorate it with @reference.register")
 
 
 @singledispatch

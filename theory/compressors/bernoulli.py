@@ -22,6 +22,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    sent_entries,
     unpack,
 )
 from .checks import check_dimension
@@ -82,6 +83,29 @@ class Ultra(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(0.0 < self.k < 1.0, "k", self.k, "a number between 0 and 1 (from 1 on: RandK)")
+
+
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: Bernoulli, v, stream):
+    log_lost = math.log1p(-c.p) if c.p < 1.0 else -math.inf
+    index, j, draw = np.zeros(0, int), 0, 0
+    while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # so many coins fail in a row
+        j += int(gap)
+        index = np.append(index, j)
+        j, draw = j + 1, draw + 1
+    return index, v[index] / c.p
+
+
+@sent_entries.register
+def _(c: Ultra, v, stream):
+    index = np.array([integer(stream, 1, v.size)] if uniform(stream, 0) < c.k else [], int)
+    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(Bernoulli)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..dispatch import kernel
 from ..random import derive
 from ..settings import require, setting
@@ -25,6 +27,7 @@ from .base import (
     payload_bits,
     propose,
     quantize,
+    reference,
     settle,
     shares_stream,
     state_size,
@@ -65,6 +68,18 @@ class Bucketed(NamedTuple):
         """Refuse values outside the domain."""
         require(1 <= self.size <= LARGEST_D, "size", self.size, f"a whole number from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Bucketed, v, stream, wire):
+    buckets = [v[begin : begin + c.size] for begin in range(0, v.size, c.size)]
+    return np.concatenate([reference(c.inner, x, derive(stream, b), wire) for b, x in enumerate(buckets)])
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..dispatch import kernel
 from ..random import derive
 from ..settings import require, setting
@@ -19,7 +21,9 @@ from .base import (
     parts,
     payload_bits,
     quantize,
+    reference,
     restore,
+    sent_entries,
     state_size,
     unpack,
 )
@@ -70,6 +74,21 @@ class Composed(NamedTuple):
         check_compressor("inner", self.inner)
         known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
         require(pack_positions.implements(type(self.inner)), "inner", self.inner, f"one of {known}", TypeError)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Composed, v, stream, wire):
+    index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
+    out = np.zeros(v.size)
+    if index.size > 0:
+        out[index] = reference(c.outer, value.astype(wire), derive(stream, 1), wire).astype(wire)
+    return out
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -32,6 +32,7 @@ from .base import (
     payload_bits,
     propose,
     quantize,
+    reference,
     settle,
     shares_stream,
     state_size,
@@ -115,7 +116,15 @@ class EntropyCoded(NamedTuple):
         require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
 
 
-# --- the same symbols -------------------------------------------------------------------------------------------------
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: EntropyCoded, v, stream, wire):
+    return reference(c.inner, v, stream, wire)  # a code changes the bits alone
+
+
+# --- the fast path: the same symbols ----------------------------------------------------------------------------------
 
 
 @capacity.register(EntropyCoded)

@@ -7,6 +7,7 @@ than it are then rounded to multiples of a fixed spacing.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +28,12 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     unpack,
 )
 from .checks import check_dimension
 from .norms import norm_of
+from .plain import uniforms
 from .registry import register
 
 __all__ = ["HalfPrecision"]
@@ -58,6 +61,26 @@ class HalfPrecision(NamedTuple):
     >>> HalfPrecision()
     HalfPrecision()
     """
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: HalfPrecision, v, stream, wire):
+    top = norm_of(v, np.inf)
+    if top == 0.0:
+        return np.zeros(v.size)
+    smallest = -149 if wire == np.float32 else -1022  # exponent of the smallest factor that is sent
+    factor = math.ldexp(1.0, max(math.frexp(top)[1] - 1 - TOP, smallest))
+    size = np.abs(v.astype(float)) / factor
+    spacing = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 1, -14) - 10)  # of the float16 around each
+    steps = np.floor(size / spacing)
+    steps += uniforms(stream, v.size) < size / spacing - steps
+    return np.where(v < 0.0, -factor, factor) * (steps * spacing)
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -21,6 +21,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    sent_entries,
     summed,
     unpack,
 )
@@ -49,6 +50,18 @@ class Identity(NamedTuple):
     """
 
     sparse: bool = False
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: Identity, v, stream):
+    index = np.flatnonzero(v) if c.sparse else np.arange(v.size)
+    return index, v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(Identity)

@@ -36,6 +36,7 @@ from .base import (
     payload_bits,
     propose,
     quantize,
+    reference,
     settle,
     shares_stream,
     state_size,
@@ -84,6 +85,21 @@ class PowerSGD(NamedTuple):
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"a whole number from 1 to min(rows, columns) = {q}")
 
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+# With a first, Gaussian Q; the projection by LAPACK, in the kernels by Gram-Schmidt: the same to rounding.
+
+
+@reference.register
+def _(c: PowerSGD, v, stream, wire):
+    M = v.reshape(c.rows, c.columns).astype(float)
+    Q = np.array([normal(stream, j) for j in range(c.columns * c.rank)]).reshape(c.columns, c.rank)
+    U, s, _ = np.linalg.svd(M @ Q, full_matrices=False)
+    P = U[:, s > 1e-10 * np.linalg.norm(s)]  # orthonormal, with the range of M Q
+    return (P @ (P.T @ M)).ravel()
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 # The state: Q (columns x rank, zero if there is none), whether P is settled (1 or 0), P (rows x rank).
 

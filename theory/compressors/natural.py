@@ -28,12 +28,15 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     unpack,
 )
 from .checks import check_dimension
 from .geometric import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
 from .norms import norm_of
-from .qsgd import TILE
+from .nuqsgd import round_to_levels
+from .plain import ceil_to
+from .qsgd import TILE, round_at_random
 from .registry import register
 
 __all__ = ["Natural", "NaturalDithering"]
@@ -88,12 +91,34 @@ class NaturalDithering(NamedTuple):
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
 
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Natural, v, stream, wire):
+    smallest = float(np.finfo(wire).tiny)
+    size = np.abs(v.astype(float))
+    below = np.where(size < smallest, 0.0, np.ldexp(1.0, np.frexp(size)[1] - 1))  # a power of two, or 0
+    above = np.maximum(2.0 * below, smallest)
+    up = round_at_random((size - below) / (above - below), stream)
+    return np.where(v < 0.0, -1.0, 1.0) * np.where(up == 1.0, above, below)
+
+
+@reference.register
+def _(c: NaturalDithering, v, stream, wire):
+    levels = np.append(0.0, np.ldexp(1.0, np.arange(1 - c.s, 1)))  # 0, 2^(1-s), ..., 1/2, 1
+    return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
+
+
+# --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
+
+
 @shape.register(NaturalDithering)
 def _(c):
     return c.s - 1, 0.5, c.norm, True, False
 
 
-# --- natural compression ----------------------------------------------------------------------------------------------
+# --- the fast path: natural compression -------------------------------------------------------------------------------
 
 
 @kernel

@@ -9,9 +9,12 @@ import numpy as np
 
 from ..settings import require, setting
 from ..wire.bits import bits_for
-from .base import check, expected_nonzeros, expected_payload_bits, omega
+from .base import check, expected_nonzeros, expected_payload_bits, omega, reference
 from .checks import check_dimension
 from .geometric import geometric, shape
+from .norms import norm_of
+from .plain import ceil_to
+from .qsgd import round_at_random
 from .registry import register
 
 __all__ = ["NUQSGD", "NUQSGDReleased"]
@@ -84,6 +87,34 @@ class NUQSGDReleased(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(2 <= self.bits <= 7, "bits", self.bits, "a whole number from 2 to 7")
+
+
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: NUQSGD, v, stream, wire):
+    levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
+    return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
+
+
+@reference.register
+def _(c: NUQSGDReleased, v, stream, wire):
+    magnitudes = 0.5 ** np.arange(2 ** (c.bits - 1))[::-1]  # the lowest cell reaches from -l_1 to l_1
+    return round_to_levels(v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream)
+
+
+def round_to_levels(v, scale, levels, stream) -> np.ndarray:
+    """Each ``|v_i| / scale`` becomes one of the two levels around it, without bias; the sign is that of v_i."""
+    if scale == 0.0:
+        return np.zeros(v.size)
+    r = np.minimum(np.abs(v.astype(float)) / scale, 1.0)
+    j = np.clip(np.searchsorted(levels, r, side="right") - 1, 0, len(levels) - 2)  # l_j <= r <= l_(j+1)
+    j = j + round_at_random((r - levels[j]) / (levels[j + 1] - levels[j]), stream).astype(int)
+    return np.where(v < 0.0, -scale, scale) * levels[j]
+
+
+# --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
 
 
 @shape.register(NUQSGD)

@@ -33,10 +33,12 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     unpack,
 )
 from .checks import check_dimension
 from .norms import norm_of
+from .plain import ceil_to, random_bits, uniforms
 from .registry import register
 from .vectors import list_at_least
 
@@ -91,7 +93,22 @@ class OptimalSparsifier(NamedTuple):
         require(self.rounds == 0 or self.budget > 0.0, "rounds", self.rounds, "0, unless there is a budget")
 
 
-# --- the magnitude ----------------------------------------------------------------------------------------------------
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: OptimalSparsifier, v, stream, wire):
+    v = v.astype(float)
+    m = ceil_to(magnitude(v, c.budget, c.variance, c.rounds), wire)
+    if m == 0.0:
+        return v.astype(wire).astype(float)
+    p = np.abs(v) / m
+    r, U = random_bits(stream, v.size, 32), uniforms(stream, v.size, int(TIES))
+    kept = U < 2.0**32 * p - r  # (r + U) / 2^32 < p; the kernel's p is a product: another one once in 2^80 draws
+    return np.where(p >= 1.0, v.astype(wire), np.where(kept, np.copysign(m, v), 0.0))
+
+
+# --- the fast path: the magnitude -------------------------------------------------------------------------------------
 
 
 @kernel
@@ -154,7 +171,7 @@ def _round_up(x, like):
     return y
 
 
-# --- the message ------------------------------------------------------------------------------------------------------
+# --- the fast path: the message ---------------------------------------------------------------------------------------
 
 
 @capacity.register(OptimalSparsifier)

@@ -48,11 +48,13 @@ from .base import (
     payload_bits,
     quantize,
     quantize_rest,
+    reference,
     restore,
     unpack,
 )
 from .checks import check_dimension
 from .norms import norm_of
+from .plain import ceil_to, random_bits, uniforms
 from .registry import register
 
 __all__ = ["QSGD", "qsgd_bits"]
@@ -101,30 +103,28 @@ class QSGD(NamedTuple):
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
 
-def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
-    """QSGD whose levels take ``bits`` bits a coordinate, sign included: s = 2**(bits - 1) - 1.
-
-    Parameters
-    ----------
-    bits : int
-        From 2 to 25.
-    norm : float
-        2, or infinity for the largest entry.
-
-    Returns
-    -------
-    QSGD
-
-    Examples
-    --------
-    >>> qsgd_bits(4)
-    QSGD(s=7, norm=2.0, elias=False)
-    """
-    require(2 <= bits <= 25, "bits", bits, "a whole number from 2 to 25")
-    return QSGD(2 ** (bits - 1) - 1, norm)
+# --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-# --- the scale --------------------------------------------------------------------------------------------------------
+@reference.register
+def _(c: QSGD, v, stream, wire):
+    scale = ceil_to(norm_of(v, c.norm) / c.s, v.dtype, wire)
+    if scale == 0.0:
+        return np.zeros(v.size)
+    u = np.clip(v.astype(float) / scale, -c.s, c.s)
+    return scale * round_at_random(u, stream)
+
+
+def round_at_random(u, stream) -> np.ndarray:
+    """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536 uniform on [0, 1), added up such that nothing is rounded."""
+    whole = np.floor(u)
+    ticks = 65536.0 * (u - whole)
+    r, U = random_bits(stream, u.size, 16), uniforms(stream, u.size, int(TIES))
+    carry = (ticks - np.floor(ticks)) + U >= 1.0
+    return whole + (np.floor(ticks) + r + carry >= 65536.0)
+
+
+# --- the fast path: the scale -----------------------------------------------------------------------------------------
 
 
 @kernel
@@ -142,7 +142,7 @@ def scale_for(v, order, s, wire):
     return round_up(round_up(norm_of(v, order) / s, v), wire)
 
 
-# --- levels -----------------------------------------------------------------------------------------------------------
+# --- the fast path: levels --------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -390,6 +390,32 @@ def _(c: QSGD, v) -> float:
         norm = norm_of(u, c.norm)
         return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
     return 32.0 + len(v) * bits_for(2 * c.s + 1)
+
+
+# --- a name by its bits -----------------------------------------------------------------------------------------------
+
+
+def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
+    """QSGD whose levels take ``bits`` bits a coordinate, sign included: s = 2**(bits - 1) - 1.
+
+    Parameters
+    ----------
+    bits : int
+        From 2 to 25.
+    norm : float
+        2, or infinity for the largest entry.
+
+    Returns
+    -------
+    QSGD
+
+    Examples
+    --------
+    >>> qsgd_bits(4)
+    QSGD(s=7, norm=2.0, elias=False)
+    """
+    require(2 <= bits <= 25, "bits", bits, "a whole number from 2 to 25")
+    return QSGD(2 ** (bits - 1) - 1, norm)
 
 
 register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, math.inf), QSGD(4, elias=True)])

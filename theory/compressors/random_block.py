@@ -22,6 +22,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    sent_entries,
     shares_stream,
     summed,
     unpack,
@@ -58,6 +59,19 @@ class RandomBlock(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: RandomBlock, v, stream):
+    start = integer(stream, 0, v.size)
+    index = (start + np.arange(c.k)) % v.size
+    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(RandomBlock)

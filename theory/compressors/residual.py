@@ -20,6 +20,7 @@ from .base import (
     parts,
     payload_bits,
     quantize,
+    reference,
     state_size,
     unpack,
 )
@@ -61,6 +62,19 @@ class Residual(NamedTuple):
         """Refuse values outside the domain."""
         check_compressor("first", self.first)
         check_compressor("second", self.second)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Residual, v, stream, wire):
+    first = reference(c.first, v, derive(stream, 0), wire)
+    rest = (v - first).astype(v.dtype)
+    return first.astype(v.dtype) + reference(c.second, rest, derive(stream, 1), wire)
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

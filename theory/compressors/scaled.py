@@ -21,6 +21,7 @@ from .base import (
     payload_bits,
     propose,
     quantize,
+    reference,
     settle,
     shares_stream,
     state_size,
@@ -65,6 +66,14 @@ class Scaled(NamedTuple):
         require(0 < self.factor <= 1, "factor", self.factor, "a number in (0, 1]")
 
 
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Scaled, v, stream, wire):
+    return c.factor * reference(c.inner, v, stream, wire)
+
+
 def scaled(inner, d: int) -> Scaled:
     """An unbiased compressor as a contraction of vectors of length ``d``: its factor is 1/(1 + omega).
 
@@ -97,6 +106,9 @@ def scaled(inner, d: int) -> Scaled:
     check_compressor("inner", inner)
     check(inner, d)
     return Scaled(inner, scaled_contraction(omega(inner, d)))
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(Scaled)

@@ -27,6 +27,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     restore,
     unpack,
 )
@@ -86,6 +87,20 @@ class ScaledSign(NamedTuple):
         require(self.norm in (1, 2), "norm", self.norm, "1 or 2")
 
 
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Sign, v, stream, wire):
+    return np.where(v < 0.0, -1.0, 1.0)
+
+
+@reference.register
+def _(c: ScaledSign, v, stream, wire):
+    size = float(np.dtype(wire).type(sign_scale(v, c.norm)))  # ||v||_1 / d or ||v||_2 / sqrt(d)
+    return np.where(v < 0.0, -size, size)
+
+
 def majority_vote(vectors) -> np.ndarray:
     """The sign that most workers have sent, coordinate by coordinate; a tie is +1.
 
@@ -123,7 +138,7 @@ def majority_vote(vectors) -> np.ndarray:
     return np.where(2 * np.count_nonzero(votes < 0.0, axis=0) > votes.shape[0], -1.0, 1.0)
 
 
-# --- the scale --------------------------------------------------------------------------------------------------------
+# --- the fast path: the scale -----------------------------------------------------------------------------------------
 
 
 @kernel
@@ -166,7 +181,7 @@ def norm_of_shrunk(v):
     return math.sqrt(total)
 
 
-# --- symbols ---------------------------------------------------------------------------------------------------------
+# --- the fast path: symbols -------------------------------------------------------------------------------------------
 
 
 @capacity.register(Sign)

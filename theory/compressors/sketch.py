@@ -30,12 +30,14 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     restore,
     shares_stream,
     summed,
     unpack,
 )
 from .checks import check_dimension
+from .plain import random_bits
 from .registry import register
 
 __all__ = ["BALANCED", "FIXED", "FRESH", "CountSketch"]
@@ -93,7 +95,41 @@ class CountSketch(NamedTuple):
         require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1")
 
 
-# --- hashing: a code for each coordinate and row is 2 * bucket + (1 where the sign is minus) --------------------------
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: CountSketch, v, stream, wire):
+    key = derive(0, c.seed) if c.hash == FIXED else stream
+    estimates = []
+    for r in range(c.rows):
+        bucket, sign = plain_hash(c, derive(key, r), v.size)
+        counters = np.zeros(c.width, wire)
+        for b, x in zip(bucket, sign * v, strict=True):
+            counters[b] += x
+        estimates.append(sign * counters[bucket].astype(float))
+    return np.median(estimates, axis=0) if c.median else np.sum([row / c.rows for row in estimates], axis=0)
+
+
+def plain_hash(c: CountSketch, row_key, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bucket of each coordinate in a row, and the sign with which it is added there."""
+    if c.hash != BALANCED:
+        word = random_bits(row_key, d, 32)  # 31 bits for the bucket, one for the sign
+        return (word >> 1) * c.width >> 31, 1 - 2 * (word & 1)
+    order, bucket, sign = np.arange(d), np.empty(d, int), np.empty(d, int)
+    for p in range(d):
+        q = p + integer(row_key, p, d - p)  # shuffled, and dealt out to the buckets in turn
+        order[p], order[q] = order[q], order[p]
+        bucket[order[p]] = p % c.width
+    word, other = np.empty((2, d + TILE), np.uint32)
+    fill_bits(derive(row_key, 0), 0, word, other)
+    for p in range(d):
+        begin = p - p % TILE
+        sign[order[p]] = 1 - 2 * (int(word[begin + (p - begin) // 2]) >> p % 2 & 1)
+    return bucket, sign
+
+
+# --- the fast path: hashing; a code for each coordinate and row is 2 * bucket + (1 where the sign is minus) -----------
 
 
 @kernel
@@ -154,7 +190,7 @@ def _codes(c, key, r, start, end, d, low, tile, scratch):
     return tile[: end - start]
 
 
-# --- sketch and estimate ----------------------------------------------------------------------------------------------
+# --- the fast path: sketch and estimate -------------------------------------------------------------------------------
 
 
 @kernel

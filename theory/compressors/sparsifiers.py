@@ -23,13 +23,14 @@ from .base import (
     payload_bits,
     quantize,
     restore,
+    sent_entries,
     shares_stream,
     summed,
     unpack,
 )
 from .checks import check_kept
 from .registry import register
-from .subsets import draw_subset, sort_indices
+from .subsets import draw_subset, plain_subset, sort_indices
 from .vectors import largest
 
 __all__ = ["RandK", "TopK", "draw_subset", "sort_indices"]
@@ -89,7 +90,23 @@ class RandK(NamedTuple):
         require(self.k >= 1, "k", self.k, "a whole number, at least 1")
 
 
-# --- compressors ------------------------------------------------------------------------------------------------------
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: TopK, v, stream):
+    order = np.argsort(-np.abs(v), kind="stable")  # equals stay in their order
+    index = np.sort(order[: c.k])
+    return index, v[index]
+
+
+@sent_entries.register
+def _(c: RandK, v, stream):
+    index = plain_subset(stream, v.size, c.k)
+    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(TopK)

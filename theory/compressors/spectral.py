@@ -28,10 +28,13 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    reference,
     unpack,
 )
 from .checks import check_dimension
 from .linear_algebra import load_scaled, room, svd
+from .norms import norm_of
+from .plain import ceil_to, uniforms
 from .qsgd import scale_for
 from .registry import register
 
@@ -143,7 +146,45 @@ class QuantizedSpectrum(NamedTuple):
         require(1 <= self.s <= 2**24, "s", self.s, "a whole number from 1 to 2**24")
 
 
-# --- atoms ------------------------------------------------------------------------------------------------------------
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+# By LAPACK, the kernels by Jacobi rotations: the same to rounding where the singular values differ.
+
+
+def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, s and V' of the matrix that v is; rounding errors of zero are 0."""
+    U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
+    s[s <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(s)] = 0.0
+    return U, s, Vt
+
+
+@reference.register
+def _(c: SpectralAtomo, v, stream, wire):
+    from ..bounds import atomo_probabilities
+
+    U, s, Vt = triplets(c, v)
+    p = atomo_probabilities(s, c.budget)  # min(1, factor * s), of sum c.budget
+    weights = np.divide(s, p, out=np.zeros(s.size), where=uniforms(stream, s.size) < p)
+    return (U * weights @ Vt).ravel()
+
+
+@reference.register
+def _(c: BestRank, v, stream, wire):
+    U, s, Vt = triplets(c, v)
+    return (U[:, : c.rank] * s[: c.rank] @ Vt[: c.rank]).ravel()
+
+
+@reference.register
+def _(c: QuantizedSpectrum, v, stream, wire):
+    U, s, Vt = triplets(c, v)
+    scale = ceil_to(norm_of(v, 2.0) / c.s, v.dtype, wire)
+    if scale == 0.0:
+        return np.zeros(v.size)
+    level = np.floor(s / scale)
+    level += uniforms(stream, s.size) < s / scale - level
+    return (U * (scale * level) @ Vt).ravel()
+
+
+# --- the fast path: atoms ---------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -282,7 +323,7 @@ def _(c, symbols, weight, out):
             add_entry(out, i * c.columns + j, weight * total)
 
 
-# --- rounded singular values ------------------------------------------------------------------------------------------
+# --- the fast path: rounded singular values ---------------------------------------------------------------------------
 
 
 @capacity.register(QuantizedSpectrum)
@@ -393,9 +434,7 @@ def _(c, buffer, cursor, end, d, symbols):
 
 def singular_values(c, v) -> np.ndarray:
     """Singular values of the matrix that v is; rounding errors of zero are 0."""
-    values = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), compute_uv=False)
-    values[values <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(values)] = 0.0
-    return values
+    return triplets(c, v)[1]
 
 
 @check.register(SpectralAtomo)

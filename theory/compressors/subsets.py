@@ -7,12 +7,35 @@ import numpy as np
 from ..dispatch import kernel
 from ..random import fill_bits
 
-__all__ = ["draw_subset", "sort_indices"]
+__all__ = ["draw_subset", "plain_subset", "sort_indices"]
 
 u32, u64 = np.uint32, np.uint64
 
 INSERTED = 32  # up to so many, insertion is faster than counting digits
 WIDE = 8192  # from so many on, digits of 12 bits are worth the longer table
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+def plain_subset(stream, d: int, k: int) -> np.ndarray:
+    """A uniformly drawn subset of 0 .. d-1 with k elements, increasing: draws with repetition, until k have come.
+
+    Each round draws as many as are missing.  Where more than half are wanted, those that are left out are drawn.
+    """
+    if 2 * k > d:
+        return np.setdiff1d(np.arange(d), plain_subset(stream, d, d - k))
+    drawn: set[int] = set()
+    first = 0
+    while len(drawn) < k:
+        high, low = np.empty((2, k - len(drawn)), np.uint32)
+        fill_bits(stream, first, high, low)
+        first += high.size
+        drawn |= {(int(a) << 32 | int(b)) * d >> 64 for a, b in zip(high, low, strict=True)}
+    return np.array(sorted(drawn), int)
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

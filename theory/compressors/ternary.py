@@ -26,12 +26,14 @@ from .base import (
     opening,
     opening_is_maximum,
     propose,
+    reference,
     settle,
     state_size,
 )
 from .checks import check_dimension
 from .norms import norm_of
-from .qsgd import BLOCK, TILE, draw_levels, multiples, round_up
+from .plain import ceil_to
+from .qsgd import BLOCK, TILE, draw_levels, multiples, round_at_random, round_up
 from .registry import register
 
 __all__ = ["ClippedTernGrad", "TernGrad", "Ternary"]
@@ -41,7 +43,19 @@ f64, i32 = np.float64, np.int32
 wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the scale C before it is rounded up.")
 
 
-# --- what all of them share -------------------------------------------------------------------------------------------
+# --- what they do, plainly --------------------------------------------------------------------------------------------
+
+
+def round_to_three(v, size: float, stream, wire) -> np.ndarray:
+    """C times -1, 0 or 1 for each coordinate, with C = size, and the same levels as those of QSGD with s = 1."""
+    scale = ceil_to(size, v.dtype, wire)
+    if scale == 0.0:
+        return np.zeros(v.size)
+    u = np.clip(v.astype(float) / scale, -1.0, 1.0)
+    return scale * round_at_random(u, stream)
+
+
+# --- the fast path: what all of them share ----------------------------------------------------------------------------
 
 
 @kernel
@@ -186,6 +200,11 @@ class Ternary(NamedTuple):
         require(0.0 < self.scale < math.inf, "scale", self.scale, "a finite number above 0")
 
 
+@reference.register
+def _(c: Ternary, v, stream, wire):
+    return round_to_three(v, max(c.scale, norm_of(v, np.inf)), stream, wire)
+
+
 @wanted_scale.register(Ternary)
 def _(c, state, v):
     return max(c.scale, norm_of(v, np.inf))
@@ -219,6 +238,11 @@ class TernGrad(NamedTuple):
     """
 
     shared: bool = False
+
+
+@reference.register
+def _(c: TernGrad, v, stream, wire):  # also where the scale is shared: nobody has agreed on one
+    return round_to_three(v, norm_of(v, np.inf), stream, wire)
 
 
 @wanted_scale.register(TernGrad)
@@ -280,6 +304,11 @@ class ClippedTernGrad(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(0.0 < self.clip < math.inf, "clip", self.clip, "a finite number above 0")
+
+
+@reference.register
+def _(c: ClippedTernGrad, v, stream, wire):
+    return round_to_three(v, min(norm_of(v, np.inf), c.clip * deviation(v)), stream, wire)
 
 
 @kernel

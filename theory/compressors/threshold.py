@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from ..settings import require, setting
 from ..vectors import add_entry
 from .base import (
@@ -18,6 +20,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    sent_entries,
     unpack,
 )
 from .checks import check_dimension
@@ -54,6 +57,19 @@ class Threshold(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 < self.size < math.inf, "size", self.size, "a finite number above 0")
         require(not self.relative or self.size <= 1.0, "size", self.size, "at most 1 where it is relative")
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: Threshold, v, stream):
+    least = c.size * norm_of(v, math.inf) if c.relative else c.size
+    index = np.flatnonzero((np.abs(v) >= least) & (v != 0.0))
+    return index, v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @capacity.register(Threshold)
