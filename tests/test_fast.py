@@ -22,7 +22,9 @@ from theory.methods.fast import LOOPS, DrawnLoop, PlainLoop
 from theory.methods.fast.drawn import FEW, TOGETHER
 from theory.methods.fast.plain import DRAWN
 from theory.methods.rates import STRETCH
-from theory.problems.linear import linear_problem, loss, slope
+from theory.problems.base import add_loss_gradient
+from theory.problems.linear import linear_problem, loss, row_product, slope
+from theory.problems.matrix import add_row
 from theory.schedules import Polynomial, Suffix
 
 EF = th.ErrorFeedback()
@@ -472,3 +474,36 @@ def test_sparse_rows_agree_with_dense_ones(selector, way):
         assert np.linalg.norm(a - b) <= 1e-10 * np.linalg.norm(b), name
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10 * np.abs(b).max(), err_msg=name)
     np.testing.assert_allclose(few.history["f"], all_.history["f"], rtol=1e-10)
+
+
+@linear_problem
+class TwiceTheSlope(NamedTuple):
+    """Least squares whose stochastic gradients are its own: twice the slope."""
+
+    A: object
+    b: np.ndarray
+    l2: float
+
+
+@loss.register(TwiceTheSlope)
+def _(problem, i, margin):
+    return 0.5 * (margin - problem.b[i]) ** 2
+
+
+@slope.register(TwiceTheSlope)
+def _(problem, i, margin):
+    return margin - problem.b[i]
+
+
+@add_loss_gradient.register(TwiceTheSlope)
+def _(problem, i, stream, weight, x, out):
+    add_row(problem.A, i, 2.0 * weight * slope(problem, i, row_product(x, problem.A, i)), out)
+
+
+def test_a_problem_with_gradients_of_its_own_has_no_plain_loop():
+    """The loop multiplies the row by the slope; a class that registers other gradients gets those."""
+    X = sp.random(40, 30, 0.2, format="csr", random_state=1)
+    problem = TwiceTheSlope(*th.ridge((X, np.linspace(-1.0, 1.0, 40)), l2=0.1)[:3])
+    method = th.ParallelSGD(step=th.Constant(0.1))
+    fast, text = (th.run(method, problem, workers=2, steps=20, fast=fast).x for fast in (True, False))
+    assert np.array_equal(fast, text)

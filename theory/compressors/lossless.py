@@ -22,6 +22,7 @@ from .base import (
     pack,
     payload_bits,
     quantize,
+    sent_entries,
     unpack,
 )
 from .checks import check_dimension
@@ -40,6 +41,18 @@ class Lossless(NamedTuple):
     >>> Lossless()
     Lossless()
     """
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@sent_entries.register
+def _(c: Lossless, v, stream):
+    index = np.flatnonzero(v)
+    return index, v[index]
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -28,7 +28,7 @@ from ..compressors.base import check
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..problems.base import dimension, regularization, rows, value
-from ..problems.linear import astype, slope
+from ..problems.linear import astype, is_slope_times_row
 from ..random import derive, key
 from ..result import Result
 from ..schedules import Last
@@ -178,7 +178,7 @@ def run_lock_free(
 
 def _check(method, problem, threads, steps, clock, record_every) -> None:
     require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
-    require(slope.implements(type(problem)), "problem", type(problem).__name__,
+    require(is_slope_times_row(problem), "problem", type(problem).__name__,
             "a problem of rows and margins, from logistic or ridge", TypeError)  # fmt: skip
     for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
         good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1

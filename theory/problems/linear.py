@@ -109,6 +109,12 @@ def _add_loss_gradient(problem, i, stream, weight, x, out):
     add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
 
 
+def is_slope_times_row(problem) -> bool:
+    """Whether the gradient of a loss is its slope times its row: not where a class registers one of its own."""
+    found = add_loss_gradient.table.get(type(problem))
+    return slope.implements(type(problem)) and found is not None and found.py_func is _add_loss_gradient
+
+
 def _moments(problem, x, out):
     """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row is made dense."""
     n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from ...bound import encode
 from ...compressors.identity import COUNT_BITS, Identity
 from ...dispatch import inlined, kernel
-from ...problems.linear import Logistic, Ridge, logistic_slope, slope
+from ...problems.linear import Logistic, Ridge, is_slope_times_row, logistic_slope
 from ...problems.matrix import row_dot
 from ...wire.bits import bits_for, fetch_early
 from ...wire.frame import header_template, overhead
@@ -62,7 +62,7 @@ class PlainLoop:
             and method.compressor == Identity(sparse=True)
             and (type(method.feedback), type(method.server), type(method.topology)) == (NoFeedback, Mean, AllGather)
             and run.setup.batches.max() == 1
-            and slope.implements(type(run.problem))
+            and is_slope_times_row(run.problem)
         )
 
     def advance(self, start: int, stop: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ...problems.base import dimension, regularization
-from ...problems.linear import Logistic, Ridge, slope
+from ...problems.linear import Logistic, Ridge, is_slope_times_row
 from ...problems.matrix import CSR
 from ...problems.softmax import Softmax
 from ...schedules import Last
@@ -82,7 +82,7 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x, too, is compressed
     if isinstance(c, Identity) and (memory or whole):
         return None
-    if moving and not slope.implements(type(problem)):
+    if moving and not is_slope_times_row(problem):
         return None
     d, entries = int(dimension(problem)), int(np.diff(A.indptr).max())
     entries *= d // A.columns  # of a row; a softmax has as many for each class
