@@ -14,6 +14,7 @@ from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.sampling import Shards, make_shards
 from ..methods.sgd import averaging
 from ..methods.sparse.choose import SparseRows, sparse_rows
+from ..methods.sparse.dense import warn_of_dense_steps
 from ..problems.base import dimension, regularization, rows
 from ..problems.linear import astype
 from ..random import key
@@ -101,6 +102,8 @@ def prepare(
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
+    if rank == 0:
+        warn_of_dense_steps(method, problem, sparse)
     return Setup(method, problem, int(workers), d, l2 if whole else 0.0, 0.0 if whole else l2, average, batches, shards,
                  purposes, x0, wire, records, kept, sparse)  # fmt: skip
 

@@ -14,6 +14,7 @@ from .mem_sgd import mem_sgd
 from .partial_ef import PartialErrorFeedback
 from .server import Majority, Mean, Momentum, Projected
 from .sgd import ParallelSGD
+from .sparse.dense import DenseStepWarning
 from .topology import AllGather, AllReduce
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AllReduce",
     "BiasedErrorCompressorWarning",
     "ContractiveErrorFeedback",
+    "DenseStepWarning",
     "ErrorFeedback",
     "FrontierWarning",
     "ImprovedContractiveErrorFeedback",

@@ -120,6 +120,8 @@ def run_lock_free(
     >>> result.repeatable, bool(result.fun < 1e-6)
     (True, True)
     """
+    if isinstance(method, ParallelSGD) and method.compressor is None:
+        method = method._replace(compressor=Identity(sparse=True))
     _check(method, problem, threads, steps, clock, record_every)
     problem = astype(problem, np.float64)
     d, l2 = int(dimension(problem)), float(regularization(problem))

@@ -1,0 +1,94 @@
+"""The obvious call is the fast call: no compressor is full precision at the cost of a sparse row."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import theory as th
+from theory.cluster.driver import make_run
+from theory.cluster.setup import prepare
+from theory.cluster.simulator import Memory
+from theory.methods.sparse import dense
+
+D, STEP = 2000, th.Constant(0.1)
+RNG = np.random.default_rng(0)
+X = sp.random(60, D, 0.005, format="csr", random_state=1)
+PROBLEM = th.logistic((X, np.where(RNG.random(60) < 0.5, -1.0, 1.0)), l2=0.01)
+SPARSE = {
+    "plain": th.ParallelSGD(step=STEP),
+    "batch": th.ParallelSGD(step=STEP, batch=3),
+    "average": th.ParallelSGD(step=STEP, average="uniform"),
+    "momentum": th.ParallelSGD(step=STEP, momentum=0.9),
+    "nesterov": th.ParallelSGD(step=STEP, momentum=0.9, nesterov=True),
+    "radius": th.ParallelSGD(step=STEP, radius=1.0),
+    "top-k, no memory": th.ParallelSGD(th.TopK(5), STEP),
+    "top-k": th.ParallelSGD(th.TopK(5), STEP, th.ErrorFeedback()),
+    "partial": th.ParallelSGD(th.TopK(5), STEP, th.PartialErrorFeedback(0.5)),
+    "top-k, momentum": th.ParallelSGD(th.TopK(5), STEP, th.ErrorFeedback(), momentum=0.5),
+    "blocks": th.ParallelSGD(th.RandomBlock(5), STEP),
+    "local": th.LocalSGD(th.TopK(5), STEP, 3, th.ErrorFeedback()),
+}
+DENSE = {
+    "full precision, all coordinates": (th.ParallelSGD(th.Identity(), STEP), "leave the compressor out"),
+    "a memory of nothing": (th.ParallelSGD(None, STEP, th.ErrorFeedback()), "without a memory, which stays 0"),
+    "levels": (th.ParallelSGD(th.QSGD(4), STEP), "QSGD with NoFeedback and Mean needs them"),
+    "majority": (th.ParallelSGD(th.TopK(5), STEP, aggregation="majority"), "and Majority needs them"),
+}
+
+
+def settled(method):
+    return make_run(prepare(method, PROBLEM, workers=2, steps=max(1, method.local_steps)), Memory())
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_rows_stay_sparse(name):
+    """With replicas, too; and nobody is warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert settled(SPARSE[name]).sparse
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_what_must_be_dense_says_so_once(name, monkeypatch):
+    monkeypatch.setattr(dense, "_told", set())
+    method, instead = DENSE[name]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            th.run(method, PROBLEM, workers=2, steps=2)
+    assert [w.category for w in found] == [th.DenseStepWarning] and instead in str(found[0].message)
+    assert found[0].filename == __file__
+
+
+def test_short_vectors_and_dense_data_warn_nobody():
+    small = th.logistic((X[:, :50], PROBLEM.b), l2=0.01)
+    full = th.logistic((X.toarray(), PROBLEM.b), l2=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for problem in (small, full):
+            th.run(th.ParallelSGD(th.Identity(), STEP), problem, workers=1, steps=2)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": 2}, {"momentum": 0.5}, {"radius": 0.5}, {"average": "uniform"}])
+def test_no_compressor_is_full_precision(options):
+    """The same steps as with all coordinates sent, up to rounding; and each message holds what its row holds."""
+    found, whole = (th.run(th.ParallelSGD(c, STEP, **options), PROBLEM, workers=2, steps=40, wire_dtype=np.float64)
+                    for c in (None, th.Identity()))  # fmt: skip
+    assert found.x == pytest.approx(whole.x, rel=1e-9, abs=1e-12)
+    most = int(np.diff(PROBLEM.A.indptr).max()) * options.get("batch", 1)
+    assert found.history["bits_up"][-1] <= 40 * (32 + most * (64 + 11)) < whole.history["bits_up"][-1]
+
+
+def test_threads_without_a_lock_do_the_same():
+    result = th.run_lock_free(th.ParallelSGD(step=STEP), PROBLEM, threads=1, steps=50)
+    named = th.run_lock_free(th.ParallelSGD(th.Identity(sparse=True), STEP), PROBLEM, threads=1, steps=50)
+    assert np.array_equal(result.x, named.x)
+
+
+def test_a_method_needs_a_step():
+    with pytest.raises(TypeError, match="step: got None"):
+        th.ParallelSGD(th.TopK(3))

@@ -1,0 +1,52 @@
+"""Whoever asks for steps that touch every coordinate on sparse rows is told so, and what to write instead."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from ...compressors.identity import Identity
+from ...problems.matrix import CSR
+from ..feedback import has_memory
+
+__all__ = ["DenseStepWarning", "warn_of_dense_steps"]
+
+_told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
+UNNOTICED = 1000  # coordinates: of shorter vectors, a step costs about what its sparse row does
+
+
+class DenseStepWarning(UserWarning):
+    """A step costs O(d), though the rows of the data are sparse.
+
+    Examples
+    --------
+    >>> issubclass(DenseStepWarning, UserWarning)
+    True
+    """
+
+
+def warn_of_dense_steps(method, problem, sparse) -> None:
+    """Warn where the rows are sparse and the steps are not; the package's own callers know what they ask for."""
+    A = getattr(problem, "A", None)
+    if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED:
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith((".setup", ".run", ".show")):
+        level, frame = level + 1, frame.f_back
+    if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        return
+    entries = A.data.size / max(1, A.indptr.size - 1)
+    text = f"a step touches all {A.columns} coordinates, though a row has {entries:.0f}: {_because(method)}"
+    if text not in _told:
+        _told.add(text)
+        warnings.warn(text, DenseStepWarning, stacklevel=level)
+
+
+def _because(method) -> str:
+    """What asks for it, and what to write instead."""
+    name = type(method.compressor).__name__
+    if isinstance(method.compressor, Identity):
+        extra = ", and without a memory, which stays 0" if has_memory(method.feedback) else ""
+        return f"for full precision leave the compressor out, {type(method).__name__}(step=...){extra}"
+    return (f"{name} with {type(method.feedback).__name__} and {type(method.server).__name__} needs them; "
+            "TopK, RandK or RandomBlock with ErrorFeedback do not")  # fmt: skip
