@@ -478,9 +478,37 @@ def _calibrate(argv, comm) -> int:
     return 0
 
 
+def _warm(argv, comm) -> int:
+    text = (
+        "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
+        "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
+    )
+    parser = _parser("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what of it (default: all); see --list")
+    parser.add_argument("-j", type=int, metavar="N", dest="processes", help="processes (default: the usable cores)")
+    parser.add_argument("--list", action="store_true", help="say what has a name, and compile nothing")
+    options = parser.parse_args(argv)
+    if options.processes is not None and options.processes < 1:
+        parser.error(f"-j: got {options.processes}, allowed: at least 1")
+    from ..cluster import abort_on_error
+    from .ranks import from_root
+    from .warm import NoSuchJob, chosen, warm
+
+    try:
+        names = chosen(options.names)
+    except NoSuchJob as error:
+        parser.error(str(error))
+    if options.list:
+        if Parser.speaks:
+            _say("\n".join(names))
+        return 0
+    with abort_on_error(comm):
+        return from_root(comm, lambda: warm(names, options.processes, _say))
+
+
 COMMANDS = {
     "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study,
-    "figures": _figures, "plot": _plot, "calibrate": _calibrate,
+    "figures": _figures, "plot": _plot, "calibrate": _calibrate, "warm": _warm,
 }  # fmt: skip
 
 
