@@ -253,24 +253,30 @@ def _audit(argv, comm) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
     add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
+    add("-j", type=int, metavar="N", dest="processes",
+        help="processes (default: the usable cores; 1 with --markdown, which shows times)")  # fmt: skip
     options = parser.parse_args(argv)
     if not 1 <= options.d <= 10**6:
         parser.error(f"--d: got {options.d}, allowed: 1 to 1,000,000")
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
+    if options.processes is not None and options.processes < 1:
+        parser.error(f"-j: got {options.processes}, allowed: at least 1")
     for flag, path in (("--markdown", options.markdown), ("--figure", options.figure)):
         if path and not os.path.isdir(os.path.dirname(path) or "."):
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
 
     from ..cluster import abort_on_error
     from .audit import NoSuchCompressor, audit_all, chosen
+    from .processes import usable_cores
     from .ranks import from_root
 
     try:
         pairs = chosen(options.names, options.d)
     except NoSuchCompressor as error:
         parser.error(str(error))
-    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say)
+    processes = options.processes or (1 if options.markdown else usable_cores())
+    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say, processes)
     with abort_on_error(comm):
         return from_root(comm, lambda: audit_all(*given))
 
