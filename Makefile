@@ -2,7 +2,9 @@
 #
 #   make run [ARGS="..."]     the flagship experiment on 8 MPI ranks (ARGS are passed on; RANKS=4 for four)
 #   make lectures             the lectures in JupyterLab, as notebooks
-#   make test [ARGS="..."]    all tests, with everything they need
+#   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
+#   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
+#   make test-full            with those that take long by nature: every claim in full, all golden rows
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make types                the type check alone
@@ -28,7 +30,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures sheets times figures test check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times figures test test-full check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -38,15 +40,25 @@ run: $(STAMP)-mpi
 
 # Pairs each lecture with a notebook; whichever of the two is newer is kept, so no work is lost.
 lectures: $(STAMP)-lectures,mpi
+	@echo 'The first run of a lecture compiles for up to a minute; `make warm` compiles everything ahead (about 4 minutes).'
 	$(PY) -m jupytext --quiet --sync notebooks/[0-9]*.md
 	$(PY) -m jupyterlab --notebook-dir=notebooks $(ARGS)
 
+warm: $(STAMP)-mpi
+	$(PY) -m theory.experiment warm $(ARGS)
+
+# Each process begins with its own part of the list and later takes from the others: neighbours share what they compile.
+PYTEST := $(PY) -m pytest -n auto --dist worksteal
+
 test: $(STAMP)-test
-	$(PY) -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-full: $(STAMP)-test
+	$(PYTEST) -m "" $(ARGS)
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet .
-	$(PY) -m pytest -m "not slow" -x -q $(ARGS)
+	$(PY) -m pytest -m "not slow and not full" -x -q $(ARGS)
 
 lint: $(STAMP)-test
 	$(PY) -m ruff check --quiet .

@@ -465,8 +465,10 @@ def test_the_command_finds_them_as_stated_and_draws_the_page(tmp_path):
     """The rest are drawn, and audited, by the command that makes docs/compressors.md."""
     (tmp_path / "docs").mkdir()
     page_path = tmp_path / "docs" / "compressors.md"
-    assert main(["audit", *SOME, "--quick", "--d", "60", "--markdown", str(page_path)]) == 0
+    assert main(["audit", *SOME, "--quick", "--d", "60", "--markdown", str(page_path), "-j", "2"]) == 0
     assert (tmp_path / "figures" / "compressors.pdf").exists()
     text = page_path.read_text(encoding="utf-8")
     for name in SOME:
         assert text.count(f"`{name}") >= 2
+    places = [text.index(f"`{cls.__name__}") for cls in registered() if cls.__name__ in SOME]
+    assert places == sorted(places), "in the registered order, whichever process was first"

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from .processes import each, usable_cores
 from .progress import on_terminal
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
@@ -111,7 +112,9 @@ def why_not_compiled(c, d: int, error) -> str:
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say) -> int:
+def audit_all(
+    pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1
+) -> int:
     """Audit compressors, show what was found, and draw.
 
     Parameters
@@ -126,27 +129,31 @@ def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figur
         Where a page and a figure go (the figure without its ending, or with one that is ignored).
     say : callable
         Gets the texts.
+    processes : int
+        At a time.  What is drawn does not depend on it; how long a message takes, a little.
 
     Returns
     -------
     int
         1 if something contradicts what a compressor states, or does not compile, else 0.
     """
-    from numba.core.errors import NumbaError
-
-    from ..measure import AuditTable, audit
+    from ..measure import AuditTable
     from .figure_records import write_record
 
-    begin, found, broken, interrupted = time.perf_counter(), [], 0, False
+    begin, answers, interrupted = time.perf_counter(), {}, False
     try:
-        for c, timed in _watched(pairs):
-            try:
-                found.append(audit(c, d=d, seed=seed, quick=quick, timing=(timed, TIMED)))
-            except NumbaError as error:
-                broken += 1
-                say(f"{c!r} does not compile:\n{why_not_compiled(c, d, error)}\n")
+        for number, answer in _answers(pairs, d, seed, quick, processes):
+            answers[number] = answer
     except KeyboardInterrupt:
         interrupted = True
+    found, broken = [], 0
+    for number, (c, _) in enumerate(pairs):
+        answer = answers.get(number)
+        if isinstance(answer, str):
+            broken += 1
+            say(f"{c!r} does not compile:\n{answer}\n")
+        elif answer is not None:
+            found.append(answer)
     table = AuditTable(found)
     if found:
         say("\n\n".join(map(str, found)) if len(pairs) <= SHEETS else str(table))
@@ -178,14 +185,55 @@ def audit_all(pairs, d: int, seed: int, quick: bool, markdown: str | None, figur
     return 0 if table.ok and not broken else 1
 
 
-def _watched(pairs):
-    """The compressors, with a bar on a terminal."""
-    if not on_terminal():
-        return pairs
+def _one(given):
+    """The audit of one compressor, or a text that says why it does not compile."""
+    from numba.core.errors import NumbaError
+
+    from ..measure import audit
+
+    (c, timed), inputs, d, seed, quick = given
+    try:
+        return audit(c, d=d, inputs=inputs, seed=seed, quick=quick, timing=(timed, TIMED))
+    except NumbaError as error:
+        return why_not_compiled(c, d, error)
+
+
+def _several(given) -> list:
+    """The same for several, in one process: what they share is compiled once."""
+    pairs, *others = given
+    return [_one((pair, *others)) for pair in pairs]
+
+
+def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
+    """Number and audit (or text) of every compressor, as they are finished, with a bar on a terminal."""
+    from numba import typeof
+
+    from ..measure import input_vectors
+
+    inputs = input_vectors(d, seed=seed)
+    groups: dict[type, list[int]] = {}
+    for number, (c, _) in enumerate(pairs):
+        groups.setdefault(type(c), []).append(number)
+    # what has many types takes longest, and begins
+    members = sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
+    importable = all(cls.__module__.partition(".")[0] == __package__.partition(".")[0] for cls in groups)
+    with _bar(len(pairs)) as bar:
+        if processes == 1 or len(members) == 1 or not importable:  # a class out of a file is known here alone
+            for number, pair in enumerate(pairs):
+                bar.set_description(type(pair[0]).__name__)
+                yield number, _one((pair, inputs, d, seed, quick))
+                bar.update()
+            return
+        work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
+        for k, answers in each(_several, work, processes):
+            bar.update(len(members[k]))
+            yield from zip(members[k], answers, strict=True)
+
+
+def _bar(total: int):
     from tqdm import tqdm
 
-    bar = tqdm(pairs, unit=" compressors", ncols=100, leave=False)
-    return (bar.set_description(type(pair[0]).__name__) or pair for pair in bar)
+    return tqdm(total=total, unit=" compressors", ncols=100, leave=False, disable=not on_terminal())
 
 
 # --- the figure -------------------------------------------------------------------------------------------------------
@@ -229,11 +277,11 @@ def draw(table, stem) -> list[Path]:
 
 def collect(say) -> dict:
     """Audit all compressors for the figure."""
-    from ..measure import AuditTable, audit
+    from ..measure import AuditTable
 
     say("compressors: auditing all of them")
-    pairs = chosen([], D)
-    return found_of(AuditTable([audit(c, d=D, timing=(timed, TIMED)) for c, timed in _watched(pairs)]))
+    answers = dict(_answers(chosen([], D), D, 0, False, usable_cores()))
+    return found_of(AuditTable([answers[number] for number in sorted(answers)]))
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

@@ -253,24 +253,30 @@ def _audit(argv, comm) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
     add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
+    add("-j", type=int, metavar="N", dest="processes",
+        help="processes (default: the usable cores; 1 with --markdown, which shows times)")  # fmt: skip
     options = parser.parse_args(argv)
     if not 1 <= options.d <= 10**6:
         parser.error(f"--d: got {options.d}, allowed: 1 to 1,000,000")
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
+    if options.processes is not None and options.processes < 1:
+        parser.error(f"-j: got {options.processes}, allowed: at least 1")
     for flag, path in (("--markdown", options.markdown), ("--figure", options.figure)):
         if path and not os.path.isdir(os.path.dirname(path) or "."):
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
 
     from ..cluster import abort_on_error
     from .audit import NoSuchCompressor, audit_all, chosen
+    from .processes import usable_cores
     from .ranks import from_root
 
     try:
         pairs = chosen(options.names, options.d)
     except NoSuchCompressor as error:
         parser.error(str(error))
-    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say)
+    processes = options.processes or (1 if options.markdown else usable_cores())
+    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say, processes)
     with abort_on_error(comm):
         return from_root(comm, lambda: audit_all(*given))
 
@@ -478,9 +484,37 @@ def _calibrate(argv, comm) -> int:
     return 0
 
 
+def _warm(argv, comm) -> int:
+    text = (
+        "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
+        "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
+    )
+    parser = _parser("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what of it (default: all); see --list")
+    parser.add_argument("-j", type=int, metavar="N", dest="processes", help="processes (default: the usable cores)")
+    parser.add_argument("--list", action="store_true", help="say what has a name, and compile nothing")
+    options = parser.parse_args(argv)
+    if options.processes is not None and options.processes < 1:
+        parser.error(f"-j: got {options.processes}, allowed: at least 1")
+    from ..cluster import abort_on_error
+    from .ranks import from_root
+    from .warm import NoSuchJob, chosen, warm
+
+    try:
+        names = chosen(options.names)
+    except NoSuchJob as error:
+        parser.error(str(error))
+    if options.list:
+        if Parser.speaks:
+            _say("\n".join(names))
+        return 0
+    with abort_on_error(comm):
+        return from_root(comm, lambda: warm(names, options.processes, _say))
+
+
 COMMANDS = {
     "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study,
-    "figures": _figures, "plot": _plot, "calibrate": _calibrate,
+    "figures": _figures, "plot": _plot, "calibrate": _calibrate, "warm": _warm,
 }  # fmt: skip
 
 
