@@ -27,8 +27,8 @@ def show(method, problem, *, workers: int = 2, comm=None) -> None:
 
     Parameters
     ----------
-    method : ParallelSGD or LocalSGD
-        What the workers do in a step.
+    method : ParallelSGD, LocalSGD or a method of your own
+        What the workers do in a step; see :func:`theory.method`.
     problem : problem
         What it is run on.
     workers : int
