@@ -227,11 +227,6 @@ def borrowing(dispatcher: F) -> F:
     return inlined(dispatcher)
 
 
-def spliced(function: F) -> F:
-    """Have Numba copy a function's text into the kernels that call it: it costs no compilation of its own."""
-    return numba.njit(nogil=True, error_model="numpy", inline="always")(function)
-
-
 # --- generic functions ----------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """What a vector must answer, so that a kernel need not know how it is held.
 
 A plain array holds its entries.  An iterate may be held as scale times array, a memory as a sum of two parts (see
-:mod:`theory.methods.iterate`); they register their own answers to the same questions.
+:mod:`theory.methods.sparse`); they register their own answers to the same questions.
 """
 
 from __future__ import annotations

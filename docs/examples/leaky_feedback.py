@@ -19,6 +19,8 @@ class LeakyFeedback(NamedTuple):
 
     share: float
 
+    listed = True  # load and store call operations of the run and nothing else
+
     def domain(self):
         """Refuse values outside the domain."""
         require(0.0 <= self.share <= 1.0, "share", self.share, "a number from 0 to 1")

@@ -441,7 +441,7 @@ class Run:
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
     def count_local(self, Y) -> None:
-        """Have the average of the iterates count every worker's Y; see `combine_local`."""
+        """Have the average of the iterates count every worker's Y; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             sums, totals = self._sums()
             self.call(Count(Y, sums, totals, self.average_weight.column()))

@@ -61,8 +61,8 @@ def run(
 
     Parameters
     ----------
-    method : ParallelSGD or LocalSGD
-        What the workers do in a step.
+    method : ParallelSGD, LocalSGD or a method of your own
+        What the workers do in a step; see :func:`theory.method`.
     problem : problem
         From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic`, ...
     workers : int

@@ -34,8 +34,9 @@ class LocalSGD(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        What a worker does to the difference of models that it sends; one that sends in a single message.
+    compressor : compressor, optional
+        What a worker does to the difference of models that it sends; one that sends in a single message.  Omitted, it
+        sends full precision.
     step : Constant or InverseTime
         Step sizes, by the number t of the local step.
     local_steps : int

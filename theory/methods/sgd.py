@@ -30,8 +30,9 @@ class ParallelSGD(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        What a worker does to the vector that it sends.
+    compressor : compressor, optional
+        What a worker does to the vector that it sends.  Omitted, it sends full precision: all coordinates, or on sparse
+        data the non-zeros with their positions.
     step : Constant or InverseTime
         Step sizes.
     feedback : feedback rule

@@ -1,7 +1,7 @@
 """Compiled loops that take the place of a method's text where almost nothing is left to do in a step.
 
-Each gives the same bits as the text (tests/test_fast.py), and knows neither the class of the problem nor the
-compressor: the derivative of a loss is called by its address.
+Each gives the same bits as the text (tests/test_fast.py).  The plain loop knows neither the class of the problem nor
+the compressor: the derivative of a loss is called by its address.  That of drawn noise is compiled for a problem.
 """
 
 from .drawn import DrawnLoop

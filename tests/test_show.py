@@ -1,0 +1,91 @@
+"""`show` prints the step that runs: its lines, what they lead to, and the loop that takes its place."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import run_mpi
+
+import theory as th
+
+STEP = th.Constant(0.1)
+DATA = th.load_data("digits")
+PROBLEM = th.logistic((DATA.X[:100] / 16.0, DATA.y[:100]), l2=0.01)
+SPARSE = th.logistic(th.load_data("rcv1-like"), l2=1e-3)
+
+
+def shown(capsys, *arguments, **options) -> list[str]:
+    th.show(*arguments, **options)
+    return capsys.readouterr().out.splitlines()
+
+
+def operations(lines: list[str]) -> list[str]:
+    return [name for line in lines if " -> " in line for name in line.rpartition(" -> ")[2].split(", ")]
+
+
+def test_the_operations_are_those_that_run(capsys):
+    """In the order in which the run makes them; every line of the text is there."""
+    from theory.cluster.driver import make_run
+    from theory.cluster.setup import prepare
+    from theory.cluster.simulator import Memory
+
+    method = th.ParallelSGD(th.TopK(3), STEP, th.ContractiveErrorFeedback(th.Natural()), momentum=0.9)
+    lines = shown(capsys, method, PROBLEM)
+    run = make_run(prepare(method, PROBLEM, workers=2, steps=1), Memory())
+    assert operations(lines) == [call.name for call in run.list(run.setup.method.round)]
+    assert lines[1].startswith("def round(self, run):")
+    assert sum(not line.lstrip().startswith("|") for line in lines) == 9
+    assert any("run.store(self._stored(run), p)" in line for line in lines)
+
+
+def test_what_is_not_used_does_not_appear(capsys):
+    plain = shown(capsys, th.ParallelSGD(th.TopK(3), STEP), PROBLEM)
+    assert not any("project" in line or "slow" in line or "Average" in line for line in plain)
+    assert "Project" in operations(shown(capsys, th.ParallelSGD(th.TopK(3), STEP, radius=1.0), PROBLEM))
+
+
+def test_a_loop_that_takes_its_place_is_named_with_its_test(capsys):
+    """And the test is one that there is."""
+    noisy = th.quadratic(np.ones(3), covariance=1.0)
+    for method, problem in ((th.ParallelSGD(step=STEP), SPARSE), (th.ParallelSGD(step=STEP), noisy)):
+        last = shown(capsys, method, problem)[-1]
+        assert last.startswith("In its place runs theory.methods.fast.")
+        name = last.split()[4].rstrip(",")
+        module, _, function = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), function))
+        file, _, test = last.rpartition(": ")[2].rstrip(".").partition("::")
+        assert f"def {test}(" in (Path(__file__).parent.parent / file).read_text(encoding="utf-8")
+    assert "In its place" not in "".join(shown(capsys, th.ParallelSGD(th.TopK(2), STEP), SPARSE))
+    assert "sparse rows" in shown(capsys, th.ParallelSGD(th.TopK(2), STEP), SPARSE)[0]
+
+
+def test_a_method_that_was_typed_at_the_prompt(capsys):
+    """Its lines cannot be read, but what they call is known."""
+    space = {"th": th}
+    exec("from typing import NamedTuple\n@th.method\nclass Own(NamedTuple):\n    step: NamedTuple\n"
+         "    compressor: NamedTuple = th.Identity()\n    def round(self, run):\n        p = run.vectors()\n"
+         "        run.set(p, run.x, 0.0)\n        run.gradient(run.x, p)\n", space)  # fmt: skip
+    assert operations(shown(capsys, space["Own"](STEP), PROBLEM)) == ["Combine", "Draw", "Gradient"]
+
+
+def test_what_run_refuses_is_refused(capsys):
+    with pytest.raises(TypeError, match="problem"):
+        th.show(th.ParallelSGD(step=STEP), "digits")
+
+
+def test_on_ranks_the_exchange_is_shown():
+    lines = run_mpi(2, __file__).stdout.splitlines()
+    assert lines[0].startswith("ParallelSGD, each line for all 2 workers")
+    assert operations(lines)[-7:] == ["Pack", "seal", "Allgatherv", "verify", "Unpack", "check", "Accumulate"]
+    assert sum(line.startswith("def round") for line in lines) == 1  # rank 0 alone prints
+
+
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    th.show(th.ParallelSGD(th.TopK(3), STEP, th.ErrorFeedback()), PROBLEM, comm=MPI.COMM_WORLD)
+    sys.stdout.flush()
