@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs."""
+"""``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs.
+
+``python -m benchmarks compile [--quick] [--lectures]`` does the same for what a first run compiles, in another table.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, diversity, epochs, feedback, lock_free, ranks, replicas, report
+from . import coding, compiling, diversity, epochs, feedback, lock_free, ranks, replicas, report
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -24,6 +27,7 @@ BENCHMARKS = {
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }
+COMPILE = "compile"
 TURNS, QUICK_TURNS = 15, 5
 
 
@@ -44,17 +48,40 @@ def find_data(given: Path | None) -> tuple[Dataset, Path | None]:
     return load_data(path, n_features=COLUMNS if path.name == FILE else None), path.resolve()
 
 
+def compile_table(quick: bool, lectures: bool) -> int:
+    """The table of what a first run compiles."""
+    rows = []
+    for row in compiling.compiling(quick, lectures):
+        rows.append(row)
+        print("  " + "  ".join(filter(None, report.cells(row))), file=sys.stderr, flush=True)
+    text = report.compile_table(rows)
+    print(f"\n{text}\n\n{report.machine()}")
+    if quick:
+        print(f"not written to {report.PAGE.name}: that takes all of it, without --quick")
+    else:
+        report.write(f"Machine: {report.machine()}.\n\n{text}", begin=report.BEGIN_COMPILE, end=report.END_COMPILE)
+        print(f"written: docs/{report.PAGE.name}")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure ratios in turn (A B A B ...); print the table; write docs/benchmarks.md.",
         epilog="example: python -m benchmarks memsgd --quick",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"a part of it: {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help=f"a part of it: {', '.join(BENCHMARKS)}; or {COMPILE}, by itself")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {TURNS}; no page")
     parser.add_argument("--data", type=Path, metavar="FILE",
                         help=f"LIBSVM file; by default {FILE} in $THEORY_DATA, else the synthetic twin")  # fmt: skip
+    parser.add_argument("--lectures", action="store_true",
+                        help=f"with {COMPILE}: every lecture from an empty cache, too")  # fmt: skip
     options = parser.parse_args(arguments)
+    if COMPILE in options.names or options.lectures:
+        if options.names != [COMPILE]:
+            parser.error(f"{COMPILE} is a table by itself: python -m benchmarks {COMPILE} [--quick] [--lectures]")
+        return compile_table(options.quick, options.lectures)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(BENCHMARKS)}")

@@ -14,6 +14,8 @@ import numpy as np
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- begin: python -m benchmarks -->", "<!-- end: python -m benchmarks -->"
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "mpi4py")
+BEGIN_COMPILE, END_COMPILE = (mark.replace(" -->", " compile -->") for mark in (BEGIN, END))
+HEAD_COMPILE = ("from an empty cache", "", "range", "target", "", "before")
 HEAD = ("what", "in units of", "ratio", "range", "target", "", "times")
 
 
@@ -35,8 +37,16 @@ def cells(row) -> tuple[str, ...]:
 
 def table(rows) -> str:
     """A Markdown table that can be read as it stands, too."""
-    lines = [HEAD, *map(cells, rows)]
-    widths = [max(3, *(len(line[k]) for line in lines)) for k in range(len(HEAD))]
+    return _table([HEAD, *map(cells, rows)])
+
+
+def compile_table(rows) -> str:
+    """The same for what compiles: nothing is in units of anything."""
+    return _table([HEAD_COMPILE, *((what, *others) for what, _, *others in map(cells, rows))])
+
+
+def _table(lines) -> str:
+    widths = [max(3, *(len(line[k]) for line in lines)) for k in range(len(lines[0]))]
     text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
     return "\n".join(text)
@@ -60,9 +70,9 @@ def machine() -> str:
     )
 
 
-def write(text: str, page: Path = PAGE) -> None:
-    """Put the text between the markers of the page."""
+def write(text: str, page: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
+    """Put the text between these markers of the page."""
     old = page.read_text(encoding="utf-8")
-    before, rest = old.split(BEGIN, 1)
-    _, after = rest.split(END, 1)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    before, rest = old.split(begin, 1)
+    _, after = rest.split(end, 1)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

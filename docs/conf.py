@@ -1,6 +1,7 @@
 """Sphinx settings. Pages that depend on the code (API, claims, lectures) are made by _make.py before the build."""
 
 import hashlib
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -22,6 +23,7 @@ exclude_patterns = ["_build", "_generated", "**.ipynb_checkpoints", "jupyter_exe
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+os.environ["THEORY_PROGRESS"] = "0"  # no line about compiling on the pages
 # Lectures run once and are kept until they or the package change; an error in a cell is an error of the build.
 source = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((DOCS.parent / "theory").rglob("*.py"))))
 nb_execution_mode = "cache"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -180,3 +182,61 @@ def test_no_class_of_the_package_is_kept_from_the_cache():
     code = "import theory; from theory.dispatch import _foreign; print(sorted(c.__name__ for c in _foreign))"
     answer = run_group([sys.executable, "-c", code], timeout=120)
     assert answer.stdout.strip() == "[]", answer.stderr
+
+
+# --- what is compiled is said -----------------------------------------------------------------------------------------
+
+WATCHED = """
+import numpy as np, theory as th
+method = th.ParallelSGD(th.Sign(), step=th.Constant(0.1))
+for _ in range(2):
+    th.run(method, th.quadratic(np.ones(4), covariance=0.0), workers=2, steps=3)
+"""
+
+
+def at_a_terminal(program, **variables) -> list[str]:
+    """What a program writes to standard error, if that is a terminal."""
+    import pty
+
+    here, there = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    del environment["PYTEST_CURRENT_TEST"]
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=there, env=environment, cwd=ROOT)
+    os.close(there)
+    text = b""
+    try:
+        while part := os.read(here, 4096):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(here)
+    assert process.wait(timeout=300) == 0, text
+    return text.decode().splitlines()
+
+
+@pytest.mark.slow
+def test_whoever_watches_is_told_once_what_is_compiled(fresh_cache):
+    first = at_a_terminal(WATCHED)
+    line = re.compile(r"theory: compiling (.*) \(some seconds; next time it is loaded from (.*)\)$")
+    told = [line.match(text) for text in first]
+    assert all(told), first
+    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", dispatch.SHARED_PIECES]
+    assert {found[2] for found in told} == {str(fresh_cache)}
+    assert at_a_terminal(WATCHED) == []
+
+
+def test_whose_kernel_it_is_stands_in_its_signature():
+    number, sign = numba.int64, numba.typeof(th.Sign())
+    assert dispatch._piece((sign, number)) == "Sign"
+    assert dispatch._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
+    assert dispatch._piece((number,)) == dispatch._piece(()) == dispatch.SHARED_PIECES
+
+
+def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
+    dispatch._tell_who_watches("Sign", ROOT, True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    dispatch._tell_who_watches("Sign", ROOT, True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    dispatch._tell_who_watches("Sign", ROOT, False)
+    assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err

@@ -170,21 +170,50 @@ def _made(path: Path, patience: float = 30.0) -> Iterator[None]:
             path.rmdir()
 
 
-_waiting: list = []  # whoever wants to know that something is compiled, until then
+SHARED_PIECES = "what all methods share"
+CONTAINERS = tuple(f"{__package__}.{part}" for part in ("methods.", "compressors.base", "problems.matrix"))
 
 
-def when_compiling(tell) -> None:
-    """Have ``tell(folder)`` called once, when first a kernel is not found in the cache; None: nobody any more."""
-    _waiting[:] = [] if tell is None else [tell]
+def _piece(signature) -> str:
+    """Whose kernel has this signature: the class of its first argument, or of what that points to, its first field."""
+    first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
+    if isinstance(first, cast(Any, types).CPointer):
+        first = next(iter(getattr(first.dtype, "types", ())), None)
+    cls = getattr(first, "instance_class", None)
+    return SHARED_PIECES if cls is None or cls.__module__.startswith(CONTAINERS) else cls.__name__
+
+
+def _tell_who_watches(what: str, folder: Path, stored: bool) -> None:
+    """One line, where somebody sits at a terminal or a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    watched = sys.stderr is not None and (sys.stderr.isatty() or shell is not None)
+    if watched and os.environ.get("THEORY_PROGRESS") != "0" and "PYTEST_CURRENT_TEST" not in os.environ:
+        later = f"next time it is loaded from {folder}" if stored else "not stored, as it is not the package's own"
+        print(f"theory: compiling {what} (some seconds; {later})", file=sys.stderr, flush=True)
+
+
+_teller: list[Callable[[str, Path, bool], object]] = [_tell_who_watches]
+_told: set[str] = set()
+
+
+def when_compiling(tell: Callable[[str, Path, bool], object] | None) -> None:
+    """Have ``tell(what, folder, stored)`` called when a kernel is not found in the cache; None: nobody is told.
+
+    ``what`` is a compressor, a problem or what is common; each is told once.  By default there is a line on standard
+    error where that is a terminal, or in a notebook.
+    """
+    _teller[:] = [] if tell is None else [tell]
 
 
 class _Cache(FunctionCache):
     """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
 
     def load_overload(self, sig, target_context):
-        found = None if _mentions_foreign(sig) else super().load_overload(sig, target_context)
-        if found is None and _waiting:
-            _waiting.pop()(_cache_root())
+        foreign = _mentions_foreign(sig)
+        found = None if foreign else super().load_overload(sig, target_context)
+        if found is None and _teller and (what := _piece(sig)) not in _told:
+            _told.add(what)
+            _teller[0](what, _cache_root(), not foreign)
         return found
 
     def save_overload(self, sig, data):

@@ -35,13 +35,13 @@ def announce_compiling() -> None:
     """While somebody watches: one line when the first kernel has to be compiled, since that takes a while."""
     from ..dispatch import when_compiling
 
-    def tell(folder) -> None:
+    def tell(what, folder, stored) -> None:
         from tqdm import tqdm
 
         tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
+        when_compiling(None)
 
-    if on_terminal():
-        when_compiling(tell)
+    when_compiling(tell if on_terminal() else None)
 
 
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
