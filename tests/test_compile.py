@@ -98,7 +98,7 @@ def assert_pairs_add_up(pairs) -> None:
     assert coding & compressor and not {"Gradient._row", "Draw._row"} & compressor
 
 
-@pytest.mark.parametrize("program", [DENSE, pytest.param(SPARSE, marks=pytest.mark.slow)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("program", [DENSE, pytest.param(SPARSE, marks=pytest.mark.full)], ids=["dense", "sparse"])
 def test_the_fourth_pair_compiles_nothing(fresh_cache, program):
     """After (A, 1), (B, 1) and (A, 2) the pair (B, 2) is there, also with a memory; the next process finds it all."""
     plain, memory = answer(program)

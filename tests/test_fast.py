@@ -106,7 +106,7 @@ def assert_same_bits(one, other, what: str = "") -> None:
 def quick(cases, *slow: str) -> list:
     """Names for a parametrisation, of which some are slow: what takes long is to compile them."""
     assert set(slow) <= set(cases)
-    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in cases]
+    return [pytest.param(name, marks=pytest.mark.full if name in slow else ()) for name in cases]
 
 
 @contextmanager
@@ -375,7 +375,7 @@ def test_replayed_list_is_the_text_for_replicas(name):
     assert one.x.tobytes() == many.x[0].tobytes() and one.last.tobytes() == many.last[0].tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ["none, QSGD", "memory, top-k", "local, memory", "nesterov", "radius", "opening, mean"]
 )
@@ -386,7 +386,7 @@ def test_replayed_list_is_the_text_in_single_precision(name):
     assert_list_is_the_text(LISTS[name], problem, wire_dtype="float64")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["sparse, top-k, memory", "sparse, momentum", "sparse, local", "sparse, radius"])
 def test_replayed_list_is_the_text_on_sparse_rows_in_single_precision(name):
     """The same on sparse rows."""
@@ -450,7 +450,7 @@ def pairs() -> list:
             plain = "feedback" in WAYS[way] or ("local" not in way and WAYS[way].get("compress") != "loss")
             if selector == "non-zeros" and plain:
                 continue  # of a memory, or with an l2 term, nearly all entries are non-zeros
-            marks = () if way in QUICK.get(selector, ()) else pytest.mark.slow
+            marks = () if way in QUICK.get(selector, ()) else pytest.mark.full
             found.append(pytest.param(selector, way, marks=marks, id=f"{selector}-{way}"))
     return found
 

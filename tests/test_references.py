@@ -22,7 +22,7 @@ PAIRS = [
     pytest.param((F64, F32), id="double on float32"),
     pytest.param((F64, F64), id="double on float64"),
     pytest.param((F32, F32), id="single on float32"),
-    pytest.param((F32, F64), id="single on float64", marks=pytest.mark.slow),
+    pytest.param((F32, F64), id="single on float64", marks=pytest.mark.full),
 ]
 SCALES = [1.0, 1e-310, 1e-44, 1e36]  # subnormal in double and single precision, and as large as single precision allows
 
