@@ -70,10 +70,10 @@ from theory.dispatch import when_compiling
 from theory.random import bits, normal
 
 said, before = [], []
-when_compiling(lambda folder: (said.append(str(folder)), before.append(len(compiled))))
+when_compiling(lambda what, folder, stored: (said.append(str(folder)), before.append(len(compiled))))
 bits(np.uint64(0), 0)
 normal(np.uint64(0), 0)
-when_compiling(lambda folder: said.append("nobody waits any more"))
+when_compiling(lambda what, folder, stored: said.append("nobody waits any more"))
 when_compiling(None)
 th.compress(th.Sign(), np.ones(3), 0)
 print(json.dumps([said, before, compiled]))

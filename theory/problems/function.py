@@ -83,7 +83,7 @@ def function(
 ) -> FunctionProblem:  # fmt: skip
     """Make a problem of Python functions, for every method, in the simulator and over MPI.
 
-    Nothing is compiled for it: the first answer comes at once, and a step takes some 100 µs.
+    Nothing is compiled for it: the first answer comes at once, and a gradient takes some 20 µs more than the function.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def function(
     >>> problem = th.function(lambda x: np.mean((A @ x) ** 2) / 2.0, lambda x: A * (A @ x)[:, None], d=2, n=2)
     >>> method = th.ParallelSGD(step=th.Constant(0.25), shards="contiguous")
     >>> th.run(method, problem, workers=2, steps=2, x0=np.ones(2)).x
-    array([0.171875, 0.125   ])
+    array([-0.015625,  0.09375 ])
     """
     for name, given in (("value", value), ("gradient", gradient)):
         require(callable(given), name, given, "a function of x", TypeError)
