@@ -48,9 +48,10 @@ class Replicas:
 def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
     """Make ``replicas`` independent runs in threads; the result does not depend on how many threads there are."""
     result = Replicas(setup, replicas)
-    together = _together(setup, replicas)
+    cores = os.cpu_count() or 1
+    together = min(_together(setup, replicas), -(-replicas // cores))  # each core has something to do
     jobs = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
-    threads = min(os.cpu_count() or 1, len(jobs))
+    threads = min(cores, len(jobs))
     jobs.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels twice at most
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda mine: _work(setup, mine, result, listed), [jobs[k::threads] for k in range(threads)]))
