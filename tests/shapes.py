@@ -133,11 +133,11 @@ METHODS = {
 }
 
 
-def train(name: str, comm=None, fast=True):
-    """A run of one of the methods, with 8 workers on a part of digits."""
+def train(name: str, comm=None, fast=True, workers=8):
+    """A run of one of the methods on a part of digits."""
     data = th.load_data("digits")
     problem = th.logistic((data.X[:400] / 16.0, data.y[:400]), l2=0.01)
-    return th.run(METHODS[name], problem, workers=8, steps=60, wire_dtype=np.float64, comm=comm, fast=fast,
+    return th.run(METHODS[name], problem, workers=workers, steps=60, wire_dtype=np.float64, comm=comm, fast=fast,
                   record_every=20)  # fmt: skip
 
 
@@ -152,5 +152,6 @@ if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
         world.Allgather(result.memory, memory)
         found |= {f"{name}, x": result.x, f"{name}, memory": memory}
         found |= {f"{name}, {column}": result.history[column] for column in COSTS}
+    found["one worker on each rank"] = train("D-PSGD", world, workers=world.Get_size()).x
     if world.Get_rank() == 0:
         np.savez(sys.argv[1], **found)

@@ -37,6 +37,10 @@ def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     assert result.fun < 0.8 * result.history["f"][0]
 
 
+def test_the_result_is_the_mean_also_where_each_rank_has_one_model(on_ranks):
+    assert np.array_equal(shapes.train("D-PSGD", workers=2).x, on_ranks["one worker on each rank"])
+
+
 def test_each_is_short_and_compiles_nothing_of_its_own():
     for cls in (shapes.DPSGD, shapes.ChocoSGD, shapes.Adam, shapes.FedAvg, shapes.EF21P):
         source, _ = inspect.getsourcelines(cls)

@@ -208,14 +208,15 @@ class Call:
             replay(self.addresses[None], t, t + 1, np.empty(2, np.int64), np.zeros(4, np.int64))
 
 
-def operation(cls=None, *, kind: int = OTHER) -> Any:
+def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> Any:
     """Make an operation of a NamedTuple with a function ``_row(pointer, t, r, w)``, which begins ``b = at(pointer)``.
 
-    See `in_python` for arguments that kernels do not see.
+    ``shared``: the fields of which one row may stand for those of all owners.  See `in_python` for arguments that
+    kernels do not see.
     """
     if cls is None:
-        return lambda cls: operation(cls, kind=kind)
-    cls.kind, cls.plain, cls.kernel = kind, {}, kernel(cls._row, no_cpython_wrapper=True)
+        return lambda cls: operation(cls, kind=kind, shared=shared)
+    cls.kind, cls.shared, cls.plain, cls.kernel = kind, shared, {}, kernel(cls._row, no_cpython_wrapper=True)
     return cls
 
 

@@ -52,7 +52,7 @@ finish_gradient = generic(
 )  # fmt: skip
 
 
-@operation(kind=GRADIENT)
+@operation(kind=GRADIENT, shared=("X",))
 class Gradient(NamedTuple):
     """P += rate (the mean gradient of the losses of the worker's batch at X)."""
 

@@ -62,7 +62,7 @@ class Keys(NamedTuple):
         b.round_keys[r, w] = derive(b.keys[r, w], t)
 
 
-@operation(kind=CODING)
+@operation(kind=CODING, shared=("P",))
 class Apply(NamedTuple):
     """V[r, w] = what a compressor written in Python makes of P[r, w]."""
 
@@ -77,10 +77,10 @@ class Apply(NamedTuple):
 
 @in_python(Apply, FunctionCompressor)
 def _(b, t, r, w):
-    b.V[r, w] = b.c.apply(b.P[r, w], b.keys[r, w])
+    b.V[r, w] = b.c.apply(row_of(b.P, r, w), b.keys[r, w])
 
 
-@operation(kind=CODING)
+@operation(kind=CODING, shared=("P",))
 class Quantize(NamedTuple):
     """symbols[r, first + w] = Q(P[r, w])."""
 
@@ -139,7 +139,7 @@ class Measure(NamedTuple):
         update_state(b.c, b.d, b.states[r, w], symbols)
 
 
-@operation
+@operation(shared=("X",))
 class Accumulate(NamedTuple):
     """X += rate weight[s] (what is restored from the message of s).
 

@@ -24,7 +24,7 @@ row_of = generic(
 )
 
 
-@operation(kind=GRADIENT)
+@operation(kind=GRADIENT, shared=("X",))
 class Combine(NamedTuple):
     """Y = keep Y + rate X."""
 
@@ -50,7 +50,7 @@ class Combine(NamedTuple):
                 y[j] = 0.0
 
 
-@operation(kind=GRADIENT)
+@operation(kind=GRADIENT, shared=("X", "Y"))
 class Difference(NamedTuple):
     """P += X - Y."""
 
@@ -67,10 +67,10 @@ class Difference(NamedTuple):
 
 @operation
 class Mix(NamedTuple):
-    """X[r, w] += rate (the sum over s of weights[first + w, s] Y[r, s])."""
+    """X[r, w] += rate (the sum over s of weights[first + w, s] others[r, s])."""
 
     X: np.ndarray
-    Y: np.ndarray
+    others: np.ndarray
     weights: np.ndarray
     rate: Column
     first: int
@@ -78,8 +78,8 @@ class Mix(NamedTuple):
     def _row(pointer, t, r, w):
         b = at(pointer)
         x, rate = b.X[r, w], rate_at(b.rate, t)
-        for s in range(b.Y.shape[1]):
-            weight, y = rate * b.weights[b.first + w, s], b.Y[r, s]
+        for s in range(b.others.shape[1]):
+            weight, y = rate * b.weights[b.first + w, s], b.others[r, s]
             if weight != 0.0:
                 for j in range(x.size):
                     x[j] += weight * y[j]

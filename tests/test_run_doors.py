@@ -1,0 +1,235 @@
+"""What a text of one's own gives to the operations of a run is checked: kernels look at no bounds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import theory as th
+
+D, WORKERS = 5, 3
+CENTRES = np.random.default_rng(0).standard_normal((WORKERS, D))
+PROBLEM = th.function(lambda x: 0.5 * float(((x - CENTRES) ** 2).sum()), lambda x: x - CENTRES, d=D, n=WORKERS)
+
+
+@th.method
+class Text(NamedTuple):
+    """A method whose round is a function."""
+
+    text: object
+    step: NamedTuple = th.Constant(0.1)
+    compressor: NamedTuple = th.Identity()
+
+    def round(self, run):
+        self.text(run)
+
+
+@th.method
+class OwnModels(NamedTuple):
+    """The same, with a model for each worker."""
+
+    text: object
+    step: NamedTuple = th.Constant(0.1)
+    compressor: NamedTuple = th.Identity()
+    models = "workers"
+
+    def round(self, run):
+        self.text(run)
+
+
+def wrong_shape(run):
+    run.add(run.rows("p"), np.zeros((1, WORKERS, D + 1)))
+
+
+def too_few_dimensions(run):
+    run.set(run.x, np.zeros(D))
+
+
+def whole_numbers(run):
+    run.add(run.rows("p"), np.zeros((1, WORKERS, D), np.int64))
+
+
+def number_for_a_vector(run):
+    run.add(run.rows("p"), 1.0)
+
+
+def copies_for_own(run):
+    run.add(run.rows("p"), run.copies("known"))
+
+
+def all_rows_into_the_model(run):
+    run.add(run.x, run.rows("p"))
+
+
+def gradients_into_the_model(run):
+    run.gradient(run.x, run.x)
+
+
+def rest_of_a_shared_vector(run):
+    run.compress(th.TopK(2), run.x, rest=True)
+
+
+def array_as_rate(run):
+    run.add(run.x, run.x, np.ones(2))
+
+
+def weights_of_another_shape(run):
+    run.combine(run.x, run.rows("p"), np.ones((1, WORKERS + 1)))
+
+
+def name_taken(run):
+    run.rows("p")
+    run.copies("x")
+
+
+def phase_taken(run):
+    run.compress(th.TopK(2), run.rows("p"))
+    run.compress(th.TopK(3), run.rows("p"))
+
+
+def sum_that_cannot_be(run):
+    run.compress(th.TopK(2), run.rows("p"), reduce=True)
+
+
+def gather_what_is_reduced(run):
+    run.gather(run.compress(th.Identity(), run.rows("p"), reduce=True))
+
+
+def broadcast_the_workers(run):
+    run.broadcast(run.compress(th.TopK(2), run.rows("p")))
+
+
+def store_of_two(run):
+    run.stored("m", th.TopK(2))
+    run.stored("m", th.RandK(2))
+
+
+def compressor_too_large(run):
+    run.compress(th.TopK(D + 1), run.x, phase="down")
+
+
+def no_compressor(run):
+    run.compress(3, run.x, phase="down")
+
+
+def rest_of_nothing(run):
+    run.restore(run.rows("p"), 1.0)
+
+
+def average_of_rows(run):
+    run.average(run.rows("p"))
+
+
+def own_of_rows(run):
+    run.own(run.rows("p"))
+
+
+def too_many_clients(run):
+    run.choose(WORKERS + 1)
+
+
+def client_that_is_none(run):
+    run.act(np.array([[0, WORKERS]]), np.ones(WORKERS))
+
+
+def clients_out_of_order(run):
+    run.act(np.array([[1, 0]]), np.ones(WORKERS))
+
+
+def rounds_without_clients(run):
+    run.act(np.array([[0, 1]]), np.ones(WORKERS))
+    run.rates.round = 1
+    run.act(np.array([[0, 1]]), np.ones(WORKERS))
+
+
+def weights_of_some(run):
+    run.act(np.array([[0, 1]]), np.ones(2))
+
+
+def sum_with_absent_workers(run):
+    run.choose(2)
+    run.reduce(run.compress(th.Identity(), run.rows("p"), reduce=True))
+
+
+WRONG = {
+    wrong_shape: r"X: got 'shape \(1, 3, 6\)', allowed: shape \(1, 3, 5\) or \(1, 1, 5\)",
+    too_few_dimensions: r"X: got 'shape \(5,\)', allowed: shape \(1, 1, 5\)",
+    whole_numbers: "X: got .*, allowed: an array of floats",
+    number_for_a_vector: "X: got 'float', allowed: an array of floats",
+    copies_for_own: r"X: .* run.own\(copies\)",
+    all_rows_into_the_model: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\)",
+    gradients_into_the_model: r"P: got 'shape \(1, 1, 5\)', allowed: shape \(1, 3, 5\)",
+    rest_of_a_shared_vector: r"P: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders",
+    array_as_rate: "rate: got 'ndarray', allowed: a number",
+    weights_of_another_shape: r"weights: got 'shape \(1, 4\)', allowed: floats of shape \(1, 3\)",
+    name_taken: r"name: got 'x', allowed: another one",
+    phase_taken: r"phase: got 'up', allowed: another name: TopK\(k=2\) uses",
+    sum_that_cannot_be: "reduce: got True, allowed: False: messages of TopK",
+    gather_what_is_reduced: "phase: got 'up', allowed: one of the workers', without reduce",
+    broadcast_the_workers: "phase: got 'up', allowed: 'down'",
+    store_of_two: r"name: got 'm', allowed: another one: TopK\(k=2\) uses",
+    compressor_too_large: "k: got 6",
+    no_compressor: "compressor: got 3, allowed: a compressor",
+    rest_of_nothing: "phase: got 'up', allowed: one in which something was compressed",
+    average_of_rows: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\), as run.x has it",
+    own_of_rows: r"copies: .* what run.copies\(name\) gave",
+    too_many_clients: "clients: got 4, allowed: a whole number from 1 to 3",
+    client_that_is_none: "chosen: .* from 0 to 2, increasing",
+    clients_out_of_order: "chosen: .* from 0 to 2, increasing",
+    rounds_without_clients: "chosen: got '1 rounds'",
+    weights_of_some: r"weights: got \(2,\), allowed: an array of shape \(3,\)",
+    sum_with_absent_workers: r"topology: .* AllGather\(\) where workers are chosen",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: text.__name__)
+def test_a_text_is_told_what_is_wrong(text):
+    average = "uniform" if text is average_of_rows else "last"
+    method = type("Averaged", (Text,), {"average": average})(text)
+    with pytest.raises((TypeError, ValueError), match=WRONG[text]):
+        th.run(method, PROBLEM, workers=WORKERS, steps=2)
+
+
+def test_messages_for_all_are_not_added_to_models_of_their_own():
+    """On ranks, the rows of a process are fewer than the messages."""
+
+    def text(run):
+        run.accumulate(run.gather(run.compress(th.TopK(2), run.rows("p"))), run.x)
+
+    with pytest.raises(ValueError, match=r"X: .* run.copies\(name\)"):
+        th.run(OwnModels(text), PROBLEM, workers=WORKERS, steps=2)
+
+
+@pytest.mark.parametrize("compressor", [th.TernGrad(shared=True), th.compressor(lambda v, key: np.round(v, 1))],
+                         ids=["agreed scale", "function"])  # fmt: skip
+def test_the_model_sends_by_any_compressor(compressor):
+    """A single sender agrees with itself, and a worker's key is not the model's: w follows x."""
+
+    def text(run):
+        w, difference = run.model("w"), run.model("difference")
+        run.set(difference, run.x)
+        run.add(difference, w, -1.0)
+        run.accumulate(run.broadcast(run.compress(compressor, difference, phase="down")), w)
+        assert np.abs(run.x - w).max() < 0.6
+        run.scale(run.x, 0.9)
+
+    result = th.run(Text(text), PROBLEM, workers=WORKERS, steps=60, x0=np.full(D, 0.5), wire_dtype=np.float64)
+    assert result.history["bits_down"][-1] > 0
+
+
+def test_arrays_made_anew_in_every_round_are_not_kept():
+    """A text may give temporary arrays to operations; what was bound for them is forgotten in time."""
+    from theory.cluster import calls
+
+    bound = []
+
+    def text(run):
+        run.add(run.x, np.ones((1, 1, D)), 1.0 / (1.0 + run.rates.now()))
+        bound.append(len(run._bound))
+
+    steps = 2 * calls.KEPT + 10
+    result = th.run(Text(text), PROBLEM, workers=WORKERS, steps=steps)
+    assert result.x == pytest.approx(np.full(D, (1.0 / np.arange(1, steps + 1)).sum()))
+    assert max(bound) <= calls.KEPT

@@ -1,0 +1,261 @@
+"""Messages: vectors are compressed, exchanged, and added up again."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..bound import Owners
+from ..compressors.base import check, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
+from ..compressors.doors import make_symbols
+from ..compressors.function import WIRE, FunctionCompressor, check_parts
+from ..methods.messages import (
+    BITS,
+    DOWN_BITS,
+    Accumulate,
+    AddStored,
+    Apply,
+    First,
+    Keys,
+    Learn,
+    Measure,
+    Packed,
+    Propose,
+    Quantize,
+    QuantizeRest,
+    Settle,
+    Store,
+    SymbolRows,
+    payload_bytes,
+)
+from ..settings import require
+from ..wire.frame import header_template, overhead
+from .rows import Rows, same_setting
+
+__all__ = ["Exchange", "Messages", "Phase", "Stored"]
+
+
+class Phase(NamedTuple):
+    """One exchange in a round: what compresses, and the buffers that serve it from round to round.
+
+    ``symbols`` has a row for each message that there is room for, of which that of the first sender here is ``first``.
+    Values from ``low`` on and before ``high`` are added up before they are decoded, into ``total``; where there are
+    none, messages are gathered.  ``numbers`` are combined before anything is quantized.  ``keys`` are the senders',
+    ``round_keys`` those of the present round.  ``up``: the workers send, otherwise the model does.
+    """
+
+    name: str
+    compressor: Any
+    symbols: SymbolRows
+    total: SymbolRows
+    states: np.ndarray
+    keys: np.ndarray
+    round_keys: np.ndarray
+    lengths: np.ndarray
+    first: int
+    low: int
+    high: int
+    frame: int
+    room: np.ndarray
+    numbers: np.ndarray
+    combined: np.ndarray
+    up: bool
+
+
+class Messages(NamedTuple):
+    """Messages as they are heard: their symbols, what each counts, and whose they are."""
+
+    compressor: Any
+    symbols: SymbolRows
+    weight: np.ndarray
+    senders: Owners
+
+
+class Stored(NamedTuple):
+    """Vectors that are stored in the messages of a compressor."""
+
+    compressor: Any
+    packed: Packed
+
+
+class Exchange(Rows):
+    """What a text does with messages.  Every worker has a message in a phase, or the model has one for all.
+
+    Attributes
+    ----------
+    sent : ndarray of int64, shape (replicas, 5)
+        Bits and bytes so far; see :mod:`theory.methods.messages`.
+    weight : ndarray, shape (workers,)
+        Of each worker in a mean; 0 for who does not act.
+    """
+
+    transport: Any
+    sent: np.ndarray
+    weight: np.ndarray
+    replica: int
+    _memory_keys: np.ndarray
+    _fill_keys: Any
+    _check_all_send: Any
+
+    def __init__(self, *rows):
+        super().__init__(*rows)
+        self.phases: dict[str, Phase] = {}
+        self._compressors: dict[str, Any] = {}  # of the phases, as the text gave them
+
+    def apply(self, compressor, P, keys, name: str):
+        """What a compressor written in Python makes of P, and the compressor in whose messages that travels.
+
+        Others see P itself.  The keys are the senders', the workers' or the model's.
+        """
+        if not isinstance(compressor, FunctionCompressor):
+            return compressor, P
+        values = self.array(f"{name} values", (*keys.shape, self.d), self.dtype)
+        self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
+        return WIRE, values
+
+    def compress(self, compressor, P, *, rest: bool = False, reduce: bool = False, phase: str = "up") -> Phase:
+        """Q(P), a message for each worker; with ``rest``, P - Q(P) remains in P.
+
+        ``reduce``: the messages will be added up before they are decoded.  Every exchange of a round is a ``phase``
+        with a name of its own; in the phase "down" the model sends, to all workers.
+        """
+        p = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
+        same = same_setting(compressor, self._compressors[phase]) and reduce == (p.high > p.low)
+        require(same, "phase", phase, f"another name: {self._compressors[phase]} uses this one")
+        owners = self.active if p.up else self.single
+        if not p.up and self.transport.rank > 0:
+            return p  # rank 0 compresses for all models
+        self.call(Keys(p.keys, p.round_keys), owners)
+        if p.numbers.shape[2]:
+            self._combine_numbers(p, P)
+        compressor, source = self.apply(compressor, P, p.round_keys, phase)
+        fused = rest and source is P and type(compressor) in quantize_rest.table
+        make = QuantizeRest if fused else Quantize
+        self.call(make(compressor, source, p.symbols, p.states, p.round_keys, p.first), owners)
+        if rest and not fused:
+            self.restore(P, -1.0, phase)
+        if p.high == p.low:
+            column = BITS if p.up else DOWN_BITS
+            self.call(Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent, column),
+                      owners)  # fmt: skip
+        return p
+
+    def restore(self, P, rate, phase: str = "up") -> None:
+        """P = P + rate Q, each worker's own message."""
+        require(phase in self.phases, "phase", phase, "one in which something was compressed")
+        p = self.phases[phase]
+        each = not isinstance(P, np.ndarray) or P.shape[1] == p.keys.shape[1]
+        require(each, "P", f"shape {getattr(P, 'shape', ())}", f"a vector for each of {p.keys.shape[1]} senders")
+        weight = self.once("ones", lambda: np.ones(self.here))
+        self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first),
+                  self.active if p.up else self.single)  # fmt: skip
+
+    def _phase(self, name, compressor, reduce) -> Phase:
+        self._check_compressor(compressor)
+        require(not reduce or name != "down", "reduce", reduce, "False in the phase 'down', in which one sends")
+        self._compressors[name] = compressor
+        c = WIRE if isinstance(compressor, FunctionCompressor) else compressor
+        R, d, wire, up = self.replicas, self.d, self.wire.dtype, name != "down"
+        here = self.here if up else 1
+        low, high = (int(end) for end in summed(c, d)) if reduce else (0, 0)
+        require(not reduce or high > low, "reduce", reduce,
+                f"False: messages of {type(c).__name__} cannot be added before they are decoded")  # fmt: skip
+        rows, first = (here, 0) if reduce or not up else (self.workers, self.first)
+        one = self.symbols(c)
+
+        def messages(m):
+            count, index, value, level = (np.zeros((R, m, a.size), a.dtype) for a in one[:4])
+            return SymbolRows(count, index, value, level, one.scratch)
+
+        symbols, total = messages(rows), messages(1 if reduce else 0)
+        combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
+        states = self.array(f"{name} states", (R, here, int(state_size(c, d))), np.float64)
+        keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
+        numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
+        phase = Phase(name, c, symbols, total, states, keys, round_keys, np.zeros((R, here), np.int64), first, low,
+                      high, overhead(header_template(c, d, wire)), *numbers, up)  # fmt: skip
+        self._check_all_send(phase)
+        self.phases[name] = phase
+        self._fill_keys(phase, self.replica)
+        return phase
+
+    def _check_compressor(self, compressor) -> None:
+        """Refuse what the door of `run` did not see: a second compressor."""
+        require(quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)",
+                TypeError)  # fmt: skip
+        check_parts("compressor", compressor)
+        check(compressor, self.d)
+
+    def _combine_numbers(self, p: Phase, P) -> None:
+        maximum, n = bool(opening_is_maximum(p.compressor)), p.numbers.shape[2]
+        if p.up:
+            bits = 8 * p.numbers.itemsize * n * self.workers // self.here
+            self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, bits))
+            self.transport.combine(self, p.numbers, p.combined, 0, n, maximum)
+            self.call(Settle(p.compressor, p.states, p.combined, self.d))
+        else:  # a single sender has nobody to agree with
+            self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, 0), self.single)
+            self.call(Settle(p.compressor, p.states, p.numbers, self.d), self.single)
+
+    def gather(self, phase: Phase) -> Messages:
+        """The messages of all workers, at every one of them."""
+        require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
+        self.transport.gather(self, phase)
+        return self.once(("heard", phase.name), lambda: Messages(
+            phase.compressor, phase.symbols, self.weight, self.heard))  # fmt: skip
+
+    def broadcast(self, phase: Phase) -> Messages:
+        """The model's message, at every worker."""
+        require(not phase.up, "phase", phase.name, "'down', in which the model sends")
+        self.transport.broadcast(self, phase)
+        return self.once(("heard", phase.name), lambda: Messages(
+            phase.compressor, phase.symbols, np.ones(1), self.single))  # fmt: skip
+
+    def reduce(self, phase: Phase) -> Messages:
+        """The mean of the messages of all workers, as one message."""
+        require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
+        bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
+        self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits), self.single)
+        self.transport.combine(self, phase.symbols.value, phase.total.value, phase.low, phase.high, False)
+        if phase.numbers.shape[2]:
+            self.call(Learn(phase.compressor, phase.states, phase.total, self.d))
+        return self.once(("heard", phase.name), lambda: Messages(
+            phase.compressor, phase.total, np.ones(1), self.single))  # fmt: skip
+
+    def accumulate(self, heard: Messages, X, rate=1.0) -> None:
+        """X = X + rate (the mean of what is restored from the messages)."""
+        arguments = Accumulate(heard.compressor, heard.symbols, X, self._column(rate), heard.weight, 0)
+        self.call(arguments, heard.senders)
+
+    def accumulate_each(self, heard: Messages, copies, rate=1.0) -> None:
+        """Each sender's row of ``copies`` = that row + rate (what is restored from its message)."""
+        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
+        ones = self.once("ones of all", lambda: np.ones(self.workers))
+        self.call(Accumulate(heard.compressor, heard.symbols, copies, self._column(rate), ones, 0), heard.senders)
+
+    def stored(self, name: str, compressor) -> Stored:
+        """A vector for each worker here, in the bits of the compressor's messages; 0 at the start."""
+        self._check_compressor(compressor)
+        shape = (self.replicas, self.here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
+        payload, bits = self.array(name, shape, np.uint8), self.array(f"{name}, bits", shape[:2], np.int64, -1)
+        made = self.once(("stored", name), lambda: Stored(
+            compressor, Packed(payload, bits, self.symbols(compressor), np.empty(0))))  # fmt: skip
+        require(same_setting(compressor, made.compressor), "name", name, f"another one: {made.compressor} uses this")
+        return made
+
+    def symbols(self, compressor):
+        """Room for one message of a compressor."""
+        return make_symbols(compressor, self.d, self.wire.dtype)
+
+    def store(self, stored: Stored, P) -> None:
+        """Store C(P), in place of what was stored."""
+        keys = self.once("keys of the memory", lambda: np.empty_like(self._memory_keys))
+        self.call(Keys(self._memory_keys, keys))
+        compressor, source = self.apply(stored.compressor, P, keys, "stored")
+        self.call(Store(compressor, stored.packed, source, keys))
+
+    def add_stored(self, stored: Stored, P, rate=1.0) -> None:
+        """P = P + rate (what is stored)."""
+        compressor = WIRE if isinstance(stored.compressor, FunctionCompressor) else stored.compressor
+        self.call(AddStored(compressor, stored.packed, P, self._column(rate)))

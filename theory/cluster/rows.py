@@ -1,0 +1,136 @@
+"""The rows of a run: vectors of the workers and vectors beside the model, and sums of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..bound import Owners
+from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
+from ..settings import require
+from .calls import Calls, is_always
+
+__all__ = ["Rows", "same_setting"]
+
+
+class Rows(Calls):
+    """Arrays of shape (replicas, owners, d), made when first they are asked for, and what is done with them.
+
+    Parameters
+    ----------
+    setup : Setup
+    replicas : int
+    here, first : int
+        Workers of this process, and the number of the first of them.
+    several : bool
+        Whether each worker has a model of its own.
+    """
+
+    def __init__(self, setup, replicas: int, here: int, first: int, several: bool):
+        super().__init__()
+        self.replicas, self.here, self.first, self.several = replicas, here, first, several
+        self.models = here if several else 1
+        self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
+        self.active, self.heard, self.single = Owners.first(here), Owners.first(self.workers), Owners.first(1)
+        self._models: set[int] = set()  # arrays that stand beside the model, by their ids
+        self._arrays: dict[str, tuple[np.ndarray, float]] = {}
+
+    # --- arrays ----------------------------------------------------------------------------------------------------
+
+    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+        """The array of this name, made when first it is asked for; every run begins with ``start`` in it."""
+        if name not in self._arrays:
+            self._arrays[name] = np.full(shape, start, dtype), start
+        made = self._arrays[name][0]
+        same = made.shape == tuple(shape) and made.dtype == dtype
+        require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
+        return made
+
+    def rows(self, name: str) -> np.ndarray:
+        """A vector for each worker here, shape (replicas, workers, d); 0 at the start."""
+        return self.array(name, (self.replicas, self.here, self.d), self.dtype)
+
+    def model(self, name: str) -> Any:
+        """A vector beside each model here, shape (replicas, models, d); 0 at the start."""
+        made = self.array(name, (self.replicas, self.models, self.d), self.dtype)
+        self._models.add(id(made))
+        return made
+
+    def copies(self, name: str) -> np.ndarray:
+        """What is known here of a vector of each worker, shape (replicas, workers, d); 0 at the start."""
+        made = self.array(name, (self.replicas, self.workers, self.d), self.dtype)
+        self._copies.add(id(made))
+        return made
+
+    def own(self, copies: np.ndarray) -> np.ndarray:
+        """Of these, the rows of the workers here."""
+        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
+        return self.once(("own", id(copies)), lambda: copies[:, self.first : self.first + self.here])
+
+    def _of(self, Y) -> Owners:
+        """Whose rows an operation on Y touches: those of the workers that act, here or everywhere, or the model's."""
+        if id(Y) in self._copies:
+            return self.heard
+        return self.single if id(Y) in self._models and not self.several else self.active
+
+    # --- sums ------------------------------------------------------------------------------------------------------
+
+    def mix(self, Y, keep, X, rate=1.0) -> None:
+        """Y = keep Y + rate X."""
+        if is_always(keep, 1.0) and is_always(rate, 0.0):
+            return
+        self.call(Combine(Y, X, self._column(keep), self._column(rate)), self._of(Y))
+
+    def set(self, Y, X, rate=1.0) -> None:
+        """Y = rate X."""
+        self.mix(Y, 0.0, X, rate)
+
+    def add(self, Y, X, rate=1.0) -> None:
+        """Y = Y + rate X."""
+        self.mix(Y, 1.0, X, rate)
+
+    def scale(self, Y, rate) -> None:
+        """Y = rate Y."""
+        self.mix(Y, rate, Y, 0.0)
+
+    def add_difference(self, P, X, Y) -> None:
+        """P = P + (X - Y)."""
+        self.call(Difference(P, X, Y))
+
+    def slow(self, X, V, momentum: float, ahead=0.0, l2=0.0, rate=1.0) -> None:
+        """V = momentum V - l2 X, after X = X - ahead V; later X will be X + rate V."""
+        self.call(Slow(X, V, momentum, self._column(ahead), self._column(l2)), self._of(X))
+
+    def vote(self, V) -> None:
+        """V = the sign of V; of zero, -1."""
+        self.call(Vote(V), self._of(V))
+
+    def project(self, X, radius: float) -> None:
+        """X = the nearest point of the ball of this radius around 0."""
+        self.call(Project(X, radius), self._of(X))
+
+    def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:
+        """X = X + rate (weights Y): for each row of X, the sum of all rows of Y with its row of the weights.
+
+        Shape (owners of all X, owners of Y).
+        """
+        owners = self._of(X)
+        first, several = (self.first, self.workers) if owners is self.active else (0, owners.index.size)
+        others = Y.shape[1] if isinstance(Y, np.ndarray) and Y.ndim == 3 else 0
+        floats = others and Y.dtype.kind == "f" and Y.shape == (self.replicas, others, self.d)
+        require(floats, "Y", f"shape {getattr(Y, 'shape', ())}", f"floats of shape ({self.replicas}, owners, {self.d})")
+        fitting = getattr(weights, "shape", None) == (several, others) and weights.dtype.kind == "f"
+        require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}",
+                f"floats of shape ({several}, {others})")  # fmt: skip
+        self.call(Mix(X, Y, weights, self._column(rate), first), owners)
+
+
+def same_setting(a, b) -> bool:
+    """Whether two settings are the same, arrays included."""
+    if a is b:
+        return True
+    parts = type(a) is type(b) and hasattr(a, "_fields")
+    if not parts:
+        return bool(np.array_equal(a, b))
+    return all(same_setting(mine, theirs) for mine, theirs in zip(a, b, strict=True))
