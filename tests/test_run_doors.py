@@ -80,8 +80,8 @@ def weights_of_another_shape(run):
 
 
 def name_taken(run):
-    run.rows("p")
-    run.copies("x")
+    run.array("p", (1, D), float)
+    run.array("p", (2, D), float)
 
 
 def phase_taken(run):
@@ -164,7 +164,7 @@ WRONG = {
     rest_of_a_shared_vector: r"P: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders",
     array_as_rate: "rate: got 'ndarray', allowed: a number",
     weights_of_another_shape: r"weights: got 'shape \(1, 4\)', allowed: floats of shape \(1, 3\)",
-    name_taken: r"name: got 'x', allowed: another one",
+    name_taken: r"name: got 'p', allowed: another one",
     phase_taken: r"phase: got 'up', allowed: another name: TopK\(k=2\) uses",
     sum_that_cannot_be: "reduce: got True, allowed: False: messages of TopK",
     gather_what_is_reduced: "phase: got 'up', allowed: one of the workers', without reduce",
@@ -200,6 +200,17 @@ def test_messages_for_all_are_not_added_to_models_of_their_own():
 
     with pytest.raises(ValueError, match=r"X: .* run.copies\(name\)"):
         th.run(OwnModels(text), PROBLEM, workers=WORKERS, steps=2)
+
+
+def test_a_name_stands_for_three_vectors():
+    """That of a worker, that of the model, and what is known of all: one array would be two in one process alone."""
+
+    def text(run):
+        for made, value in ((run.rows("v"), 1.0), (run.model("v"), 2.0), (run.copies("v"), 3.0)):
+            made[:] = value
+        assert (run.rows("v") == 1.0).all() and (run.model("v") == 2.0).all() and (run.copies("v") == 3.0).all()
+
+    th.run(Text(text), PROBLEM, workers=1, steps=1)
 
 
 @pytest.mark.parametrize("compressor", [th.TernGrad(shared=True), th.compressor(lambda v, key: np.round(v, 1))],

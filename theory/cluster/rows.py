@@ -49,17 +49,17 @@ class Rows(Calls):
 
     def rows(self, name: str) -> np.ndarray:
         """A vector for each worker here, shape (replicas, workers, d); 0 at the start."""
-        return self.array(name, (self.replicas, self.here, self.d), self.dtype)
+        return self.array(f"{name}, workers here", (self.replicas, self.here, self.d), self.dtype)
 
     def model(self, name: str) -> Any:
         """A vector beside each model here, shape (replicas, models, d); 0 at the start."""
-        made = self.array(name, (self.replicas, self.models, self.d), self.dtype)
+        made = self.array(f"{name}, models", (self.replicas, self.models, self.d), self.dtype)
         self._models.add(id(made))
         return made
 
     def copies(self, name: str) -> np.ndarray:
         """What is known here of a vector of each worker, shape (replicas, workers, d); 0 at the start."""
-        made = self.array(name, (self.replicas, self.workers, self.d), self.dtype)
+        made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype)
         self._copies.add(id(made))
         return made
 
