@@ -57,7 +57,7 @@ def compile_together(jobs, problem, comm, say) -> None:
     rank = comm.Get_rank()
     if rank == 0:
         when_compiling(None)
-        say("compiling for this machine, once; this takes some minutes")
+        say("compiling for this machine, once; this takes about a minute")
     alone = comm.Split(rank)
     if rank < hands:
         for job in kinds[rank::hands]:
