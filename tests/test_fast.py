@@ -50,7 +50,7 @@ def sparse_data(n: int, d: int, density: float, seed: int = 7):
 
 @linear_problem
 class Halved(NamedTuple):
-    """A loss that no loop knows by name: (a'x - b)^2 / 4."""
+    """A loss that the package does not have: (a'x - b)^2 / 4."""
 
     A: NamedTuple
     b: np.ndarray
@@ -74,7 +74,7 @@ LINEAR = {
     "logistic": th.logistic(SMALL, l2=0.02),
     "ridge": th.ridge(SMALL, l2=0.02),
     "logistic, l2 = 0": th.logistic(SMALL, l2=0.0),
-    "by its address": Halved(*th.ridge(SMALL, l2=0.02)[:3]),
+    "own loss": Halved(*th.ridge(SMALL, l2=0.02)[:3]),
 }
 NOISY = {
     "diagonal": th.quadratic(np.linspace(0.5, 2.0, 7), covariance=np.linspace(0.0, 1.0, 7), optimum=np.arange(7) / 7.0),
@@ -168,9 +168,9 @@ PLAIN = {
     "uniform": ("ridge", {"average": "uniform"}, {}),
     "quadratic": ("logistic", {"average": "quadratic"}, {"workers": 1}),
     "suffix": ("ridge", {"average": Suffix(40)}, {"x0": START}),
-    "polynomial": ("by its address", {"average": Polynomial(3.0, 1.0)}, {"x0": START}),
+    "polynomial": ("own loss", {"average": Polynomial(3.0, 1.0)}, {"x0": START}),
     "constant": ("ridge", {"step": th.Constant(0.05), "sampling": "shuffle"}, {"record_every": 7}),
-    "by its address": ("by its address", {}, {"workers": 2}),
+    "own loss": ("own loss", {}, {"workers": 2}),
     "no l2 term": ("logistic, l2 = 0", {"average": "uniform"}, {"workers": 2}),
     "no l2 term, full": ("logistic, l2 = 0", {"compress": "full", "compressor": FREE}, {}),
     "single precision": ("logistic", {"average": "uniform"}, {"dtype": "float32", "x0": START}),

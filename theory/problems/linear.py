@@ -321,18 +321,12 @@ def _(problem, i, margin):
     return math.log1p(math.exp(z)) - z
 
 
-@inlined
-@kernel
-def logistic_slope(b, margin):
-    """The derivative of log(1 + exp(-b margin))."""
+@slope.register(Logistic)
+def _(problem, i, margin):
+    b = problem.b[i]
     z = b * margin
     small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
     return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
-
-
-@slope.register(Logistic)
-def _(problem, i, margin):
-    return logistic_slope(problem.b[i], margin)
 
 
 @curvature.register(Logistic)

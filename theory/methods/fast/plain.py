@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...bound import encode
 from ...compressors.identity import COUNT_BITS, Identity
 from ...dispatch import inlined, kernel
-from ...problems.linear import Logistic, Ridge, is_slope_times_row, logistic_slope
+from ...problems.linear import is_slope_times_row, slope
 from ...problems.matrix import row_dot
 from ...wire.bits import bits_for, fetch_early
 from ...wire.frame import header_template, overhead
@@ -23,13 +22,11 @@ from ..server import Mean
 from ..sgd import ParallelSGD
 from ..sparse.model import COEFFICIENT, INVERSE, SCALE, TOTAL, shrink
 from ..topology import AllGather
-from .slope import slope_address, slope_at
 
 __all__ = ["PlainLoop"]
 
 AHEAD = 6  # rows between the one that is used and the one that is fetched: from 2 to 16 it makes little difference
 DRAWN = 512  # rows that are drawn together
-LOGISTIC, RIDGE, OTHER = range(3)  # the two losses that are asked for most are copied into the loop
 PIECE = 8  # entries that are added between two fetches: a cache line of float64
 
 
@@ -45,9 +42,7 @@ class PlainLoop:
     test = "tests/test_fast.py::test_plain_loop_is_the_text"
 
     def __init__(self, run):
-        self.run, self._code = run, slope_address(run.problem)
-        self._kind = {Logistic: LOGISTIC, Ridge: RIDGE}.get(type(run.problem), OTHER)
-        self._data = encode(run.problem)
+        self.run = run
         self._frame = overhead(header_template(Identity(sparse=True), run.d, run.wire.dtype))
         self.advance(0, 0)  # compiles
 
@@ -69,15 +64,14 @@ class PlainLoop:
         """The steps from ``start`` to ``stop``, whose rates are there."""
         run = self.run
         problem, eta, weight = run.problem, run.eta.column(), run.average_weight.column()
-        plain_loop(problem.A, problem.b, self._kind, self._code, self._data.ctypes.data, run.setup.shards, run.order,
-                   run.sampling_keys, run.x, eta.values, weight.values, run.own_l2, self._frame, run.wire, run.sent,
-                   start, stop)  # fmt: skip
+        plain_loop(problem, run.setup.shards, run.order, run.sampling_keys, run.x, eta.values, weight.values,
+                   run.own_l2, self._frame, run.wire, run.sent, start, stop)  # fmt: skip
 
 
 @kernel
-def plain_loop(A, b, kind, code, data, shards, order, keys, model, etas, averages, l2, frame, wire, sent, start, stop):
+def plain_loop(problem, shards, order, keys, model, etas, averages, l2, frame, wire, sent, start, stop):
     """The steps from ``start`` to ``stop`` of every replica."""
-    workers = shards.weight.size
+    A, b, workers = problem.A, problem.b, shards.weight.size
     row, factor = np.empty((workers, DRAWN), np.int64), np.empty(workers)
     width = 8 * wire.itemsize + bits_for(A.columns)
     for r in range(sent.shape[0]):
@@ -90,12 +84,7 @@ def plain_loop(A, b, kind, code, data, shards, order, keys, model, etas, average
                     draw_rows(shards, order[r], w, w, keys[r, w], t, row[w, : last + 1])
             for w in range(workers):
                 margin = x.scalars[SCALE] * row_dot(A, row[w, k], x.v)
-                if kind == LOGISTIC:
-                    factor[w] = logistic_slope(b[row[w, k]], margin)
-                elif kind == RIDGE:
-                    factor[w] = margin - b[row[w, k]]
-                else:
-                    factor[w] = slope_at(code, data, row[w, k], margin)
+                factor[w] = slope(problem, row[w, k], margin)
             eta, average = etas[t & (etas.size - 1)], averages[t & (averages.size - 1)]
             if average > 0.0:
                 x.scalars[COEFFICIENT] += average * x.scalars[SCALE]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bound import at, operation
-from ...dispatch import kernel
+from ...dispatch import borrowing, kernel
 from ...vectors import add_entry, dense_part, entry, length, scale_of
 from ..rates import Column, rate_at
 from ..rows import row_of
@@ -104,6 +104,7 @@ def _(x, j, amount):
         x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
 
 
+@borrowing
 @kernel
 def shrink(x, factor):
     """X *= factor."""
