@@ -1,6 +1,6 @@
-"""A job for mpirun: run several methods and print one digest of all that must not depend on the ranks.
+"""A job for mpirun: run several groups of methods and print, for each, a digest of what must not depend on the ranks.
 
-Usage: ``mpirun -n R python tests/mpi_job.py WORKERS [WHAT]``; WHAT is a group of methods, or a way to go wrong.
+Usage: ``mpirun -n R python tests/mpi_job.py WORKERS [WHAT]``; WHAT is a way to go wrong.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def rounds():
     ]
 
 
-GROUPS = {"digest": methods, "memories": memories, "rounds": rounds}
+GROUPS = {"methods": methods, "memories": memories, "rounds": rounds}
 
 
 def digest(results) -> str:
@@ -88,12 +88,12 @@ def main(workers: int, what: str) -> None:
     with th.abort_on_error(comm):
         problem = make_problem(0.5 if what == "other data" and rank == 1 else 0.0)
         first = methods()[2]
-        if what in GROUPS:
-            group = GROUPS[what]()
-            results = [th.run(m, problem, workers=workers, steps=STEPS, seed=3, comm=comm) for m in group]
-            assert comm.allgather(digest(results)) == [digest(results)] * comm.Get_size()
-            if rank == 0:
-                print("digest", digest(results), flush=True)
+        if what == "digests":
+            for name, group in GROUPS.items():
+                found = digest([th.run(m, problem, workers=workers, steps=STEPS, seed=3, comm=comm) for m in group()])
+                assert comm.allgather(found) == [found] * comm.Get_size()
+                if rank == 0:
+                    print(f"digest of {name}: {found}", flush=True)
         elif what == "other seed":
             th.run(first, problem, workers=workers, steps=STEPS, seed=rank, comm=comm)
         elif what == "other data":
@@ -124,4 +124,4 @@ def main(workers: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), " ".join(sys.argv[2:]) or "digest")
+    main(int(sys.argv[1]), " ".join(sys.argv[2:]) or "digests")

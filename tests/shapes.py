@@ -6,6 +6,7 @@ They show that the middle carries them: no compiled loop of their own, and the s
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +14,12 @@ import numpy as np
 import theory as th
 from theory.settings import setting
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "examples"))
+
+from choco_sgd import ChocoSGD, ring  # noqa: E402  # CHOCO-SGD is the one of docs/your-method.md
+
 LOSSLESS = th.Identity()
 COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down")
-
-
-def ring(n: int) -> np.ndarray:
-    """The mixing matrix of a ring: a third for oneself and for each neighbour."""
-    return sum(np.roll(np.eye(n), shift, axis=1) for shift in (-1, 0, 1)) / 3.0
 
 
 @th.method
@@ -42,30 +42,6 @@ class DPSGD(NamedTuple):
         run.scale(run.x, 0.0)
         run.combine(run.x, y, run.once("W", lambda: ring(run.workers)))  # x = W x
         run.add(run.x, g, -run.eta)  # x = x - eta g
-
-
-@th.method
-class ChocoSGD(NamedTuple):
-    """Gossip with compressed differences; Koloskova, Stich, Jaggi (2019), Algorithm 2."""
-
-    compressor: NamedTuple
-    step: NamedTuple
-    gamma: float = 0.3
-    shards: str = "contiguous"
-    models = "workers"
-    listed = True
-
-    def round(self, run):
-        p, known = run.vectors(), run.copies("known")
-        run.set(p, run.x, run.l2)
-        run.gradient(run.x, p)
-        run.add(run.x, p, -run.eta)  # x = x - eta g
-        run.set(p, run.x)
-        run.add(p, run.own(known), -1.0)  # p = x - xhat
-        messages = run.gather(run.compress(self.compressor, p))  # q = Q(x - xhat)
-        run.accumulate_each(messages, known)  # xhat_j = xhat_j + q_j
-        laplacian = run.once("W - I", lambda: ring(run.workers) - np.eye(run.workers))
-        run.combine(run.x, known, laplacian, self.gamma)  # x = x + gamma sum_j W_ij (xhat_j - xhat_i)
 
 
 @setting

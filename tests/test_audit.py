@@ -344,9 +344,8 @@ def test_symbols_of_compositions_are_not_taken_from_the_wrong_place():
     level[4:7] = 4, 5, 6
     assert [list(piece) for piece in _pieces(level, np.array([3, 3]), EMPTY)] == [[1, 2, 3], [4, 5, 6]]
     # the 16 numbers that the inner compressor would send do not travel: they must not be counted as floats
-    sparse = {"sparse": np.where(np.arange(64) % 4 == 0, 1.0, 0.0)}
-    c = th.Composed(th.QSGD(4), th.Identity(sparse=True))
-    assert audit(c, d=64, inputs=sparse, samples=10, evaluations=60).wire.entropy is None
+    c = th.Composed(th.QSGD(4), th.RandK(16, unbiased=True))
+    assert audit(c, d=64, inputs={"flat": np.ones(64)}, samples=10, evaluations=60).wire.entropy is None
 
 
 def test_the_frame_is_what_stands_around_the_payload():
@@ -356,18 +355,24 @@ def test_the_frame_is_what_stands_around_the_payload():
     )
 
 
-def test_no_unbiased_compressor_beats_the_bound():
-    d, seen = 60, 0
-    for c in th.compressor_examples(d):
+def unbiased() -> list:
+    """All of them; those that wrap another are slow, for what takes long is to compile them, and no other test does."""
+    found, wrappers = [], (th.Bucketed, th.EntropyCoded, th.Residual, th.Lossless)
+    for c in th.compressor_examples(60):
         try:
-            th.omega(c, d)
+            th.omega(c, 60)
         except TypeError:
             continue
-        for v in input_vectors(d, ["gaussian", "lognormal"]).values():
-            found = moments(c, v, 1000)
-            assert found.variance().high >= least_variance(v, mean_interval(found.nonzeros).high)
-            seen += 1
-    assert seen >= 40
+        found.append(pytest.param(c, id=str(c), marks=pytest.mark.full if isinstance(c, wrappers) else ()))
+    assert len(found) >= 20
+    return found
+
+
+@pytest.mark.parametrize("c", unbiased())
+def test_no_unbiased_compressor_beats_the_bound(c):
+    for v in input_vectors(60, ["gaussian", "lognormal"]).values():
+        found = moments(c, v, 1000)
+        assert found.variance().high >= least_variance(v, mean_interval(found.nonzeros).high)
 
 
 def test_ternary_attains_the_bound():
@@ -457,7 +462,7 @@ def test_the_committed_page_has_every_compressor():
             assert f"| `{cls.__name__}" in text, f"draw it again: python -m theory.experiment audit --markdown {cls}"
 
 
-SOME = ("TopK", "QSGD", "HalfPrecision", "CountSketch", "BestRank")  # to compile all of them takes minutes
+SOME = ("TopK", "QSGD", "HalfPrecision")  # to compile all of them takes minutes
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from conftest import ROOT, run_mpi
-from mpi_job import STEPS, digest, make_problem, memories, methods, rounds
+from mpi_job import GROUPS, STEPS, digest, make_problem, methods
 
 import theory as th
 
@@ -18,46 +18,32 @@ LIMIT = 300  # seconds, for a machine that compiles everything anew
 ENDS_WITHIN = 10.0  # seconds from the error to the end of the whole job
 
 
-def simulate(group, workers):
-    """Digest of the simulator's runs."""
-    problem = make_problem()
-    return digest([th.run(m, problem, workers=workers, steps=STEPS, seed=3) for m in group()])
-
-
 @pytest.fixture(scope="module")
 def simulated():
-    """The digests, by number of workers."""
-    return {w: simulate(methods, w) for w in (8, 10)}
+    """Digests of the simulator's runs, by number of workers and group of methods."""
+    problem, found = make_problem(), {}
+    for w in (8, 10):
+        for name, group in GROUPS.items():
+            found[w, name] = digest([th.run(m, problem, workers=w, steps=STEPS, seed=3) for m in group()])
+    return found
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("workers, ranks", [(8, 1), (8, 2), (8, 4), (8, 8), (10, 2), (10, 5)])
+@pytest.mark.parametrize("workers, ranks", [
+    (8, 4), (8, 8), (10, 5), pytest.param(8, 1, marks=pytest.mark.full), pytest.param(8, 2, marks=pytest.mark.full),
+    pytest.param(10, 2, marks=pytest.mark.full)])  # fmt: skip
 def test_bits_do_not_depend_on_the_ranks(simulated, workers, ranks):
+    """Of each kind of message, of memories that are held compressed, of local steps and growing batches."""
     done = run_mpi(ranks, JOB, workers, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"digest (\w+)", done.stdout) == [simulated[workers]]
-
-
-@pytest.mark.mpi
-def test_nor_do_memories_that_are_held_compressed():
-    for workers, ranks in ((8, 2), (10, 5)):
-        done = run_mpi(ranks, JOB, workers, "memories", timeout=LIMIT)
-        assert done.returncode == 0, done.stderr
-        assert re.findall(r"digest (\w+)", done.stdout) == [simulate(memories, workers)]
-
-
-@pytest.mark.mpi
-def test_nor_do_local_steps_and_growing_batches():
-    for workers, ranks in ((8, 4), (10, 5)):
-        done = run_mpi(ranks, JOB, workers, "rounds", timeout=LIMIT)
-        assert done.returncode == 0, done.stderr
-        assert re.findall(r"digest (\w+)", done.stdout) == [simulate(rounds, workers)]
+    found = dict(re.findall(r"digest of (\w+): (\w+)", done.stdout))
+    assert found == {name: simulated[workers, name] for name in GROUPS}
 
 
 def test_the_digest_would_notice(simulated):
     problem = make_problem()
     other = [th.run(m, problem, workers=8, steps=STEPS, seed=4) for m in methods()]
-    assert digest(other) != simulated[8] != simulated[10]
+    assert digest(other) != simulated[8, "methods"] != simulated[10, "methods"]
 
 
 @pytest.mark.mpi

@@ -68,8 +68,7 @@ def test_composed_is_one_after_the_other(c):
     v, stream = np.random.default_rng(1).standard_normal(40), key(2)
     if c.inner == Identity(sparse=True):
         v[::5] = 0.0
-    expected = reference(c, v, stream, np.float64)
-    assert (compress(c, v, stream, wire_dtype=np.float64) == expected).all()
+    assert (compress(c, v, stream) == reference(c, v, stream, np.float32)).all()
     assert (decode(encode(c, v, stream)) == compress(c, v, stream)).all()
 
 

@@ -116,20 +116,27 @@ def test_closed_forms_are_those_of_the_inner_compressor():
 def test_levels_beyond_those_of_the_inner_compressor_are_refused():
     """A foreign message for QSGD(2) with the payload of QSGD(7): its levels are valid levels, but not of QSGD(2)."""
     v = np.eye(1, D, 5)[0]
+    own = EntropyCoded(QSGD(7))
+    assert sealed_as(own, own, v) == encode(own, v, 0)  # but for the receiver, nothing is wrong with such a message
     refused(EntropyCoded(QSGD(7)), EntropyCoded(QSGD(2)), v)
     refused(EntropyCoded(NUQSGD(6)), EntropyCoded(NUQSGD(2)), v)  # level 7 of 6 + 1, where 3 is the largest
     refused(EntropyCoded(QSGD(7)), EntropyCoded(TernGrad()), v)
 
 
-def refused(sender, receiver, v):
+def sealed_as(sender, receiver, v):
+    """The payload of one compressor in the frame of another."""
     message = encode(sender, v, 0)
     opened = open_frame(message)
     header = header_template(receiver, D, np.float32)
     buffer = np.zeros(message_size(header, opened.payload_bits), np.uint8)
     buffer[overhead(header) :] = np.frombuffer(message, np.uint8)[opened.start :]
     seal(buffer, header, opened.payload_bits)
+    return buffer.tobytes()
+
+
+def refused(sender, receiver, v):
     with pytest.raises(WireError, match="payload is not one"):
-        decode(buffer.tobytes())
+        decode(sealed_as(sender, receiver, v))
 
 
 # --- what a foreign message may ask for -------------------------------------------------------------------------------

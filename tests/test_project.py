@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import os
 import re
@@ -140,11 +141,17 @@ def package_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path, *, top_level_only: bool = False) -> set[str]:
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, read once."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
+def imports(path: Path) -> set[str]:
     """Full names of what a file imports: modules, and the names taken from them."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     found: set[str] = set()
-    for node in tree.body if top_level_only else ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -202,7 +209,7 @@ def test_no_pickle():
     pickles = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
     for path in SOURCES:
         assert not {name.split(".")[0] for name in imports(path)} & pickles, path
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant) and node.value.value is False, f"{path}:{node.value.lineno}"
 
@@ -211,7 +218,7 @@ def test_no_global_random_state():
     allowed = {"Generator", "Philox", "PCG64", "SeedSequence", "default_rng"}
     for path in SOURCES:
         assert "random" not in imports(path), f"{path} imports the standard library's random"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             # np.random.<name>, which draws from NumPy's one global generator
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
                 assert node.attr in allowed, f"{path}:{node.lineno} uses {ast.unparse(node)}"
@@ -220,8 +227,7 @@ def test_no_global_random_state():
 def test_only_the_entry_point_takes_comm_world():
     for path in SOURCES:
         if not within(package_of(path), "theory.experiment"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            uses = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "COMM_WORLD"]
+            uses = [node for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr == "COMM_WORLD"]
             assert not uses, f"{path}:{uses[0].lineno}: communicators are arguments"
 
 

@@ -195,8 +195,8 @@ class Reduction:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
 
-class Gathering:
-    """The buffers of a phase whose messages are gathered, and what is done with them between packing and unpacking.
+class Sealed:
+    """The messages of one phase, packed and sealed here and checked and unpacked where they arrive.
 
     Parameters
     ----------
@@ -205,31 +205,64 @@ class Gathering:
     phase : Phase
     gives_way : bool
         Whether to wait without keeping a processor from others.
+    here, senders : int
+        How many messages are made on this rank, and on all.
     """
 
-    def __init__(self, comm, run, phase, gives_way):
+    NAME = "the message of worker {}"
+
+    def __init__(self, comm, run, phase, gives_way, here, senders):
         self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
         self.header = header_template(phase.compressor, run.d, run.wire.dtype)
         longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
-        self.outbox = np.zeros((run.here, longest), np.uint8)
-        self.inbox = np.empty(run.workers * longest, np.uint8)  # pages that no message reaches cost nothing
-        self.sizes = np.zeros(run.workers, np.int64)  # bytes of everybody's messages
+        self.outbox = np.zeros((here, longest), np.uint8)
+        self.sizes = np.zeros(senders, np.int64)  # bytes of each message
         self.offset, self.bits = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
+        self.wrong = np.zeros(senders, np.bool_)
+
+    def pack(self, first, owners=None) -> None:
+        """Have the run pack messages, and put frames around them."""
+        p = self.phase
+        self.run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, first, p.frame, self.run.d), owners)
+        self.run.python(self.seal, "seal", CODING)
+
+    def unpack(self, inbox, owners) -> None:
+        """Have the run check the frames of what has come, and unpack it."""
+        p, d = self.phase, self.run.d
+        self.run.python(self.verify, "verify", CODING)
+        self.run.call(Unpack(p.compressor, p.symbols, inbox, self.offset, self.bits, p.frame, d, self.wrong), owners)
+        self.run.python(self.judge, "check", CODING)
+
+    def seal(self, t=0) -> None:
+        """Put a frame around each message from here."""
+        raise NotImplementedError
+
+    def verify(self, t=0) -> None:
+        """Check every frame, and count what has come from elsewhere."""
+        raise NotImplementedError
+
+    def judge(self, t=0) -> None:
+        """Raise where symbols could not be unpacked."""
+        if self.wrong.any():
+            which = self.NAME.format(np.flatnonzero(self.wrong)[0])
+            raise WireError(f"{which} has a valid checksum but does not hold valid symbols")
+
+
+class Gathering(Sealed):
+    """The messages of all workers, for every worker."""
+
+    def __init__(self, comm, run, phase, gives_way):
+        super().__init__(comm, run, phase, gives_way, run.here, run.workers)
+        self.inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # what no message reaches costs nothing
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and where they go
         self.displacements = np.zeros_like(self.counts)
-        self.wrong = np.zeros(run.workers, np.bool_)
         self.message, self.mine = np.empty(0, np.uint8), np.zeros(run.here, np.int64)
 
     def list(self) -> None:
         """Have the run pack its messages, exchange them, and unpack everybody's."""
-        run, p = self.run, self.phase
-        run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, p.first, p.frame, run.d))
-        run.python(self.seal, "seal", CODING)
-        run.python(self.exchange, "Allgatherv", EXCHANGE)
-        run.python(self.verify, "verify", CODING)
-        unpack = Unpack(p.compressor, p.symbols, self.inbox, self.offset, self.bits, p.frame, run.d, self.wrong)
-        run.call(unpack, run.heard)
-        run.python(self.judge, "check", CODING)
+        self.pack(self.phase.first)
+        self.run.python(self.exchange, "Allgatherv", EXCHANGE)
+        self.unpack(self.inbox, self.run.heard)
 
     def seal(self, t=0) -> None:
         """Put a frame around each message from here, and one behind the other; who does not act sends nothing."""
@@ -265,55 +298,32 @@ class Gathering:
                 run.sent[0, BITS] += bits
                 run.sent[0, BYTES] += sizes[w]
 
-    def judge(self, t=0) -> None:
-        """Raise where symbols could not be unpacked."""
-        if self.wrong.any():
-            worker = int(np.flatnonzero(self.wrong)[0])
-            raise WireError(f"the message of worker {worker} has a valid checksum but does not hold valid symbols")
 
+class Broadcast(Sealed):
+    """The model's message, from rank 0 to all others."""
 
-class Broadcast:
-    """The buffers of a phase in which rank 0 sends the model's message to all others.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator
-    run : Run
-    phase : Phase
-    gives_way : bool
-        Whether to wait without keeping a processor from others.
-    """
+    NAME = "the model's message"
 
     def __init__(self, comm, run, phase, gives_way):
-        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
-        self.header = header_template(phase.compressor, run.d, run.wire.dtype)
-        longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
-        self.buffer, self.size = np.zeros((1, longest), np.uint8), np.zeros(1, np.int64)
-        self.offset, self.bits = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.wrong = np.zeros(1, np.bool_)
+        super().__init__(comm, run, phase, gives_way, 1, 1)
 
     def list(self) -> None:
         """Have the run pack the message on rank 0, send it, and unpack it elsewhere."""
-        run, p, elsewhere = self.run, self.phase, self.comm.Get_rank() > 0
+        elsewhere = self.comm.Get_rank() > 0
         if not elsewhere:
-            run.call(Pack(p.compressor, p.symbols, self.buffer, p.lengths, 0, p.frame, run.d), run.single)
-            run.python(self.seal, "seal", CODING)
-        run.python(self.exchange, "Bcast", EXCHANGE)
+            self.pack(0, self.run.single)
+        self.run.python(self.exchange, "Bcast", EXCHANGE)
         if elsewhere:
-            run.python(self.verify, "verify", CODING)
-            buffer, room = self.buffer[0], self.wrong
-            unpack = Unpack(p.compressor, p.symbols, buffer, self.offset, self.bits, p.frame, run.d, room)
-            run.call(unpack, run.single)
-            run.python(self.judge, "check", CODING)
+            self.unpack(self.outbox[0], self.run.single)
 
     def seal(self, t=0) -> None:
         """Put a frame around the message."""
-        self.size[0] = seal(self.buffer[0], self.header, int(self.phase.lengths[0, 0]))
+        self.sizes[0] = seal(self.outbox[0], self.header, int(self.phase.lengths[0, 0]))
 
     def exchange(self, t=0) -> None:
         """Send the message, first how long it is."""
         for whole in (True, False):
-            part = self.size if whole else self.buffer[0, : self.size[0]]
+            part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
             if self.gives_way:
                 wait(self.comm.Ibcast(part, root=0), SHORT_NAP)
             else:
@@ -321,14 +331,9 @@ class Broadcast:
 
     def verify(self, t=0) -> None:
         """Check the frame, and count what has come."""
-        self.bits[0] = verify(self.buffer[0, : self.size[0]], self.header)
+        self.bits[0] = verify(self.outbox[0, : self.sizes[0]], self.header)
         self.run.sent[0, DOWN_BITS] += self.bits[0]
-        self.run.sent[0, DOWN_BYTES] += self.size[0]
-
-    def judge(self, t=0) -> None:
-        """Raise where symbols could not be unpacked."""
-        if self.wrong[0]:
-            raise WireError("the model's message has a valid checksum but does not hold valid symbols")
+        self.run.sent[0, DOWN_BYTES] += self.sizes[0]
 
 
 def acting(owners) -> list[int]:

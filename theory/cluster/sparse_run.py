@@ -20,7 +20,6 @@ from ..methods.sparse.moving import (
     AverageMoving,
     MovingModel,
     ProjectMoving,
-    ReadOutMoving,
     SlowModel,
     Velocity,
     start_moving,
@@ -141,8 +140,7 @@ class SparseRun(Run):
 
     def averaged(self):
         """The average of the iterates, or the model where there is none."""
-        make = ReadOutMoving if self.setup.sparse.moving else ReadOut
-        self.call(make(self.x, self._last, self.mean), self.single)
+        self.call(ReadOut(self.x, self._last, self.mean), self.single)
         return self.mean
 
     averaged_local = averaged

@@ -25,7 +25,6 @@ from .base import (
     sent_entries,
     unpack,
 )
-from .checks import check_dimension
 from .identity import COUNT_BITS, Identity
 from .registry import register
 
@@ -106,30 +105,15 @@ def _(c, buffer, cursor, end, d, symbols):
     return cursor if sparse == is_sparse(symbols) else -1
 
 
-@check.register
-def _(c: Lossless, d: int) -> None:
-    check_dimension(d)
-
-
-@omega.register
-def _(c: Lossless, d: int) -> float:
-    return 0.0
-
-
-@delta.register
-def _(c: Lossless, d: int) -> float:
-    return 1.0
-
-
-@expected_nonzeros.register
-def _(c: Lossless, v) -> float:
-    return float(np.count_nonzero(v))
+check.register(Lossless, check.dispatch(Identity))
+omega.register(Lossless, omega.dispatch(Identity))
+delta.register(Lossless, delta.dispatch(Identity))
+expected_nonzeros.register(Lossless, expected_nonzeros.dispatch(Identity))
 
 
 @expected_payload_bits.register
 def _(c: Lossless, v) -> float:
-    d = len(v)
-    return float(1 + min(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32), 32 * d))
+    return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
 
 
 register(Lossless, 54, lambda d: [Lossless()])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bound import at, operation
-from ...dispatch import borrowing, kernel
+from ...dispatch import borrowing, generic, kernel
 from ...vectors import add_entry, dense_part, entry, length, scale_of
 from ..rates import Column, rate_at
 from ..rows import row_of
@@ -21,7 +21,10 @@ BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are l
 SMALLEST_SCALE = 1e-3  # below it, x is multiplied out: the average loses the digits that the scale has lost
 FRESH = 4096  # projections between two at which ||v||^2 is taken anew
 
-SCALE, INVERSE, COEFFICIENT, TOTAL, SQUARE, AGE = range(6)  # columns of SparseModel.scalars
+TOTAL = 0  # the column of scalars with the total weight of the iterates, whatever else a model keeps there
+SCALE, INVERSE, COEFFICIENT, SQUARE, AGE = range(TOTAL + 1, TOTAL + 6)  # the others of SparseModel.scalars
+
+weighted_entry = generic("weighted_entry", "weighted_entry(x, j): coordinate j of the weighted sum of all iterates.")
 
 
 def blocks_of(d: int) -> int:
@@ -32,7 +35,7 @@ def blocks_of(d: int) -> int:
 class SparseModel(NamedTuple):
     """A model for each replica, x = scale v, whose weighted sum of iterates is coefficient v - u (empty: none).
 
-    ``scalars`` has scale, its inverse, coefficient, total weight, ||v||^2 where ``bounded``, and how old that is.
+    ``scalars`` has total weight, scale, its inverse, coefficient, ||v||^2 where ``bounded``, and how old that is.
     ``reach[r, 0]`` bounds |x_j| over each block (empty: nothing is searched).  ``c`` and ``h`` are the workers'
     memories c + h x, which stay what they are while x moves (empty: none).  ``z`` are the workers' own copies of x,
     which move with it (empty: none; see :mod:`.local`).
@@ -85,6 +88,11 @@ def _(x):
 @entry.register(SparseIterate)
 def _(x, j):
     return x.scalars[SCALE] * x.v[j]
+
+
+@weighted_entry.register(SparseIterate)
+def _(x, j):
+    return x.scalars[COEFFICIENT] * x.v[j] - x.u[j]
 
 
 @add_entry.register(SparseIterate)
@@ -172,7 +180,7 @@ class ProjectModel(NamedTuple):
 class ReadOut(NamedTuple):
     """last = X, and mean = the average of the iterates (X before any weight), as plain arrays."""
 
-    X: SparseModel
+    X: NamedTuple
     last: np.ndarray
     mean: np.ndarray
 
@@ -180,13 +188,13 @@ class ReadOut(NamedTuple):
         b = at(pointer)
         x, last, mean = row_of(b.X, r, w), b.last[r, 0], b.mean[r, 0]
         for j in range(last.size):
-            last[j] = x.scalars[SCALE] * x.v[j]
+            last[j] = entry(x, j)
         if x.u.size == 0 or x.scalars[TOTAL] == 0.0:
             for j in range(mean.size):
                 mean[j] = last[j]
         else:
             for j in range(mean.size):
-                mean[j] = (x.scalars[COEFFICIENT] * x.v[j] - x.u[j]) / x.scalars[TOTAL]
+                mean[j] = weighted_entry(x, j) / x.scalars[TOTAL]
 
 
 def start_model(model: SparseModel, x0: np.ndarray) -> None:

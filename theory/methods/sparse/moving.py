@@ -19,11 +19,11 @@ from ...problems.matrix import row_dot
 from ...vectors import add_entry, entry, length
 from ..rates import Column, rate_at
 from ..rows import row_of
-from .model import BLOCK, FRESH
+from .model import BLOCK, FRESH, TOTAL, weighted_entry
 
 __all__ = ["MovingModel", "Velocity"]
 
-XA, XB, VA, VB, NA, NB, TOTAL, AA, AB, BB, AGE = range(11)  # columns of MovingModel.scalars
+XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE = range(TOTAL + 1, TOTAL + 11)  # columns of MovingModel.scalars, after TOTAL
 CONDITION = 1e-3  # of the matrix with columns of length 1, below which a and b are chosen anew
 SMALLEST = 1e-2  # and how short the second column may become: b grows as that falls, and what is added up with it
 
@@ -89,6 +89,11 @@ def _(x):
 @entry.register(MovingIterate)
 def _(x, j):
     return x.scalars[XA] * x.a[j] + x.scalars[XB] * x.b[j]
+
+
+@weighted_entry.register(MovingIterate)
+def _(x, j):
+    return x.scalars[NA] * x.a[j] + x.scalars[NB] * x.b[j] - x.u[j]
 
 
 @row_product.register(MovingIterate)
@@ -233,27 +238,6 @@ class ProjectMoving(NamedTuple):
             factor = b.radius / np.sqrt(square)
             s[XA] *= factor
             s[XB] *= factor
-
-
-@operation
-class ReadOutMoving(NamedTuple):
-    """last = X, and mean = the average of the iterates (X before any weight), as plain arrays."""
-
-    X: MovingModel
-    last: np.ndarray
-    mean: np.ndarray
-
-    def _row(pointer, t, r, w):
-        b = at(pointer)
-        x, s, last, mean = row_of(b.X, r, w), b.X.scalars[r], b.last[r, 0], b.mean[r, 0]
-        for j in range(last.size):
-            last[j] = entry(x, j)
-        if x.u.size == 0 or s[TOTAL] == 0.0:
-            for j in range(mean.size):
-                mean[j] = last[j]
-        else:
-            for j in range(mean.size):
-                mean[j] = (s[NA] * x.a[j] + s[NB] * x.b[j] - x.u[j]) / s[TOTAL]
 
 
 def start_moving(model: MovingModel, x0: np.ndarray) -> None:
