@@ -477,3 +477,8 @@ def test_the_command_finds_them_as_stated_and_draws_the_page(tmp_path):
         assert text.count(f"`{name}") >= 2
     places = [text.index(f"`{cls.__name__}") for cls in registered() if cls.__name__ in SOME]
     assert places == sorted(places), "in the registered order, whichever process was first"
+
+
+@pytest.mark.full
+def test_the_command_audits_all_of_them():
+    assert main(["audit", "--quick", "--d", "60", "-j", "2"]) == 0

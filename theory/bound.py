@@ -95,12 +95,12 @@ def _aligned(form: str) -> str:
     return f"0{widest}{form}0{widest}" if widest else ""
 
 
-def encode(value: NamedTuple) -> np.ndarray:
-    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them.
+def encode(value: NamedTuple, tp=None) -> np.ndarray:
+    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them; ``tp`` is its Numba type.
 
     Its arrays have no owner in there: whoever keeps the bytes keeps the NamedTuple, too.
     """
-    encoder, form = _encoder(numba.typeof(value))
+    encoder, form = _encoder(numba.typeof(value) if tp is None else tp)
     numbers: list = []
     encoder(value, numbers)
     room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
@@ -237,15 +237,16 @@ def bind(arguments, replicas: int, owners: Owners) -> Call:
     if plain is not None:
         function = functools.partial(_each, plain, arguments, replicas, owners)
         return Call(made.__name__, made.kind, function, arguments)
-    data = encode(arguments)
-    numbers = (_entry(made.kernel, arguments), data.ctypes.data, made.kind, replicas, owners.index.ctypes.data,
+    tp = numba.typeof(arguments)  # which takes as long as everything else here
+    data = encode(arguments, tp)
+    numbers = (_entry(made.kernel, tp), data.ctypes.data, made.kind, replicas, owners.index.ctypes.data,
                owners.count.ctypes.data)  # fmt: skip
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
 
 
-def _entry(compiled, arguments) -> int:
-    """Address of the code for arguments of these types, which is compiled (or loaded) when first it is wanted."""
-    return compiled_for(compiled, numba.typeof(arguments), types.int64, types.int64, types.int64)[0]
+def _entry(compiled, tp) -> int:
+    """Address of the code for arguments of this type, which is compiled (or loaded) when first it is wanted."""
+    return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
 
 
 def compiled_for(compiled: Any, behind, *others) -> tuple[int, Any]:
