@@ -17,8 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bound import EXCHANGE, OTHER, Call, Owners, bind
-from ..compressors.base import opening, opening_is_maximum, quantize_rest, shares_stream, state_size, summed
-from ..compressors.doors import make_symbols
+from ..compressors.base import (
+    new_symbols,
+    opening,
+    opening_is_maximum,
+    quantize_rest,
+    shares_stream,
+    state_size,
+    summed,
+)
 from ..compressors.function import WIRE, FunctionCompressor
 from ..dispatch import kernel
 from ..methods.gradients import Draw, Gradient
@@ -251,7 +258,7 @@ class Run:
 
     def symbols(self, compressor):
         """Room for one message of a compressor."""
-        return make_symbols(compressor, self.d, self.wire.dtype)
+        return new_symbols(compressor, self.d, self.wire)
 
     def once(self, key, make):
         """What ``make`` makes, once for a run."""
