@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import theory as th
-from theory.compressors.base import compress_into, max_payload_bits, quantize, state_size
-from theory.compressors.doors import decode_payload, encode_payload, make_symbols
+from theory.compressors.base import compress_into, max_payload_bits, new_symbols, quantize, state_size
+from theory.compressors.doors import decode_payload, encode_payload
 
 from .pairing import Row, clocked, in_turn, versus
 from .references import numpy_qsgd
@@ -19,7 +19,7 @@ class Bench:
 
     def __init__(self, c, v):
         self.c, self.v, self.d = c, v, v.size
-        self.symbols = make_symbols(c, v.size, np.float32)
+        self.symbols = new_symbols(c, v.size, np.empty(0, np.float32))
         self.state, self.stream = np.zeros(state_size(c, v.size)), np.uint64(th.key(0, "benchmark"))
         self.out, self.buffer, self.size = np.zeros_like(v), None, 0
 

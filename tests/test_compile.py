@@ -78,6 +78,15 @@ when_compiling(None)
 th.compress(th.Sign(), np.ones(3), 0)
 print(json.dumps([said, before, compiled]))
 """
+CALLEE = """
+from numba import njit
+from theory.wire.bits import bits_for
+
+caller = njit(lambda n: bits_for(5) + bits_for(True) + bits_for(n))
+called = count(caller, 3)
+python = count(bits_for, 3)
+print(json.dumps([called, python, caller(8), bits_for(8)]))
+"""
 
 
 def answer(program: str):
@@ -119,3 +128,12 @@ def test_who_waits_is_told_once(fresh_cache):
     said, before, compiled = answer(WAITING)
     assert said == [str(fresh_cache)] and before == [0]
     assert {"bits", "normal"} <= set(compiled) and len(compiled) > 2
+
+
+def test_what_kernels_call_is_compiled_once_for_all_numbers(fresh_cache):
+    """Not again for each number that a caller writes as a literal; for Python, when Python calls it."""
+    called, python, sum_of_three, three = answer(CALLEE)
+    assert called.count("bits_for") == 2  # of a whole number, and of a boolean
+    assert python == ["bits_for"]
+    assert (sum_of_three, three) == (6, 3)
+    assert answer(CALLEE)[1] == []

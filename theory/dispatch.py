@@ -41,6 +41,8 @@ from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
+from .callee import OPTIONS, CalleeImpl, callee_of, stand_in
+
 PACKAGE = Path(__file__).resolve().parent
 LEAVES = frozenset(
     {"data", "bounds", "measure", "claims", "plots", "experiment"}
@@ -222,19 +224,40 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
+class _CalleeCache(_Cache):
+    """The same for kernels as kernels call them, which are stored beside the others."""
+
+    _impl_class = CalleeImpl
+
+    def _index_key(self, sig, codegen):
+        return (*super()._index_key(sig, codegen), "callee")
+
+
 def kernel(function: F, **options) -> F:
     """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
     dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     region = _region(function)
     if region is None:
         return dispatcher
+    dispatcher._cache = _stored(_Cache, function, region)
+
+    def called():
+        callee = callee_of(dispatcher)
+        callee._cache = _stored(_CalleeCache, function, region)
+        return callee
+
+    stand_in(dispatcher, called)
+    return dispatcher
+
+
+def _stored(kind, function, region: str):
+    """A cache for a function, in the package's folder."""
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder(region))  # read once, here; other packages keep their own folder
     try:
-        dispatcher._cache = _Cache(function)
+        return kind(function)
     finally:
         numba.config.CACHE_DIR = saved
-    return dispatcher
 
 
 def inlined(dispatcher: F) -> F:
@@ -348,5 +371,5 @@ def generic(
     made.__doc__ = doc
     made.register, made.table = register, table
     made.implements = lambda cls: cls in table or fallback is not None
-    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline})(typed)
+    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline} | OPTIONS)(typed)
     return made

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bound import Owners
-from ..compressors.base import check, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
-from ..compressors.doors import make_symbols
+from ..compressors.base import (
+    check,
+    new_symbols,
+    opening,
+    opening_is_maximum,
+    quantize,
+    quantize_rest,
+    state_size,
+    summed,
+)
 from ..compressors.function import WIRE, FunctionCompressor, check_parts
 from ..methods.messages import (
     BITS,
@@ -246,7 +254,7 @@ class Exchange(Rows):
 
     def symbols(self, compressor):
         """Room for one message of a compressor."""
-        return make_symbols(compressor, self.d, self.wire.dtype)
+        return new_symbols(compressor, self.d, self.wire)
 
     def store(self, stored: Stored, P) -> None:
         """Store C(P), in place of what was stored."""

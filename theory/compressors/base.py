@@ -23,7 +23,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from ..dispatch import generic, kernel
+from ..dispatch import generic
 from ..settings import require
 
 
@@ -197,9 +197,11 @@ update_state = generic(
 )
 
 
-@kernel
-def new_symbols(c, d, wire):
+def new_symbols(c, d: int, wire) -> Symbols:
     """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire.
+
+    From NumPy, which asks the system for large pages: that halves the time of a long vector.  And there is nothing to
+    compile.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def new_symbols(c, d, wire):
     return Symbols(
         np.zeros(3 * parts(c, d), np.int64),
         np.empty(indices, np.uint32),
-        np.empty(values, wire.dtype),
+        np.zeros(values, wire.dtype),  # so that all of it can be looked through, used or not
         np.empty(levels, np.int32),
         np.empty(scratch, np.uint32),
     )

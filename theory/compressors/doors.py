@@ -8,13 +8,13 @@ from ..dispatch import kernel
 from ..settings import require
 from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, seal
 from .base import (
-    Symbols,
     buffer_bits,
     capacity,
     check,
     compress_into,
     decode_into,
     encode_into,
+    new_symbols,
     pack,
     parts,
     quantize,
@@ -71,18 +71,6 @@ def _stream(key) -> np.uint64:
     return np.uint64(key)
 
 
-def make_symbols(c, d: int, wire_dtype):
-    """As new_symbols, from NumPy, which asks the system for large pages: that halves the time of a long vector."""
-    indices, values, levels, scratch = capacity(c, d)
-    return Symbols(
-        np.zeros(3 * parts(c, d), np.int64),
-        np.empty(indices, np.uint32),
-        np.zeros(values, wire_dtype),  # so that all of it can be looked through, used or not
-        np.empty(levels, np.int32),
-        np.empty(scratch, np.uint32),
-    )
-
-
 def _fits(symbols, out) -> None:
     if _first_bad(symbols.value) >= 0:
         raise ValueError(
@@ -130,7 +118,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
         out = np.empty_like(v)
     fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
     require(fitting, "out", out, f"a contiguous array of {v.dtype} of length {v.size}")
-    symbols = make_symbols(c, v.size, wire_dtype)
+    symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
     compress_into(c, np.zeros(state_size(c, v.size)), v, stream, symbols, out)
     _fits(symbols, out)
     return out
@@ -187,7 +175,7 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     if isinstance(c, FunctionCompressor):
         c, v = WIRE, np.ascontiguousarray(c.apply(v, stream), v.dtype)
     header = header_template(c, v.size, wire_dtype)
-    symbols = make_symbols(c, v.size, wire_dtype)
+    symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
     # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again
     longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
     buffer = np.zeros(message_size(header, longest), np.uint8)
@@ -254,7 +242,7 @@ def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
     c, d, wire_dtype, start, bits = open_frame(message)
     _admit(c, d, max_d)
     buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba
-    symbols = make_symbols(c, d, wire_dtype)
+    symbols = new_symbols(c, d, np.empty(0, wire_dtype))
     end = 8 * start + bits
     out = np.empty(d, dtype)
     if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:

@@ -88,12 +88,11 @@ def why_not_compiled(c, d: int, error) -> str:
     from numba import typeof
     from numba.core.errors import NumbaError
 
-    from ..compressors.base import accumulate, capacity, pack, payload_bits, quantize, unpack
-    from ..compressors.doors import make_symbols
+    from ..compressors.base import accumulate, capacity, new_symbols, pack, payload_bits, quantize, unpack
 
     v, place, part = np.linspace(-1.0, 1.0, d), "", capacity
     try:
-        symbols, state, buffer = make_symbols(c, d, np.float32), np.zeros(d), np.zeros(0, np.uint8)
+        symbols, state, buffer = new_symbols(c, d, np.empty(0, np.float32)), np.zeros(d), np.zeros(0, np.uint8)
         for part, given in (
             (quantize, (state, v, np.uint64(0), symbols)), (accumulate, (symbols, 1.0, np.zeros(d))),
             (payload_bits, (symbols, d)), (pack, (symbols, d, buffer, 0)), (unpack, (buffer, 0, 0, d, symbols)),

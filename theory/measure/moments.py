@@ -19,11 +19,8 @@ COLUMNS = ("error", "second", "along", "cross", "nonzeros", "bits")
 
 
 @kernel
-def _sample(c, v, wire, stream, first, table):
-    """Fill ``table``, one row for each draw from number ``first`` on; ``first`` is even, so pairs stay together."""
+def _fill(c, v, symbols, state, stream, first, table):
     d = v.size
-    symbols = new_symbols(c, d, wire)
-    state = np.zeros(state_size(c, d))
     out, before = np.empty(d), np.zeros(d)
     for r in range(table.shape[0]):
         state[:] = 0.0
@@ -44,6 +41,11 @@ def _sample(c, v, wire, stream, first, table):
         table[r, 3] = cross
         table[r, 4] = nonzeros
         table[r, 5] = payload_bits(c, symbols, d)
+
+
+def sample(c, v, wire, stream, first, table) -> None:
+    """Fill ``table``, one row for each draw from number ``first`` on; ``first`` is even, so pairs stay together."""
+    _fill(c, v, new_symbols(c, v.size, wire), np.zeros(state_size(c, v.size)), stream, first, table)
 
 
 class Moments(NamedTuple):
@@ -124,12 +126,12 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     table = np.empty((samples + samples % 2, len(COLUMNS)))
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
     if threads == 1:
-        _sample(c, v, wire, stream, 0, table)
+        sample(c, v, wire, stream, 0, table)
     else:
         cuts = 2 * np.linspace(0, table.shape[0] // 2, threads + 1).astype(int)
         with ThreadPoolExecutor(threads) as pool:
             parts = [(int(a), table[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-            list(pool.map(lambda part: _sample(c, v, wire, stream, part[0], part[1]), parts))
+            list(pool.map(lambda part: sample(c, v, wire, stream, part[0], part[1]), parts))
     columns = dict(zip(COLUMNS, table.T, strict=True))
     columns["cross"] = columns["cross"][1::2]
     return Moments(**columns, squared_norm=float(v @ v))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..random import derive, key
-from .moments import COLUMNS, _sample
+from .moments import COLUMNS, sample
 
 __all__ = ["Found", "known_worst", "worst_vectors"]
 
@@ -166,7 +166,7 @@ def worst_vectors(c, d: int, *, starts=None, evaluations: int = 2000, samples: i
     def error(v, numbers, table=tables[0]):
         nonlocal tried
         tried += 1
-        _sample(c, v, wire, numbers, 0, table)
+        sample(c, v, wire, numbers, 0, table)
         mean = float(table[:, 0].mean()) / float(v @ v)
         return mean if np.isfinite(mean) else np.inf
 
