@@ -4,6 +4,9 @@ Numba compiles whatever a kernel calls as if Python might call it, too: with two
 Python and from C, as machine code of its own, and once more for every number that some caller writes as a literal.
 A caller has its own copy of it, so all this is never run, and it takes longer than to compile the kernel itself.
 :func:`callee_of` leaves it out; what Python calls is compiled as ever.  A kernel of the package must not call itself.
+
+This uses parts of Numba that may change: with a version that was not tried, everything is compiled as Numba does it,
+which takes longer and gives the same code.
 """
 
 from __future__ import annotations
@@ -80,8 +83,11 @@ class CalleeImpl(CompileResultCacheImpl):
         )  # fmt: skip
 
 
+TRIED = (0, 61) <= numba.version_info.short <= (0, 68)
 LITERALS = (types.IntegerLiteral, types.BooleanLiteral)
-OPTIONS = {"pipeline_class": _Compiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+OPTIONS: dict[str, Any] = (
+    {"pipeline_class": _Compiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True} if TRIED else {}
+)
 
 
 def callee_of(dispatcher) -> Any:
@@ -92,6 +98,8 @@ def callee_of(dispatcher) -> Any:
 
 def stand_in(dispatcher: Any, make) -> None:
     """Have kernels that call ``dispatcher`` find what ``make()`` returns, when they first do."""
+    if not TRIED:
+        return
     made: list[Any] = []
 
     def callee():
