@@ -109,12 +109,12 @@ METHODS = {
 }
 
 
-def train(name: str, comm=None, fast=True, workers=8):
+def train(name: str, comm=None, fast=True, workers=8, callback=None):
     """A run of one of the methods on a part of digits."""
     data = th.load_data("digits")
     problem = th.logistic((data.X[:400] / 16.0, data.y[:400]), l2=0.01)
     return th.run(METHODS[name], problem, workers=workers, steps=60, wire_dtype=np.float64, comm=comm, fast=fast,
-                  record_every=20)  # fmt: skip
+                  callback=callback, record_every=20)  # fmt: skip
 
 
 if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
@@ -129,5 +129,8 @@ if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
         found |= {f"{name}, x": result.x, f"{name}, memory": memory}
         found |= {f"{name}, {column}": result.history[column] for column in COSTS}
     found["one worker on each rank"] = train("D-PSGD", world, workers=world.Get_size()).x
+    seen = []
+    train("D-PSGD", world, callback=lambda intermediate_result: seen.append(intermediate_result.last))
+    found["means that a callback saw"] = np.array(seen)
     if world.Get_rank() == 0:
         np.savez(sys.argv[1], **found)

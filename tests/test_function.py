@@ -196,8 +196,9 @@ def test_ranks_with_other_functions_are_told_apart():
         return lambda v: factor * v
 
     same = [digest(th.compressor(scaled(2.0))) for _ in range(2)]
-    others = {digest(th.compressor(f)) for f in (scaled(3.0), lambda v: v + 1.0, lambda v: v + 2.0, np.sign, np.abs)}
-    assert same[0] == same[1] and len(others | set(same)) == 6
+    others = {digest(th.compressor(f)) for f in (scaled(3.0), lambda v: v + 1.0, lambda v: v + 2.0, np.sign, np.abs,
+                                                         lambda v: np.sign(v), lambda v: np.floor(v))}  # fmt: skip
+    assert same[0] == same[1] and len(others | set(same)) == 8
 
 
 if __name__ == "__main__":  # on ranks: rank 0 writes what all have found

@@ -126,6 +126,29 @@ def own_of_rows(run):
     run.own(run.rows("p"))
 
 
+def mixed_in_place(run):
+    p = run.copies("p")
+    run.combine(p, p, np.ones((WORKERS, WORKERS)))
+
+
+def gradient_into_where_it_is_taken(run):
+    p = run.rows("p")
+    run.gradient(p, p)
+
+
+def rest_of_a_broadcast(run):
+    run.compress(th.TopK(2), run.x, rest=True, phase="down")
+
+
+def mean_into_copies(run):
+    run.accumulate(run.gather(run.compress(th.TopK(2), run.rows("p"))), run.copies("known"))
+
+
+def agreement_of_some(run):
+    run.choose(2)
+    run.compress(th.TernGrad(shared=True), run.rows("p"))
+
+
 def too_many_clients(run):
     run.choose(WORKERS + 1)
 
@@ -160,7 +183,7 @@ WRONG = {
     number_for_a_vector: "X: got 'float', allowed: an array of floats",
     copies_for_own: r"X: .* run.own\(copies\)",
     all_rows_into_the_model: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\)",
-    gradients_into_the_model: r"P: got 'shape \(1, 1, 5\)', allowed: shape \(1, 3, 5\)",
+    gradients_into_the_model: "P: got 'the array X itself'",
     rest_of_a_shared_vector: r"P: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders",
     array_as_rate: "rate: got 'ndarray', allowed: a number",
     weights_of_another_shape: r"weights: got 'shape \(1, 4\)', allowed: floats of shape \(1, 3\)",
@@ -172,9 +195,14 @@ WRONG = {
     store_of_two: r"name: got 'm', allowed: another one: TopK\(k=2\) uses",
     compressor_too_large: "k: got 6",
     no_compressor: "compressor: got 3, allowed: a compressor",
-    rest_of_nothing: "phase: got 'up', allowed: one in which something was compressed",
+    rest_of_nothing: "phase: got 'up', allowed: one in which the workers have",
     average_of_rows: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\), as run.x has it",
     own_of_rows: r"copies: .* what run.copies\(name\) gave",
+    mixed_in_place: "Y: got 'the array X itself'",
+    gradient_into_where_it_is_taken: "P: got 'the array X itself'",
+    rest_of_a_broadcast: "rest: got True, allowed: False in the phase 'down'",
+    mean_into_copies: "X: got 'a vector of each worker', allowed: one beside the model",
+    agreement_of_some: "compressor: .* agree on nothing before they send",
     too_many_clients: "clients: got 4, allowed: a whole number from 1 to 3",
     client_that_is_none: "chosen: .* from 0 to 2, increasing",
     clients_out_of_order: "chosen: .* from 0 to 2, increasing",
@@ -198,7 +226,7 @@ def test_messages_for_all_are_not_added_to_models_of_their_own():
     def text(run):
         run.accumulate(run.gather(run.compress(th.TopK(2), run.rows("p"))), run.x)
 
-    with pytest.raises(ValueError, match=r"X: .* run.copies\(name\)"):
+    with pytest.raises(ValueError, match="X: got 'a vector of each worker'"):
         th.run(OwnModels(text), PROBLEM, workers=WORKERS, steps=2)
 
 
@@ -228,6 +256,73 @@ def test_the_model_sends_by_any_compressor(compressor):
 
     result = th.run(Text(text), PROBLEM, workers=WORKERS, steps=60, x0=np.full(D, 0.5), wire_dtype=np.float64)
     assert result.history["bits_down"][-1] > 0
+
+
+def test_who_is_absent_goes_on_in_its_shuffled_pass():
+    """The rows of a worker do not depend on who acted before; and gradients of absent workers are not counted."""
+    data = np.random.default_rng(1).standard_normal((30, D))
+    problem = th.ridge((data, np.ones(30)), l2=0.1)
+
+    def rows(chosen):
+        seen = []
+
+        def text(run):
+            if chosen is not None:
+                run.act(chosen, np.ones(WORKERS))
+            run.gradient(run.x, run.rows("p"))
+            seen.append(run._rows[0, 1].copy())
+
+        method = type("Shuffled", (Text,), {"sampling": "shuffle", "shards": "contiguous", "batch": 2})(text)
+        result = th.run(method, problem, workers=WORKERS, steps=8, record_every=1)
+        return seen, result.history["samples"]
+
+    chosen = [[0], [0, 2], [1], [0, 1], [2], [1], [0], [1, 2]]
+    (some, few), (everybody, many) = rows([np.array(c) for c in chosen]), rows(None)
+    for t, present in enumerate(chosen):
+        if 1 in present:
+            assert np.array_equal(some[t], everybody[t])
+    assert np.array_equal(np.diff(few), [2 * len(present) for present in chosen])
+    assert np.array_equal(np.diff(many), [2 * WORKERS] * 8)
+
+
+def test_a_server_within_a_server_may_use_numpy():
+    """Its text is not read once and repeated, unless its class says so."""
+
+    class Own(NamedTuple):
+        def update(self, run, received):
+            run.accumulate(received, run.x, -run.outside)
+            run.x *= 0.5
+
+    def last(**options):
+        method = th.ParallelSGD(step=th.Constant(0.1), server=th.Projected(100.0, Own()))
+        return th.run(method, PROBLEM, workers=WORKERS, steps=5, x0=np.ones(D), **options).x
+
+    assert np.array_equal(last(), last(fast=False)) and np.abs(last()).max() < 0.2
+
+
+def test_a_second_exchange_draws_other_numbers():
+    """The errors of two messages of one round, or of two stored vectors, are independent."""
+    pairs = []
+
+    def text(run):
+        p, q = run.rows("p"), run.rows("q")
+        for v in (p, q):
+            v[:] = 0.3
+        for v, name in ((p, "first"), (q, "second")):
+            run.compress(th.Bernoulli(0.5), v, phase=name, rest=True)
+        stored = run.stored("one", th.Bernoulli(0.5)), run.stored("two", th.Bernoulli(0.5))
+        a, b = run.rows("a"), run.rows("b")
+        for v, s in zip((a, b), stored, strict=True):
+            v[:] = 0.3
+            run.store(s, v)
+            run.scale(v, 0.0)
+            run.add_stored(s, v)
+        pairs.append([(v > 0.0).ravel() for v in (p, q, a, b)])
+
+    th.run(Text(text), PROBLEM, workers=WORKERS, steps=100)
+    coins = np.array(pairs, float)
+    correlation = np.corrcoef(coins.transpose(1, 0, 2).reshape(4, -1))  # of 1,500 coins; 5 sigma are 0.13
+    assert np.abs(correlation - np.eye(4)).max() < 0.13
 
 
 def test_arrays_made_anew_in_every_round_are_not_kept():

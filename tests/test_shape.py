@@ -41,6 +41,13 @@ def test_the_result_is_the_mean_also_where_each_rank_has_one_model(on_ranks):
     assert np.array_equal(shapes.train("D-PSGD", workers=2).x, on_ranks["one worker on each rank"])
 
 
+def test_a_callback_sees_the_mean_of_the_models(on_ranks):
+    """Which takes all ranks, though rank 0 alone calls it."""
+    seen = []
+    shapes.train("D-PSGD", callback=lambda intermediate_result: seen.append(intermediate_result.last))
+    assert len(seen) == 4 and np.array_equal(seen, on_ranks["means that a callback saw"])
+
+
 def test_each_is_short_and_compiles_nothing_of_its_own():
     for cls in (shapes.DPSGD, shapes.ChocoSGD, shapes.Adam, shapes.FedAvg, shapes.EF21P):
         source, _ = inspect.getsourcelines(cls)

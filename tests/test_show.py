@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -25,6 +26,20 @@ def shown(capsys, *arguments, **options) -> list[str]:
 
 def operations(lines: list[str]) -> list[str]:
     return [name for line in lines if " -> " in line for name in line.rpartition(" -> ")[2].split(", ")]
+
+
+def test_a_text_that_asks_for_the_round_is_shown(capsys):
+    @th.method
+    class Own(NamedTuple):
+        step: NamedTuple
+        compressor: NamedTuple = th.Identity()
+
+        def round(self, run):
+            run.x -= run.eta * run.x / (1.0 + run.rates.now())
+            run.scale(run.x, 1.0 - run.eta / 2.0)
+
+    th.show(Own(th.InverseTime(1.0, 1.0, 2.0)), th.quadratic(np.ones(3), covariance=0.0))
+    assert "run.scale(run.x, 1.0 - run.eta / 2.0)" in capsys.readouterr().out
 
 
 def test_the_operations_are_those_that_run(capsys):

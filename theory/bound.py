@@ -95,12 +95,15 @@ def _aligned(form: str) -> str:
     return f"0{widest}{form}0{widest}" if widest else ""
 
 
-def encode(value: NamedTuple, tp=None) -> np.ndarray:
-    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them; ``tp`` is its Numba type.
+def encode(value: NamedTuple) -> np.ndarray:
+    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them.
 
     Its arrays have no owner in there: whoever keeps the bytes keeps the NamedTuple, too.
     """
-    encoder, form = _encoder(numba.typeof(value) if tp is None else tp)
+    return _encoded(value, *_encoder(numba.typeof(value)))
+
+
+def _encoded(value, encoder, form) -> np.ndarray:
     numbers: list = []
     encoder(value, numbers)
     room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
@@ -237,11 +240,28 @@ def bind(arguments, replicas: int, owners: Owners) -> Call:
     if plain is not None:
         function = functools.partial(_each, plain, arguments, replicas, owners)
         return Call(made.__name__, made.kind, function, arguments)
-    tp = numba.typeof(arguments)  # which takes as long as everything else here
-    data = encode(arguments, tp)
-    numbers = (_entry(made.kernel, tp), data.ctypes.data, made.kind, replicas, owners.index.ctypes.data,
+    kind = _kind_of(arguments)
+    if kind not in _known:
+        tp = numba.typeof(arguments)
+        _known[kind] = _entry(made.kernel, tp), *_encoder(tp)
+    address, encoder, form = _known[kind]
+    data = _encoded(arguments, encoder, form)
+    numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data,
                owners.count.ctypes.data)  # fmt: skip
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
+
+
+_known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address, and how they are laid out
+
+
+def _kind_of(value):
+    """All that the Numba type of a value depends on; to ask Numba itself takes five times as long."""
+    if isinstance(value, tuple):
+        return (type(value), *map(_kind_of, value))
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return (int, value >= 2**63) if type(value) is int else type(value)
 
 
 def _entry(compiled, tp) -> int:

@@ -48,7 +48,7 @@ LEAVES = frozenset(
     {"data", "bounds", "measure", "claims", "plots", "experiment"}
 )  # no other package's kernels call these
 SHARED = "claims/instruments"  # in a leaf, but types of files that begin so are compiled into the core's kernels
-KEPT_VERSIONS = 12  # folders of compiled code, one for each state of the source, that are kept on disk
+KEPT_VERSIONS = 24  # folders of compiled code kept on disk: for each state of the source its core and a leaf or two
 
 F = TypeVar("F", bound=Callable[..., Any])  # what is compiled keeps the signature that it is written with
 

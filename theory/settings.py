@@ -141,17 +141,21 @@ def _feed_function(sha, function) -> None:
         _feed_code(sha, code)
         _feed(sha, function.__defaults__ or ())
         for cell in function.__closure__ or ():
-            inside = cell.cell_contents
+            try:
+                inside = cell.cell_contents
+            except ValueError:  # not filled yet
+                inside = None
             _feed(sha, inside if isinstance(inside, (tuple, str, int, float, np.ndarray)) else type(inside).__name__)
 
 
 def _feed_code(sha, code) -> None:
-    sha.update(code.co_code)
+    sha.update(code.co_code + " ".join(code.co_names).encode())
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
             _feed_code(sha, constant)
         else:
-            sha.update(repr(constant).encode())
+            members = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant  # in any order
+            sha.update(repr(members).encode())
 
 
 def digest(value) -> str:

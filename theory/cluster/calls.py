@@ -76,7 +76,8 @@ class Calls:
         """The operations of a text, each with the lines that lead to it; nothing is compiled or carried out."""
         self.tracing = []
         try:
-            text(self)
+            with self.present(0):  # a text may ask for the number of the round
+                text(self)
             return self.tracing
         finally:
             self.tracing = None

@@ -17,17 +17,20 @@ from ..bound import OTHER, Owners
 from ..compressors.base import shares_stream
 from ..dispatch import kernel
 from ..methods.gradients import Draw, Gradient
+from ..methods.messages import ABSENT
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
+from ..methods.sampling import drawn, new_order
 from ..random import derive, generator
-from ..settings import require
+from ..settings import digest, require
 from .calls import is_always
 from .exchange import Exchange, Phase
+from .rows import check_apart
 
 __all__ = ["PURPOSES", "Run"]
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # what random numbers of workers are for
-ROUNDING, CLIENTS = 1, 4  # in setup.purposes, which has one more than the workers
+ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one more than the workers
 
 
 @kernel
@@ -65,24 +68,24 @@ class Run(Exchange):
         self.setup, self.transport, self.problem = setup, transport, setup.problem
         self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
         self.mean_weights = self.weight[None]
-        self._chooses = False  # whether some workers do not act
+        self._chooses, self._counts_each = False, False  # whether some do not act, and each has an average of its own
         self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
-        self.sampling_keys, self._rounding_keys, self.noise_keys, self._memory_keys = self._keys
-        self.sent = self.array("sent", (replicas, 5), np.int64)
+        self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
+        self._named: dict[tuple[int, str], np.ndarray] = {}  # keys of a purpose for a second use of it, by its name
+        self.sent = self.array("sent", (replicas, ABSENT + 1), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
         self.inside, self.outside = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
-        shards = setup.shards
-        longest = int((shards.stop - shards.start).max()) if shards.shuffle else 0
-        self.order = np.zeros((replicas, self.here, longest), np.uint32)
+        order = new_order(setup.shards, here)
+        self.order = np.zeros((replicas, *order.shape), order.dtype)
         self._rows = np.zeros((replicas, self.here, int(setup.batches.max())), np.int64)
         self.x = self._make_model()
         self.restart(replica)
 
     def _make_model(self):
-        x, self.mean = self.model("x"), self.model("mean")
+        x, self.mean = self.model(".x"), self.model(".mean")  # names that no text will choose
         self.total = self.array("total", x.shape[:2], np.float64)
         return x
 
@@ -91,15 +94,15 @@ class Run(Exchange):
 
     def vectors(self):
         """What the workers compress and forget."""
-        return self.rows("p")
+        return self.rows(".p")
 
     def memory(self):
         """What the workers keep, at the start 0."""
-        return self.rows("error")
+        return self.rows(".error")
 
     def local(self):
         """The workers' own copies of the model, and their gradients there."""
-        return self.rows("y"), self.rows("g")
+        return self.rows(".y"), self.rows(".g")
 
     def read(self, memory) -> np.ndarray:
         """The workers' memories, as plain arrays."""
@@ -114,7 +117,11 @@ class Run(Exchange):
         for array, start in self._arrays.values():
             array[:] = start
         self._start_model()
+        everybody = np.arange(self.workers)
+        self._act(everybody, self.setup.shards.weight)
         fill_stream_keys(self.setup.purposes, replica, self.first, self._keys)
+        for purpose, name in self._named:
+            self._fill_named(purpose, name)
         for phase in self.phases.values():
             self._fill_keys(phase, replica)
         self.replica = replica
@@ -128,7 +135,24 @@ class Run(Exchange):
             purpose = self.setup.purposes[ROUNDING]
             phase.keys[:] = [[derive(derive(purpose, replica + r), 0)] for r in range(self.replicas)]
         else:
-            phase.keys[:] = self._rounding_keys
+            phase.keys[:] = self._keys_of(ROUNDING, phase.name, "up")
+
+    def _memory_keys(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The workers' keys for what is stored under this name, and room for those of a round."""
+        return self._keys_of(MEMORY, name, "error"), np.empty_like(self._keys[MEMORY])
+
+    def _keys_of(self, purpose: int, name: str, usual: str) -> np.ndarray:
+        """The workers' keys for a purpose: a second use in a round, with a name of its own, draws other numbers."""
+        if name == usual:
+            return self._keys[purpose]
+        if (purpose, name) not in self._named:
+            self._named[purpose, name] = np.empty_like(self._keys[purpose])
+            self._fill_named(purpose, name)
+        return self._named[purpose, name]
+
+    def _fill_named(self, purpose: int, name: str) -> None:
+        number = int(digest(name)[:15], 16)
+        self._named[purpose, name][:] = [[derive(key, number) for key in row] for row in self._keys[purpose]]
 
     # --- who acts --------------------------------------------------------------------------------------------------
 
@@ -147,13 +171,19 @@ class Run(Exchange):
         chosen = np.sort(generator(derive(purpose, t)).choice(self.workers, clients, replace=False))
         share = self.setup.shards.weight[chosen]
         self._act(chosen, share / share.sum())
+        self._count_absent(t)
 
     def act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
         """Have the workers ``chosen[t]`` act in round t, in the order of their numbers, with their ``weights``."""
         fitting = getattr(weights, "shape", None) == (self.workers,)
         require(fitting, "weights", getattr(weights, "shape", weights), f"an array of shape ({self.workers},)")
         self._some_act()
-        self.python(lambda t: self._act(self._known(chosen, t), weights[chosen[t]]), "act", OTHER)
+        self.python(lambda t: self._act_as_given(chosen, weights, t), "act", OTHER)
+
+    def _act_as_given(self, chosen, weights, t: int) -> None:
+        mine = self._known(chosen, t)
+        self._act(mine, weights[mine])
+        self._count_absent(t)
 
     def _known(self, chosen, t: int) -> np.ndarray:
         require(t < len(chosen), "chosen", f"{len(chosen)} rounds", f"the workers of each round, here of round {t}")
@@ -169,25 +199,36 @@ class Run(Exchange):
             owners.index[: index.size], owners.count[0] = index, index.size
         self.weight[:] = 0.0
         self.weight[chosen] = weights
-        for phase in self.phases.values():
-            phase.numbers[:] = 0.0  # those of an absent worker are none
+
+    def _count_absent(self, t: int) -> None:
+        """Those who do not act evaluate no gradients in this round."""
+        steps = self.rates.every
+        each = drawn(self.setup.batches, (t + 1) * steps) - drawn(self.setup.batches, t * steps)
+        self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
 
     def _some_act(self) -> None:
         require(self.replicas == 1, "replicas", self.replicas,
                 "1 where workers are chosen; the method says one_by_one = True")  # fmt: skip
         self._chooses = True
+        self._check_average()
         for phase in self.phases.values():
             self._check_all_send(phase)
 
     def _check_all_send(self, phase: Phase) -> None:
         require(not (self._chooses and phase.high > phase.low), "topology", "AllReduce()",
                 "AllGather() where workers are chosen: a sum has a part of each")  # fmt: skip
+        require(not (self._chooses and phase.numbers.shape[2]), "compressor", phase.compressor,
+                "where workers are chosen, one whose workers agree on nothing before they send")  # fmt: skip
+
+    def _check_average(self) -> None:
+        require(not (self._chooses and self._counts_each), "average", self.setup.average,
+                "'last' where workers are chosen: each would have counted other steps")  # fmt: skip
 
     @contextlib.contextmanager
     def after(self, t: int) -> Iterator[None]:
         """Within it, operations are carried out at once, after t rounds, for all workers."""
         active, heard, weight = self.active, self.heard, self.weight.copy()
-        self.active, self.heard = self.once("all", lambda: (Owners.first(self.here), Owners.first(self.workers)))
+        self.active, self.heard = self.once("all", self._all)
         self.weight[:] = self.setup.shards.weight
         try:
             with self.present(t):
@@ -196,6 +237,9 @@ class Run(Exchange):
             self.active, self.heard = active, heard
             self.weight[:] = weight
 
+    def _all(self) -> tuple[Owners, Owners]:
+        return Owners.first(self.here), Owners.first(self.workers)
+
     # --- gradients -------------------------------------------------------------------------------------------------
 
     def gradient(self, X, P, rate=1.0, again: bool = False) -> None:
@@ -203,10 +247,13 @@ class Run(Exchange):
 
         ``again``: of the batch that was drawn before.
         """
-        size, drawn, batch = self._batch.column(), self._drawn.column(), self._rows
+        check_apart(X, P, "P")
+        size, before, batch = self._batch.column(), self._drawn.column(), self._rows
         if not again:
-            self.call(Draw(self.setup.shards, self.order, self.sampling_keys, self.first, size, drawn, batch))
-        self.call(Gradient(self.problem, X, P, self._column(rate), batch, self.noise_keys, size, drawn))
+            shards, all_here = self.setup.shards, self.once("all", self._all)[0]
+            owners = all_here if shards.shuffle else self.active  # an absent worker's shuffled pass goes on
+            self.call(Draw(shards, self.order, self.sampling_keys, self.first, size, before, batch), owners)
+        self.call(Gradient(self.problem, X, P, self._column(rate), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager
     def _at(self, shift: int) -> Iterator[None]:
@@ -227,12 +274,17 @@ class Run(Exchange):
     def average(self, X) -> None:
         """Have the average of the iterates count X."""
         if not is_always(self.average_weight, 0.0):
-            require(X.shape == self.mean.shape, "X", f"shape {X.shape}", f"shape {self.mean.shape}, as run.x has it")
+            fitting = X.shape == self.mean.shape and id(X) not in self._copies
+            require(fitting, "X", f"shape {X.shape}", f"shape {self.mean.shape}, as run.x has it")
+            self._counts_each |= self.several
+            self._check_average()
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
     def count_local(self, Y) -> None:
         """Have the average of the iterates count every worker's Y; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
+            self._counts_each = True
+            self._check_average()
             sums, totals = self._sums()
             self.call(Count(Y, sums, totals, self.average_weight.column()))
 
@@ -243,6 +295,8 @@ class Run(Exchange):
 
     def averaged_local(self):
         """The average of all workers' iterates, or the model where there is none."""
+        if is_always(self.average_weight, 0.0):
+            return self.x
         sums, totals = self._sums()
         if totals[0, 0] == 0.0:
             return self.x

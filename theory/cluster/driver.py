@@ -74,8 +74,9 @@ class Driver:
 
 def may_be_listed(method) -> bool:
     """Whether the texts of a method and of its parts call operations of the run alone."""
-    parts = (method, *(getattr(method, name, None) for name in ("feedback", "server", "topology")))
-    return all(part is None or _ours(type(part)) or getattr(part, "listed", False) for part in parts)
+    parts = (getattr(method, name, None) for name in ("feedback", "server", "topology"))  # a server may hold another
+    own = _ours(type(method)) or getattr(method, "listed", False)
+    return own and all(part is None or may_be_listed(part) for part in parts)
 
 
 def _ours(cls) -> bool:

@@ -85,6 +85,7 @@ class Stored(NamedTuple):
 
     compressor: Any
     packed: Packed
+    keys: tuple[np.ndarray, np.ndarray]
 
 
 class Exchange(Rows):
@@ -92,8 +93,8 @@ class Exchange(Rows):
 
     Attributes
     ----------
-    sent : ndarray of int64, shape (replicas, 5)
-        Bits and bytes so far; see :mod:`theory.methods.messages`.
+    sent : ndarray of int64, shape (replicas, 6)
+        What is counted of messages, and the gradients of absent workers; see :mod:`theory.methods.messages`.
     weight : ndarray, shape (workers,)
         Of each worker in a mean; 0 for who does not act.
     """
@@ -102,7 +103,7 @@ class Exchange(Rows):
     sent: np.ndarray
     weight: np.ndarray
     replica: int
-    _memory_keys: np.ndarray
+    _memory_keys: Any
     _fill_keys: Any
     _check_all_send: Any
 
@@ -128,6 +129,8 @@ class Exchange(Rows):
         ``reduce``: the messages will be added up before they are decoded.  Every exchange of a round is a ``phase``
         with a name of its own; in the phase "down" the model sends, to all workers.
         """
+        require(not rest or phase != "down", "rest", rest,
+                "False in the phase 'down': accumulate what was broadcast, with the rate -1")  # fmt: skip
         p = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
         same = same_setting(compressor, self._compressors[phase]) and reduce == (p.high > p.low)
         require(same, "phase", phase, f"another name: {self._compressors[phase]} uses this one")
@@ -151,13 +154,13 @@ class Exchange(Rows):
 
     def restore(self, P, rate, phase: str = "up") -> None:
         """P = P + rate Q, each worker's own message."""
-        require(phase in self.phases, "phase", phase, "one in which something was compressed")
+        require(phase in self.phases and phase != "down", "phase", phase,
+                "one in which the workers have compressed something")  # fmt: skip
         p = self.phases[phase]
         each = not isinstance(P, np.ndarray) or P.shape[1] == p.keys.shape[1]
         require(each, "P", f"shape {getattr(P, 'shape', ())}", f"a vector for each of {p.keys.shape[1]} senders")
         weight = self.once("ones", lambda: np.ones(self.here))
-        self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first),
-                  self.active if p.up else self.single)  # fmt: skip
+        self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first))
 
     def _phase(self, name, compressor, reduce) -> Phase:
         self._check_compressor(compressor)
@@ -233,6 +236,8 @@ class Exchange(Rows):
 
     def accumulate(self, heard: Messages, X, rate=1.0) -> None:
         """X = X + rate (the mean of what is restored from the messages)."""
+        single = not isinstance(X, np.ndarray) or not (self.several and id(X) in self._models or id(X) in self._copies)
+        require(single, "X", "a vector of each worker", "one beside the model; or accumulate_each, for copies")
         arguments = Accumulate(heard.compressor, heard.symbols, X, self._column(rate), heard.weight, 0)
         self.call(arguments, heard.senders)
 
@@ -247,8 +252,8 @@ class Exchange(Rows):
         self._check_compressor(compressor)
         shape = (self.replicas, self.here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload, bits = self.array(name, shape, np.uint8), self.array(f"{name}, bits", shape[:2], np.int64, -1)
-        made = self.once(("stored", name), lambda: Stored(
-            compressor, Packed(payload, bits, self.symbols(compressor), np.empty(0))))  # fmt: skip
+        packed = self.once(("packed", name), lambda: Packed(payload, bits, self.symbols(compressor), np.empty(0)))
+        made = self.once(("stored", name), lambda: Stored(compressor, packed, self._memory_keys(name)))
         require(same_setting(compressor, made.compressor), "name", name, f"another one: {made.compressor} uses this")
         return made
 
@@ -258,8 +263,8 @@ class Exchange(Rows):
 
     def store(self, stored: Stored, P) -> None:
         """Store C(P), in place of what was stored."""
-        keys = self.once("keys of the memory", lambda: np.empty_like(self._memory_keys))
-        self.call(Keys(self._memory_keys, keys))
+        base, keys = stored.keys
+        self.call(Keys(base, keys))
         compressor, source = self.apply(stored.compressor, P, keys, "stored")
         self.call(Store(compressor, stored.packed, source, keys))
 

@@ -11,7 +11,7 @@ from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
 from ..settings import require
 from .calls import Calls, is_always
 
-__all__ = ["Rows", "same_setting"]
+__all__ = ["Rows", "check_apart", "same_setting"]
 
 
 class Rows(Calls):
@@ -123,7 +123,14 @@ class Rows(Calls):
         fitting = getattr(weights, "shape", None) == (several, others) and weights.dtype.kind == "f"
         require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}",
                 f"floats of shape ({several}, {others})")  # fmt: skip
+        check_apart(X, Y, "Y")
         self.call(Mix(X, Y, weights, self._column(rate), first), owners)
+
+
+def check_apart(X, Y, name: str) -> None:
+    """Refuse rows that would change while others are made of them."""
+    apart = not (isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)) or not np.may_share_memory(X, Y)
+    require(apart, name, "the array X itself", "another array: X would change while it is read")
 
 
 def same_setting(a, b) -> bool:

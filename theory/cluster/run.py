@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..bound import CODING, EXCHANGE, GRADIENT
-from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
+from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
+from ..methods.sampling import drawn
 from ..problems.base import gradient, value
 from ..result import Result
 from ..settings import digest, require
@@ -158,14 +159,15 @@ def _run_once(setup, callback, transport, fast):
         done = int(record)
         with run.after(done):
             x = setup.method.result(run)[0, 0]
+            last = run.last()[0, 0] if callback is not None or run.several else None  # which may take all ranks
         history[k] = _row(setup, done, run.sent.sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
-            if status == DONE and callback is not None:
+            if status == DONE and callback is not None and last is not None:
                 with run.after(done):
-                    last, memory = run.last()[0, 0].copy(), setup.method.feedback.error(run)[0]
-                intermediate = Result(x=x.copy(), last=last, memory=memory, fun=history["f"][k],
+                    memory = setup.method.feedback.error(run)[0]
+                intermediate = Result(x=x.copy(), last=last.copy(), memory=memory, fun=history["f"][k],
                                       nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
                 try:
                     callback(intermediate_result=intermediate)
@@ -190,7 +192,8 @@ def _row(setup, rounds, sent, nanoseconds, seconds):
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
-    row["step"], row["rounds"], row["samples"] = steps, rounds, workers * _drawn(setup.batches, steps)
+    row["step"], row["rounds"] = steps, rounds
+    row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
     row["seconds"] = seconds
     for name, alone, both, down in (
         ("payload_bits", sent[BITS], sent[REDUCED], sent[DOWN_BITS]),
@@ -201,12 +204,6 @@ def _row(setup, rounds, sent, nanoseconds, seconds):
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row
-
-
-def _drawn(batches, steps: int) -> int:
-    """How many gradients each worker has evaluated after so many steps."""
-    first = batches[:steps]
-    return int(first.sum()) + (steps - first.size) * int(batches[-1])
 
 
 def _verdict(history, k):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..methods.gradients import Value
+from ..methods.messages import ABSENT
 from ..methods.rows import Combined
 from .driver import Driver, make_run
 
@@ -41,7 +42,7 @@ class Replicas:
         records, shape = setup.records.size, (replicas, setup.d)
         self.values, self.last_values = np.empty((replicas, records)), np.empty((replicas, records))
         self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
-        self.sent = np.empty((replicas, records, 5), np.int64)
+        self.sent = np.empty((replicas, records, ABSENT + 1), np.int64)
         self.errors = np.empty((replicas, setup.workers, setup.d), setup.x0.dtype)
 
 

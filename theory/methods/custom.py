@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from ..settings import setting
-from .sgd import ParallelSGD
+from ..settings import require, setting
+from .server import Mean
+from .sgd import ParallelSGD, check_parts, choose_feedback
+from .topology import AllGather
 
 __all__ = ["method"]
 
 T = TypeVar("T")
-PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "server", "topology")  # as in ParallelSGD
+PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
+DEFAULTS = {"server": Mean(), "topology": AllGather()}  # which ParallelSGD chooses
 QUESTIONS = ("local_steps", "result")
 
 
 def method(cls: type[T]) -> type[T]:
     """Make a method of a NamedTuple with ``round(run)``, one round for all workers at once.
 
-    It needs the fields ``compressor`` and ``step``; every other field of `ParallelSGD` has the value that it has there
-    unless the class has it, too.  ``models = "workers"`` gives each worker a model of its own, ``run.x[:, w]``; the
-    result is then their mean.  The text runs in every round, in Python; with ``listed = True`` it is read once and its
-    calls are replayed, so it must call operations of the run alone.
+    It needs the fields ``compressor`` and ``step``.  The feedback, batch, average, sampling, shards, compress,
+    server and topology are the defaults of `ParallelSGD` unless the class has a field of that name.
+
+    ``models = "workers"`` gives each worker a model of its own, ``run.x[:, w]``; the result is then their mean.
+    The text runs in every round, in Python; with ``listed = True`` it is read once and its calls are replayed, so it must call operations of the run
+    alone.
 
     Parameters
     ----------
@@ -61,7 +66,7 @@ def method(cls: type[T]) -> type[T]:
             raise TypeError(f"{made.__name__}: got no {name}, allowed: a NamedTuple with round, compressor and step")
     for name in PARTS:
         if not hasattr(made, name):
-            setattr(made, name, ParallelSGD._field_defaults[name])
+            setattr(made, name, DEFAULTS.get(name, ParallelSGD._field_defaults[name]))
     for name, given in (*((name, vars(ParallelSGD)[name]) for name in QUESTIONS), ("step_factors", _step_factors),
                         ("settled", _settled), ("domain", _domain)):  # fmt: skip
         if not hasattr(made, name):
@@ -75,9 +80,13 @@ def _step_factors(self, run):
 
 
 def _settled(self, problem):
-    """Nothing is left open."""
-    return self
+    """The same method with every choice made that is left to it."""
+    made = {"feedback": choose_feedback(self.feedback, self.compressor)}
+    made |= {name: default for name, default in DEFAULTS.items() if getattr(self, name) is None}
+    return self._replace(**{name: value for name, value in made.items() if name in self._fields})
 
 
 def _domain(self) -> None:
-    """Nothing is refused."""
+    """Refuse values outside the domain."""
+    check_parts(self)
+    require(self.local_steps >= 1, "local_steps", self.local_steps, "a whole number, at least 1")

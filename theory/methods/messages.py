@@ -29,8 +29,9 @@ from ..random import derive
 from .rates import Column, rate_at
 from .rows import row_of
 
-# what is counted of messages: payload bits and bytes of the workers', bits that were reduced, the same of the model's
-BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES = range(5)
+# what is counted: payload bits and bytes of the workers', bits that were reduced, payload bits and bytes of the
+# model's, and the gradients that workers who did not act have not evaluated
+BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT = range(6)
 
 
 class SymbolRows(NamedTuple):

@@ -17,6 +17,7 @@ from ..schedules import Constant, Last, averaging_weight, step_size
 
 __all__ = ["Column", "Rate", "Rates", "number_at", "rate_at"]
 
+KEPT = 4096  # constants that are remembered: a text may make a new one in every round
 STRETCH = 16384  # steps whose numbers are held at a time, a power of two
 
 
@@ -145,6 +146,14 @@ class Rate:
         """Number minus rate."""
         return self._with(other, operator.sub, True)
 
+    def __truediv__(self, other):
+        """Rate divided by number."""
+        return self._with(other, operator.truediv)
+
+    def __rtruediv__(self, other):
+        """Number divided by rate."""
+        return self._with(other, operator.truediv, True)
+
     def __pow__(self, power):
         """The rate to the power of a number."""
         return self._with(power, operator.pow)
@@ -179,6 +188,8 @@ class Rates:
     def constant(self, number: float) -> Rate:
         """The same number in every step."""
         if number not in self._constants:
+            if len(self._constants) >= KEPT:
+                self._constants.clear()
             self._constants[number] = Rate(self, None, float(number))
         return self._constants[number]
 

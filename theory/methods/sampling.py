@@ -76,13 +76,15 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> 
     return Shards(rows, edges[:-1].copy(), edges[1:].copy(), np.diff(edges) / n, sampling == "shuffle")
 
 
-@kernel
-def new_order(shards, workers):
+def drawn(batches, steps: int) -> int:
+    """How many gradients each worker has evaluated after so many steps."""
+    first = batches[:steps]
+    return int(first.sum()) + (steps - first.size) * int(batches[-1])
+
+
+def new_order(shards, workers: int) -> np.ndarray:
     """Room for the shuffled order of each local worker's rows (none when rows are drawn i.i.d.)."""
-    longest = 0
-    if shards.shuffle:
-        for w in range(shards.start.size):
-            longest = max(longest, shards.stop[w] - shards.start[w])
+    longest = int((shards.stop - shards.start).max()) if shards.shuffle else 0
     return np.empty((workers, longest), np.uint32)
 
 

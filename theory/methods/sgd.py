@@ -148,14 +148,6 @@ class ParallelSGD(NamedTuple):
         short = (self.momentum, self.nesterov, self.aggregation, self.radius) == (0.0, False, "mean", math.inf)
         require(self.server is None or short, "server", self.server,
                 "None with momentum, nesterov, aggregation or radius, which are short for a server")  # fmt: skip
-        require(self.server is None or hasattr(self.server, "update"), "server", self.server,
-                "a server rule, such as Momentum(0.9)", TypeError)  # fmt: skip
-        require(not (memory and isinstance(self.server, (Majority, Projected))), "server", self.server,
-                "Mean or Momentum with a memory, which knows nothing of a vote or a projection")  # fmt: skip
-        require(self.topology is None or self.exchange == "auto", "topology", self.topology,
-                "None with exchange, which is short for a topology")  # fmt: skip
-        require(self.topology is None or hasattr(self.topology, "receive"), "topology", self.topology,
-                "a topology, such as AllGather()", TypeError)  # fmt: skip
 
 
 def check_parts(method) -> None:
@@ -166,6 +158,15 @@ def check_parts(method) -> None:
             "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
     require(method.compressor is None or quantize.implements(type(method.compressor)), "compressor", method.compressor,
             "a compressor, such as TopK(10)", TypeError)  # fmt: skip
+    require(method.server is None or hasattr(method.server, "update"), "server", method.server,
+            "a server rule, such as Momentum(0.9)", TypeError)  # fmt: skip
+    blind = isinstance(method.server, (Majority, Projected)) and has_memory(method.feedback)
+    require(not blind, "server", method.server,
+            "Mean or Momentum with a memory, which knows nothing of a vote or a projection")  # fmt: skip
+    require(method.topology is None or method.exchange == "auto", "topology", method.topology,
+            "None with exchange, which is short for a topology")  # fmt: skip
+    require(method.topology is None or hasattr(method.topology, "receive"), "topology", method.topology,
+            "a topology, such as AllGather()", TypeError)  # fmt: skip
     check_batch(method.batch)
     for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
         require(getattr(method, name) in known, name, getattr(method, name), " or ".join(map(repr, known)))

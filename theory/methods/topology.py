@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
 from ..settings import require, setting
 
@@ -64,7 +65,7 @@ def reduced(method, d: int) -> tuple[int, int, int]:
     From the first to before the second; (0, 0, ...) where messages are gathered.  An opening that is a mean belongs to
     a reduction; a maximum, such as a scale that is shared by the workers, is useful to both.
     """
-    c = method.compressor
+    c = method.compressor if method.compressor is not None else Identity()  # as on dense data
     topology = method.topology or choose_topology(method.exchange, c, d)
     low, high = (int(end) for end in summed(c, d)) if isinstance(topology, AllReduce) else (0, 0)
     return low, high, int(opening(c, d)) if high > low or opening_is_maximum(c) else 0

@@ -120,9 +120,6 @@ def lipschitz(problem) -> float:
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
     * Proximal: that of f, plus theta.
-    * SineQuadratic: ``8 max_j h_j``, reached at x*.
-    * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
-      residual 3, then residual.
 
     Parameters
     ----------
@@ -199,8 +196,6 @@ def strong_convexity(problem) -> float:
     * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
     * SineValley: ``-residual``, on the edge of its region.
     * Proximal: that of f, plus theta.
-    * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
-    * SineValley: ``-residual``, on the edge of its region.
     * NonconvexLogistic: ``-weight / 2``, a lower bound: what the regulariser has at x_j = 1, without the losses.
 
     Parameters

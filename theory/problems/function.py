@@ -54,6 +54,7 @@ class FunctionProblem(NamedTuple):
 
     def row_gradient(self, i: int, stream, x) -> np.ndarray:
         """The gradient of loss i at x, or one that is drawn, without the l2 term."""
+        x = x.copy()  # the function may do as it likes with it
         if self.kind == EXACT:
             found = self.slope(x)
         elif self.kind == DRAWN:
@@ -65,7 +66,7 @@ class FunctionProblem(NamedTuple):
     def mean_gradient(self, x) -> np.ndarray:
         """The gradient of f at x, without the l2 term; NaN where gradients are drawn."""
         if self.kind == ALL_ROWS:
-            return _of_shape(self.slope(x), (self.n, self.d), "gradient").mean(axis=0)
+            return _of_shape(self.slope(x.copy()), (self.n, self.d), "gradient").mean(axis=0)
         if self.kind == DRAWN:
             return np.full(self.d, np.nan)
         return np.mean([self.row_gradient(i, 0, x) for i in range(max(1, self.n))], axis=0)
@@ -161,6 +162,9 @@ def _(problem, i, stream, weight, x, out):
 
 @moments.in_python(FunctionProblem)
 def _(problem, x, out):
+    if problem.kind == DRAWN:  # nobody knows their distribution
+        out[:] = np.nan
+        return np.nan
     found = [problem.row_gradient(i, i, x) + problem.l2 * x for i in range(max(1, problem.n))]
     out[:] = np.mean(found, axis=0)
     return float(np.mean([g @ g for g in found]))
