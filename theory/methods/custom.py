@@ -24,8 +24,8 @@ def method(cls: type[T]) -> type[T]:
     server and topology are the defaults of `ParallelSGD` unless the class has a field of that name.
 
     ``models = "workers"`` gives each worker a model of its own, ``run.x[:, w]``; the result is then their mean.
-    The text runs in every round, in Python; with ``listed = True`` it is read once and its calls are replayed, so it must call operations of the run
-    alone.
+    The text runs in every round, in Python; with ``listed = True`` it is read once and its calls are replayed, so it
+    must call operations of the run alone.
 
     Parameters
     ----------
