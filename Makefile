@@ -57,11 +57,11 @@ test-full: $(STAMP)-test
 	$(PYTEST) -m "" $(ARGS)
 
 check: $(STAMP)-test
-	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
 	$(PY) -m pytest -m "not slow and not full" -x -q $(ARGS)
 
 lint: $(STAMP)-test
-	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
 
 types: $(STAMP)-test
 	$(PY) -m mypy

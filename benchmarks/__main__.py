@@ -70,13 +70,19 @@ def main(arguments: list[str] | None = None) -> int:
         description="Measure ratios in turn (A B A B ...); print the table; write docs/benchmarks.md.",
         epilog="example: python -m benchmarks memsgd --quick",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME",
-                        help=f"a part of it: {', '.join(BENCHMARKS)}; or {COMPILE}, by itself")  # fmt: skip
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"a part of it: {', '.join(BENCHMARKS)}; or {COMPILE}, by itself"
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {TURNS}; no page")
-    parser.add_argument("--data", type=Path, metavar="FILE",
-                        help=f"LIBSVM file; by default {FILE} in $THEORY_DATA, else the synthetic twin")  # fmt: skip
-    parser.add_argument("--lectures", action="store_true",
-                        help=f"with {COMPILE}: every lecture from an empty cache, too")  # fmt: skip
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help=f"LIBSVM file; by default {FILE} in $THEORY_DATA, else the synthetic twin",
+    )
+    parser.add_argument(
+        "--lectures", action="store_true", help=f"with {COMPILE}: every lecture from an empty cache, too"
+    )
     options = parser.parse_args(arguments)
     if COMPILE in options.names or options.lectures:
         if options.names != [COMPILE]:

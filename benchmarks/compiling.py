@@ -45,12 +45,17 @@ def session():
     both_ways(th.TopK(6))
 """
 FILL = COMMON + "session(); print(json.dumps(0))"
-ONE = COMMON + """
+ONE = (
+    COMMON
+    + """
 session()
 c = next(c for c in th.compressor_examples(64) if type(c).__name__ == sys.argv[1])
 print(json.dumps([clocked(lambda: run(c)), clocked(lambda: both_ways(c))]))
 """
-PAIR = COMMON + """
+)
+PAIR = (
+    COMMON
+    + """
 from theory import dispatch
 look, missed = dispatch._Cache.load_overload, []
 def counted(cache, signature, context):
@@ -67,13 +72,19 @@ for pair in (lambda: run(th.QSGD(7), problem=other), lambda: run(th.QSGD(7), kno
     pair()
 print(json.dumps(len(missed)))
 """
-ALL = COMMON + """
+)
+ALL = (
+    COMMON
+    + """
 from theory.compressors import registered
 from theory.experiment.warm import do
 names = [cls.__name__ for cls in registered()]
 print(json.dumps(clocked(lambda: [do(name) for name in names])))
 """
-OWN = COMMON + """
+)
+OWN = (
+    COMMON
+    + """
 session()
 text = open("docs/examples/uniform_levels.py", encoding="utf-8").read()
 def cell():
@@ -81,6 +92,7 @@ def cell():
     run(UniformLevels(15))
 print(json.dumps(clocked(cell)))
 """
+)
 
 
 def child(program: str, cache: Path, *arguments: str):
@@ -104,8 +116,13 @@ def command(*arguments: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         variables = ENVIRONMENT | {"THEORY_CACHE": folder, "PYTHONPATH": str(ROOT)}
         begin, before = time.perf_counter(), os.times()
-        subprocess.run([sys.executable, "-m", "theory.experiment", *arguments], cwd=ROOT, env=variables, check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-m", "theory.experiment", *arguments],
+            cwd=ROOT,
+            env=variables,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         after = os.times()
         spent = after.children_user + after.children_system - before.children_user - before.children_system
         return time.perf_counter() - begin, spent

@@ -29,8 +29,9 @@ def classifier(data, l2):
     """Seconds of one of its epochs."""
     X = sp.csr_matrix(data.X)
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    model = SGDClassifier(loss="log_loss", alpha=l2, fit_intercept=False, shuffle=True, tol=None,
-                          max_iter=EPOCHS, random_state=0)  # fmt: skip
+    model = SGDClassifier(
+        loss="log_loss", alpha=l2, fit_intercept=False, shuffle=True, tol=None, max_iter=EPOCHS, random_state=0
+    )
 
     return clocked(lambda: model.fit(X, data.y), shares=EPOCHS)
 
@@ -56,11 +57,19 @@ def plain(given):
         sampling: th.ParallelSGD(th.Identity(sparse=True), step=step, compress="loss", sampling=sampling)
         for sampling in ("shuffle", "iid")
     }
-    seconds = in_turn(3 * given.turns, theirs=classifier(data, problem.l2),
-                      **{name: epoch(method, problem, EPOCHS) for name, method in methods.items()})  # fmt: skip
+    seconds = in_turn(
+        3 * given.turns,
+        theirs=classifier(data, problem.l2),
+        **{name: epoch(method, problem, EPOCHS) for name, method in methods.items()},
+    )
     for name, what, least in (("shuffle", "shuffled rows", 2.5), ("iid", "i.i.d. rows", 1.6)):
-        yield Row(f"SGD, {what}: how many times faster an epoch is", AGAINST, seconds["theirs"] / seconds[name],
-                  ("at least", least), versus(seconds[name], seconds["theirs"]))  # fmt: skip
+        yield Row(
+            f"SGD, {what}: how many times faster an epoch is",
+            AGAINST,
+            seconds["theirs"] / seconds[name],
+            ("at least", least),
+            versus(seconds[name], seconds["theirs"]),
+        )
 
 
 def memsgd(given):
@@ -68,8 +77,9 @@ def memsgd(given):
     data, n, d = given.data, given.data.n, given.data.d
     problem = th.logistic(data, l2=1 / n)
     c, shift = 2.0, 10.0 * d / K
-    method = th.ParallelSGD(th.TopK(K), feedback=th.ErrorFeedback(), average="quadratic",
-                            step=th.InverseTime(c=c, mu=1 / n, shift=shift))  # fmt: skip
+    method = th.ParallelSGD(
+        th.TopK(K), feedback=th.ErrorFeedback(), average="quadratic", step=th.InverseTime(c=c, mu=1 / n, shift=shift)
+    )
     A, X, generator = problem.A, sp.csr_matrix(data.X), np.random.default_rng(0)
 
     memory, x, moved = (np.zeros(d) for _ in range(3))
@@ -84,8 +94,13 @@ def memsgd(given):
         rows = generator.integers(0, n, NUMPY_STEPS)
         numpy_steps(X, data.y, problem.l2, K, c, shift, rows, n, memory.copy(), x.copy())
 
-    seconds = in_turn(given.turns, theirs=classifier(data, problem.l2), ours=epoch(method, problem),
-                      scan=clocked(scan), numpy=clocked(authors, shares=NUMPY_STEPS / n))  # fmt: skip
+    seconds = in_turn(
+        given.turns,
+        theirs=classifier(data, problem.l2),
+        ours=epoch(method, problem),
+        scan=clocked(scan),
+        numpy=clocked(authors, shares=NUMPY_STEPS / n),
+    )
     theirs = seconds["theirs"]
     for name, what, target in (
         ("ours", "Mem-SGD top-10, an epoch", ("at most", 30.0)),
@@ -94,5 +109,10 @@ def memsgd(given):
     ):
         yield Row(what, AGAINST, seconds[name] / theirs, target, versus(seconds[name], theirs))
     steps = f"{duration(seconds['ours'] / n)} a step"
-    yield Row("Mem-SGD top-10: how many times faster than the dense scan", "dense scan in Numba",
-              seconds["scan"] / seconds["ours"], None, steps)  # fmt: skip
+    yield Row(
+        "Mem-SGD top-10: how many times faster than the dense scan",
+        "dense scan in Numba",
+        seconds["scan"] / seconds["ours"],
+        None,
+        steps,
+    )

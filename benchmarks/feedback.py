@@ -48,11 +48,15 @@ def feedback(given, d=10**7):
     contestants = [
         ("10⁷ float32: a step of error feedback, top 1 %", top, th.ErrorFeedback(), 5.0),
         ("the same with QSGD, 4 bits", th.QSGD(7), th.ErrorFeedback(), 4.5),
-        ("contractive error feedback, top 1 %, one row of 10⁵", top,
-         th.ContractiveErrorFeedback(th.CountSketch(10**5)), 18.0),
+        (
+            "contractive error feedback, top 1 %, one row of 10⁵",
+            top,
+            th.ContractiveErrorFeedback(th.CountSketch(10**5)),
+            18.0,
+        ),
         ("the same with the memory in half precision", top, th.ContractiveErrorFeedback(th.HalfPrecision()), None),
         ("linear sketch, top 1 %, one row of 10⁵", top, th.LinearSketchFeedback(th.CountSketch(10**5), 0.99), None),
-    ]  # fmt: skip
+    ]
     calls = {what: clocked(Worker(c, rule, gradient).step) for what, c, rule, _ in contestants}
     seconds = in_turn(given.turns, copy=clocked(lambda: np.copyto(target, gradient), 3), **calls)
     for what, _, _, bound in contestants:

@@ -21,10 +21,14 @@ def lock_free(given):
         ("plain", "plain lock-free SGD", None),
     ):
         shift = d if name == "plain" else 10.0 * d / K
-        method = th.ParallelSGD(compressors[name], step=th.InverseTime(c=2.0, mu=1 / n, shift=shift),
-                                feedback=th.NoFeedback() if name == "plain" else th.ErrorFeedback())  # fmt: skip
-        seconds = in_turn(given.turns, one=timed(method, problem, 1, STEPS[name]),
-                          more=timed(method, problem, THREADS, STEPS[name]))  # fmt: skip
+        method = th.ParallelSGD(
+            compressors[name],
+            step=th.InverseTime(c=2.0, mu=1 / n, shift=shift),
+            feedback=th.NoFeedback() if name == "plain" else th.ErrorFeedback(),
+        )
+        seconds = in_turn(
+            given.turns, one=timed(method, problem, 1, STEPS[name]), more=timed(method, problem, THREADS, STEPS[name])
+        )
         one, more = seconds["one"], seconds["more"]
         steps = f"{duration(more / THREADS)} : {duration(one)} a step"
         yield Row(f"{what}: steps in a second, {THREADS} threads", "one thread", THREADS * one / more, target, steps)

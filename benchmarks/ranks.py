@@ -34,8 +34,15 @@ def mpirun() -> str:
 def start(n: int, *arguments, **variables) -> str:
     """What ``mpirun -n N python ARGUMENTS`` prints."""
     command = [mpirun(), "-n", str(n), sys.executable, *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE.parent,
-                               env=ENVIRONMENT | variables, start_new_session=True)  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=HERE.parent,
+        env=ENVIRONMENT | variables,
+        start_new_session=True,
+    )
     try:
         text, _ = process.communicate(timeout=SECONDS)
     except BaseException:
@@ -53,10 +60,20 @@ def exchange(given):
         for found in json.loads(text.strip().splitlines()[-1]):
             bare, gather, whole = (np.array(found[name]) for name in ("bare", "gather", "round"))
             size = f"{n} ranks, messages of {found['bytes'] / 1000:.0f} kB"
-            yield Row(f"Exchange of a round, {size}", "bare Allgather + Allgatherv", gather / bare, ("at most", 1.3),
-                      versus(gather, bare))  # fmt: skip
-            yield Row("the same with checksums and unpacking", "bare Allgather + Allgatherv", whole / bare, None,
-                      versus(whole, bare))  # fmt: skip
+            yield Row(
+                f"Exchange of a round, {size}",
+                "bare Allgather + Allgatherv",
+                gather / bare,
+                ("at most", 1.3),
+                versus(gather, bare),
+            )
+            yield Row(
+                "the same with checksums and unpacking",
+                "bare Allgather + Allgatherv",
+                whole / bare,
+                None,
+                versus(whole, bare),
+            )
 
 
 def flagship(given):

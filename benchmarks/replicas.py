@@ -33,8 +33,13 @@ def replicas(given):
     per_number = np.array([seconds(count) / numbers * 1e9 for _ in range(given.turns)])
     normal = np.array([_normals(numbers) / numbers * 1e9 for _ in range(given.turns)])
     whole = duration(per_number * 1e-9 * REPLICAS * STEPS * D)
-    yield Row(f"SGD with noise, d = {D}: a coordinate of a step", "one nanosecond of a core", per_number,
-              ("at most", LIMIT), f"10⁴ replicas of 10⁴ steps: {whole} of one core")  # fmt: skip
+    yield Row(
+        f"SGD with noise, d = {D}: a coordinate of a step",
+        "one nanosecond of a core",
+        per_number,
+        ("at most", LIMIT),
+        f"10⁴ replicas of 10⁴ steps: {whole} of one core",
+    )
     yield Row("the same", "NumPy's standard_normal alone", per_number / normal)
 
 

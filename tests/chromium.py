@@ -21,13 +21,24 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions",
-    "--disable-dev-shm-usage", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)
 # The browser reads commands from descriptor 3 and writes answers to 4.
-LAUNCHER = "import os, sys; a, b = map(int, sys.argv[1:3]); os.dup2(a, 60); os.dup2(b, 61); os.dup2(60, 3); " \
-    "os.dup2(61, 4); os.execvp(sys.argv[3], sys.argv[3:])"  # fmt: skip
+LAUNCHER = (
+    "import os, sys; a, b = map(int, sys.argv[1:3]); os.dup2(a, 60); os.dup2(b, 61); os.dup2(60, 3); "
+    "os.dup2(61, 4); os.execvp(sys.argv[3], sys.argv[3:])"
+)
 
 
 def find_chromium() -> str:
@@ -58,9 +69,13 @@ class Chromium:
         command = [find_chromium(), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
         launch = [sys.executable, "-c", LAUNCHER, str(to_browser), str(from_browser), *command]
         self._process = subprocess.Popen(
-            launch, pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            launch,
+            pass_fds=(to_browser, from_browser),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(to_browser)
         os.close(from_browser)
         self._session = None

@@ -116,23 +116,40 @@ def rules() -> dict:
         "ConEF, sketch": (sgd(th.RandK(30), feedback=th.ContractiveErrorFeedback(sketch)), "digits", {}),
         "ConEF, half": (sgd(th.TopK(6), feedback=th.ContractiveErrorFeedback(th.HalfPrecision())), "digits", {}),
         "iConEF 1": (
-            sgd(th.TopK(6), feedback=th.ImprovedContractiveErrorFeedback(th.Natural(), version=1)), "digits", {}),
+            sgd(th.TopK(6), feedback=th.ImprovedContractiveErrorFeedback(th.Natural(), version=1)),
+            "digits",
+            {},
+        ),
         "iConEF 2": (
-            sgd(th.TopK(6), feedback=th.ImprovedContractiveErrorFeedback(th.Natural(), version=2)), "digits", {}),
-        "iConEF 2, QSGD": (
-            sgd(th.ScaledSign(), feedback=th.ImprovedContractiveErrorFeedback(qsgd)), "digits", {}),
+            sgd(th.TopK(6), feedback=th.ImprovedContractiveErrorFeedback(th.Natural(), version=2)),
+            "digits",
+            {},
+        ),
+        "iConEF 2, QSGD": (sgd(th.ScaledSign(), feedback=th.ImprovedContractiveErrorFeedback(qsgd)), "digits", {}),
         "linear sketch": (sgd(th.TopK(6), feedback=th.LinearSketchFeedback(sketch, 0.9)), "digits", {}),
         "linear sketch, momentum": (
-            sgd(th.TopK(6), feedback=th.LinearSketchFeedback(sketch, 0.9), momentum=0.5), "digits", {}),
+            sgd(th.TopK(6), feedback=th.LinearSketchFeedback(sketch, 0.9), momentum=0.5),
+            "digits",
+            {},
+        ),
         "ConEF, TernGrad shared": (
-            sgd(th.TernGrad(shared=True), feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)), "digits", {}),
+            sgd(th.TernGrad(shared=True), feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)),
+            "digits",
+            {},
+        ),
         "ConEF, PowerSGD": (
-            sgd(th.PowerSGD(8, 8, 2), feedback=th.ContractiveErrorFeedback(th.Natural())), "digits", {}),
+            sgd(th.PowerSGD(8, 8, 2), feedback=th.ContractiveErrorFeedback(th.Natural())),
+            "digits",
+            {},
+        ),
         "partial, sparse": (sgd(th.TopK(20), feedback=th.PartialErrorFeedback(0.3)), "rcv1-like", {}),
         "ConEF, sparse": (sgd(th.TopK(20), feedback=th.ContractiveErrorFeedback(th.Natural())), "rcv1-like", {}),
         "linear sketch, sparse": (
-            sgd(th.TopK(20), feedback=th.LinearSketchFeedback(th.CountSketch(width=500), 0.9)), "rcv1-like", {}),
-    }  # fmt: skip
+            sgd(th.TopK(20), feedback=th.LinearSketchFeedback(th.CountSketch(width=500), 0.9)),
+            "rcv1-like",
+            {},
+        ),
+    }
 
 
 def options() -> dict:
@@ -151,18 +168,27 @@ def options() -> dict:
         "momentum, loss": (sgd(th.QSGD(7), momentum=0.9, compress="loss"), "digits", {}),
         "nesterov": (sgd(th.Identity(), momentum=0.9, nesterov=True), "digits", {}),
         "nesterov, loss, memory": (
-            sgd(th.TopK(6), feedback=EF, momentum=0.9, nesterov=True, compress="loss"), "digits", {}),
+            sgd(th.TopK(6), feedback=EF, momentum=0.9, nesterov=True, compress="loss"),
+            "digits",
+            {},
+        ),
         "radius": (sgd(th.QSGD(7), radius=0.3), "digits", {}),
         "radius, momentum": (sgd(th.Identity(), radius=0.3, momentum=0.5, average="uniform"), "digits", {}),
         "majority": (sgd(th.Sign(), aggregation="majority", step=th.Constant(0.001)), "digits", {}),
         "majority, scaled": (
-            sgd(th.ScaledSign(), aggregation="majority", shards="by_label", step=th.Constant(0.001)), "digits", {}),
+            sgd(th.ScaledSign(), aggregation="majority", shards="by_label", step=th.Constant(0.001)),
+            "digits",
+            {},
+        ),
         "loss": (sgd(th.QSGD(7), compress="loss"), "digits", {}),
         "loss, memory": (sgd(th.TopK(6), feedback=EF, compress="loss"), "digits", {}),
         "batch 8": (sgd(th.Identity(), batch=8), "digits", {}),
         "growing": (sgd(th.QSGD(7), batch=th.GrowingBatch(1.3)), "digits", {}),
         "growing, shuffle": (
-            sgd(th.Identity(), batch=th.GrowingBatch(1.2, 2, "ceil"), sampling="shuffle"), "digits", {}),
+            sgd(th.Identity(), batch=th.GrowingBatch(1.2, 2, "ceil"), sampling="shuffle"),
+            "digits",
+            {},
+        ),
         "samples": (sgd(th.Identity(), batch=th.GrowingBatch(2.0)), "digits", {"samples": 40, "steps": None}),
         "gather": (sgd(th.Identity(), exchange="gather"), "digits", {}),
         "reduce, rand-k": (sgd(th.RandK(9, shared=True), exchange="reduce", feedback=EF), "digits", {}),
@@ -178,7 +204,7 @@ def options() -> dict:
         "float32, none": (sgd(th.Identity()), "digits", {"dtype": "float32"}),
         "records": (sgd(th.QSGD(7)), "digits", {"record_every": 4}),
         "start": (sgd(th.TopK(6), feedback=EF), "digits", {"x0": 0.1}),
-    }  # fmt: skip
+    }
 
 
 def local_steps() -> dict:
@@ -201,8 +227,16 @@ def local_steps() -> dict:
 def problems() -> dict:
     """Every kind of problem, dense and sparse."""
     found = {}
-    dense = ("quadratic", "quadratic, full covariance", "quadratic, d = 400", "sine valley", "digits, ridge",
-             "digits, softmax", "Langevin", "DropConnect")  # fmt: skip
+    dense = (
+        "quadratic",
+        "quadratic, full covariance",
+        "quadratic, d = 400",
+        "sine valley",
+        "digits, ridge",
+        "digits, softmax",
+        "Langevin",
+        "DropConnect",
+    )
     for name in dense:
         found[f"{name}: none"] = (sgd(th.Identity()), name, {})
         found[f"{name}: QSGD, memory"] = (sgd(th.QSGD(7), feedback=EF), name, {})
@@ -215,7 +249,10 @@ def problems() -> dict:
     for name in sparse:
         found[f"{name}: sparse"] = (sgd(free, compress="loss", average="uniform"), name, {})
         found[f"{name}: top-k, memory"] = (
-            sgd(th.TopK(20), feedback=EF, step=DECREASING, average="quadratic"), name, {})  # fmt: skip
+            sgd(th.TopK(20), feedback=EF, step=DECREASING, average="quadratic"),
+            name,
+            {},
+        )
         found[f"{name}: rand-k, memory"] = (sgd(th.RandK(200), feedback=EF), name, {})
     found |= {
         "sparse, loss, batch 3": (sgd(free, compress="loss", batch=3), "rcv1-like", {}),
@@ -238,20 +275,29 @@ def problems() -> dict:
         "top-k, memory, momentum": (sgd(th.TopK(20), feedback=EF, momentum=0.9), "rcv1-like", {}),
         "top-k, memory, loss, batch 4": (sgd(th.TopK(20), feedback=EF, compress="loss", batch=4), "rcv1-like", {}),
         "top-k, memory, contiguous": (
-            sgd(th.TopK(20), feedback=EF, shards="contiguous", sampling="shuffle"), "rcv1-like", {}),
+            sgd(th.TopK(20), feedback=EF, shards="contiguous", sampling="shuffle"),
+            "rcv1-like",
+            {},
+        ),
         "top-k, memory, float32": (sgd(th.TopK(20), feedback=EF), "rcv1-like", {"dtype": "float32"}),
         "top-k, memory, float64 wire": (sgd(th.TopK(20), feedback=EF), "rcv1-like", {"wire_dtype": "float64"}),
         "sparse, loss, float64 wire": (sgd(free, compress="loss"), "rcv1-like", {"wire_dtype": "float64"}),
         "sparse, loss, many steps": (
-            sgd(free, compress="loss", step=DECREASING, average="quadratic"), "rcv1-like", {"steps": 1500}),
+            sgd(free, compress="loss", step=DECREASING, average="quadratic"),
+            "rcv1-like",
+            {"steps": 1500},
+        ),
         "top-k, memory, many steps": (
-            sgd(th.TopK(20), feedback=EF, step=DECREASING, average="quadratic"), "rcv1-like", {"steps": 600}),
+            sgd(th.TopK(20), feedback=EF, step=DECREASING, average="quadratic"),
+            "rcv1-like",
+            {"steps": 600},
+        ),
         "non-convex: none": (sgd(th.Identity()), "rcv1-like, non-convex", {}),
         "non-convex: top-k, memory": (sgd(th.TopK(20), feedback=EF), "rcv1-like, non-convex", {}),
         "one worker, sparse": (sgd(free, compress="loss"), "rcv1-like", {"workers": 1}),
         "one worker, top-k": (sgd(th.TopK(20), feedback=EF), "rcv1-like", {"workers": 1}),
         "one worker, none": (sgd(th.Identity()), "digits", {"workers": 1}),
-    }  # fmt: skip
+    }
     return found
 
 
@@ -298,20 +344,28 @@ def ranks() -> dict:
         "majority, radius": (sgd(th.Sign(), aggregation="majority", radius=0.3, step=th.Constant(0.001)), "digits"),
         "partial": (sgd(th.TopK(6), feedback=th.PartialErrorFeedback(0.3)), "digits"),
         "ConEF, opening": (
-            sgd(th.TernGrad(shared=True), feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)), "digits"),
+            sgd(th.TernGrad(shared=True), feedback=th.ContractiveErrorFeedback(th.Natural(), 0.5)),
+            "digits",
+        ),
         "linear sketch, momentum": (
-            sgd(th.TopK(6), feedback=th.LinearSketchFeedback(th.CountSketch(20), 0.8), momentum=0.5), "digits"),
+            sgd(th.TopK(6), feedback=th.LinearSketchFeedback(th.CountSketch(20), 0.8), momentum=0.5),
+            "digits",
+        ),
         "local, QSGD, memory": (
-            local(th.QSGD(7), feedback=EF, average="quadratic", batch=th.GrowingBatch(1.1, 2)), "digits"),
+            local(th.QSGD(7), feedback=EF, average="quadratic", batch=th.GrowingBatch(1.1, 2)),
+            "digits",
+        ),
         "local, none, uniform": (local(th.Identity(), average="uniform", shards="contiguous"), "digits"),
         "growing": (sgd(th.Identity(), batch=th.GrowingBatch(1.2, 2)), "digits"),
         "drawn": (sgd(th.Identity()), "quadratic"),
         "sparse": (sgd(th.Identity(sparse=True), compress="loss", average="uniform"), "rcv1-like"),
         "sparse, top-k, memory": (sgd(th.TopK(20), feedback=EF), "rcv1-like"),
         "sparse, rand-k, memory, shuffle": (
-            sgd(th.RandK(50), feedback=EF, sampling="shuffle", shards="by_label"), "rcv1-like"),
+            sgd(th.RandK(50), feedback=EF, sampling="shuffle", shards="by_label"),
+            "rcv1-like",
+        ),
         "softmax": (sgd(th.QSGD(7), feedback=EF), "digits, softmax"),
-    }  # fmt: skip
+    }
     return {f"{r} ranks: {name}": (*case, {"ranks": r}) for r in (2, 5) for name, case in chosen.items()}
 
 
@@ -351,11 +405,14 @@ def measure(name: str, comm=None) -> dict:
         "x": _digest(result.x, result.last),
         "costs": _digest(*(result.history[column] for column in COSTS)),
         "values": [
-            float(result.fun), float(np.linalg.norm(result.x)), float(np.ravel(result.x)[-1]),
-            float(np.linalg.norm(result.last)), float(result.history["bits_up"][-1]),
+            float(result.fun),
+            float(np.linalg.norm(result.x)),
+            float(np.ravel(result.x)[-1]),
+            float(np.linalg.norm(result.last)),
+            float(result.history["bits_up"][-1]),
         ],
         "memory_bytes": int(result.memory_bytes),
-    }  # fmt: skip
+    }
     if comm is None:  # on ranks, each has those of its own workers alone
         found["memory"] = _digest(result.memory)
     return found
@@ -412,8 +469,13 @@ def measure_many(names, processes: int = 1) -> dict:
 def tools() -> dict:
     """What the digests depend on."""
     flags = hashlib.sha256(get_host_cpu_features().encode()).hexdigest()[:16]
-    return {"python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__,
-            "machine": platform.machine(), "processor flags": flags}  # fmt: skip
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": platform.machine(),
+        "processor flags": flags,
+    }
 
 
 def differences(name: str, found: dict, record: dict) -> list[str]:

@@ -113,8 +113,17 @@ def train(name: str, comm=None, fast=True, workers=8, callback=None):
     """A run of one of the methods on a part of digits."""
     data = th.load_data("digits")
     problem = th.logistic((data.X[:400] / 16.0, data.y[:400]), l2=0.01)
-    return th.run(METHODS[name], problem, workers=workers, steps=60, wire_dtype=np.float64, comm=comm, fast=fast,
-                  callback=callback, record_every=20)  # fmt: skip
+    return th.run(
+        METHODS[name],
+        problem,
+        workers=workers,
+        steps=60,
+        wire_dtype=np.float64,
+        comm=comm,
+        fast=fast,
+        callback=callback,
+        record_every=20,
+    )
 
 
 if __name__ == "__main__":  # on ranks: rank 0 writes what all have found

@@ -16,14 +16,36 @@ validation = pytest.importorskip("numpydoc.validate", reason="docs: numpydoc is 
 from numpydoc.docscrape import get_doc_object  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = ("bounds", "claims", "cluster", "compressors", "data", "measure", "methods", "problems", "random",
-           "schedules", "wire")  # fmt: skip
+MODULES = (
+    "bounds",
+    "claims",
+    "cluster",
+    "compressors",
+    "data",
+    "measure",
+    "methods",
+    "problems",
+    "random",
+    "schedules",
+    "wire",
+)
 
 # Functions without an example: they work on a file, a launcher, or the raw arrays of kernels.
 NO_EXAMPLE = {
-    "calibrate", "claim", "fill_bits", "fill_keys", "fill_normals", "linear_problem", "load_network", "new_symbols",
-    "register_wire", "save_calibration", "seal", "threefry2x32", "threefry2x32_13",
-}  # fmt: skip
+    "calibrate",
+    "claim",
+    "fill_bits",
+    "fill_keys",
+    "fill_normals",
+    "linear_problem",
+    "load_network",
+    "new_symbols",
+    "register_wire",
+    "save_calibration",
+    "seal",
+    "threefry2x32",
+    "threefry2x32_13",
+}
 # Classes of theory that a function or an error makes; of other modules no class needs an example.
 MADE = {"Audit", "DataError", "FrontierWarning", "WireError"}
 # What its maker describes: the fields of a claim are the parameters of `claim`; an AuditTable is a tuple.

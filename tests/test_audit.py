@@ -131,8 +131,9 @@ def test_wrong_counts_are_named(states):
     states(WrongQSGD, base.expected_payload_bits, lambda c, v: 31.0 * len(v))
     found = audit(WrongQSGD(2), d=30, **SMALL)
     assert [fault.split("!")[0] for fault in found.faults] == [
-        "non-zeros differ from their closed form", "payload differs from its closed form",
-    ]  # fmt: skip
+        "non-zeros differ from their closed form",
+        "payload differs from its closed form",
+    ]
 
 
 def test_a_message_that_decodes_to_something_else_is_named(monkeypatch):

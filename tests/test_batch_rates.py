@@ -74,8 +74,10 @@ def test_printed_schedules_keep_the_promise_of_the_raw_theorems(delta):
 
 def test_beyond_the_largest_batch_nothing_is_promised():
     common = {"second_moment": 2.0, "batch_bound": 2.0, "mu": 0.5}
-    for schedule, own in ((bounds.minibatch_pl_schedule, {"gap": 1.0, "smoothness": 1.0}),
-                          (bounds.minibatch_strongly_convex_schedule, {"distance": 1.0})):  # fmt: skip
+    for schedule, own in (
+        (bounds.minibatch_pl_schedule, {"gap": 1.0, "smoothness": 1.0}),
+        (bounds.minibatch_strongly_convex_schedule, {"distance": 1.0}),
+    ):
         largest = int(schedule(0.5, batch=1, **common, **own).largest)
         assert schedule(0.5, batch=largest, **common, **own).promised is not None
         assert schedule(0.5, batch=largest + 1, **common, **own).promised is None
@@ -95,8 +97,10 @@ def sphere(d):
 
 def test_one_step_on_the_sphere_by_enumeration():
     points, w, step, mu, batch = sphere(2), np.array([0.3, -0.4]), 0.1, 2.0, 3
-    after = [np.sum((w - step * sum(mu * (w - points[i]) for i in rows)) ** 2)
-             for rows in itertools.product(range(4), repeat=batch)]  # fmt: skip
+    after = [
+        np.sum((w - step * sum(mu * (w - points[i]) for i in rows)) ** 2)
+        for rows in itertools.product(range(4), repeat=batch)
+    ]
     found = bounds.sphere_quadratic_distance(1, batch=batch, step=step, mu=mu, distance=float(w @ w))
     assert found == pytest.approx(np.mean(after), rel=1e-12)
 
@@ -124,8 +128,15 @@ def test_the_lower_bound_is_below_the_exact_law_and_the_upper_bound():
         floor = bounds.sphere_quadratic_floor(batch, step, mu)
         delta, rounds = bounds.sphere_quadratic_delta(batch, step, mu), 100
         low = bounds.minibatch_worst_case(delta, passes=rounds * batch * step, step=step, mu=mu, second_moment=second)
-        high = bounds.minibatch_strongly_convex(rounds * batch, batch=batch, step=step, mu=mu, second_moment=second,
-                                                distance=floor, batch_bound=1 + 1 / floor)  # fmt: skip
+        high = bounds.minibatch_strongly_convex(
+            rounds * batch,
+            batch=batch,
+            step=step,
+            mu=mu,
+            second_moment=second,
+            distance=floor,
+            batch_bound=1 + 1 / floor,
+        )
         assert low <= floor <= high
         # as r = (1 + r)(1 + delta) gamma mu/2 where it settles, the constant is lost by 1 + r alone
         assert low == pytest.approx(floor / (1 + floor) * -math.expm1(-2 * rounds * batch * step), rel=1e-9)
@@ -152,8 +163,9 @@ def test_slopes_of_two_signs_by_enumeration():
             w -= step * sum(G * math.copysign(1, w) + s * sigma for s in drawn)
         gaps.append(gap)
         last.append(w**2)
-    law = bounds.signed_slopes_gap(rounds * batch, batch=batch, step=step, slope=G, spread=sigma, distance=start**2,
-                                   last=float(np.mean(last)))  # fmt: skip
+    law = bounds.signed_slopes_gap(
+        rounds * batch, batch=batch, step=step, slope=G, spread=sigma, distance=start**2, last=float(np.mean(last))
+    )
     assert law == pytest.approx(np.mean(gaps), rel=1e-12)
 
 
@@ -167,12 +179,24 @@ REFUSED = [
     ("mu", lambda: bounds.minibatch_pl(4, **RAW, smoothness=1.0, mu=2.0, gap=1.0)),
     ("gap", lambda: bounds.minibatch_smooth(4, **RAW, smoothness=1.0, gap=-1.0)),
     ("accuracy", lambda: bounds.minibatch_convex_schedule(0.0, batch=1, second_moment=1.0, distance=1, batch_bound=1)),
-    ("accuracy", lambda: bounds.minibatch_strongly_convex_schedule(2.0, batch=1, mu=1.0, second_moment=1.0,
-                                                                   distance=1.0, batch_bound=1)),
-    ("accuracy", lambda: bounds.minibatch_smooth_schedule(math.inf, batch=1, smoothness=1.0, second_moment=1.0, gap=1.0,
-                                                          batch_bound=1)),
-    ("mu", lambda: bounds.minibatch_pl_schedule(0.1, batch=1, smoothness=1.0, mu=0.0, second_moment=1.0, gap=1.0,
-                                                batch_bound=1)),
+    (
+        "accuracy",
+        lambda: bounds.minibatch_strongly_convex_schedule(
+            2.0, batch=1, mu=1.0, second_moment=1.0, distance=1.0, batch_bound=1
+        ),
+    ),
+    (
+        "accuracy",
+        lambda: bounds.minibatch_smooth_schedule(
+            math.inf, batch=1, smoothness=1.0, second_moment=1.0, gap=1.0, batch_bound=1
+        ),
+    ),
+    (
+        "mu",
+        lambda: bounds.minibatch_pl_schedule(
+            0.1, batch=1, smoothness=1.0, mu=0.0, second_moment=1.0, gap=1.0, batch_bound=1
+        ),
+    ),
     ("delta", lambda: bounds.largest_batch(2.0, -1.0)),
     ("batch_bound", lambda: bounds.largest_batch(math.nan)),
     ("batch", lambda: bounds.batch_speed_up(0, 2.0)),
@@ -185,7 +209,7 @@ REFUSED = [
     ("slope", lambda: bounds.kink_cycle(2, 0.1, 1.0, 0.0)),
     ("spread", lambda: bounds.signed_slopes_gap(2, batch=2, step=0.1, slope=1.0, spread=-1.0, distance=1.0, last=0.0)),
     ("mu", lambda: bounds.divergent_batch(0.1, 0.0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name, call", REFUSED)
@@ -322,7 +346,11 @@ def test_verdicts_of_the_study():
     assert "a, T = 1 n (64 against 4)" in said[1].numbers
     open_ = [threshold("a", 3.0, (1.0, 1.2, 1.7), 8, 4, 32), threshold("b", 31.0, (1.0, 1.2, 1.7), 16, 8, 64)]
     assert [s.verdict for s in report.statements(open_, mine + [point(16, 1, 1, 1)._replace(data="b")], [], 1.5)] == [
-        "undecided", "undecided", "undecided", "holds"]  # fmt: skip
+        "undecided",
+        "undecided",
+        "undecided",
+        "holds",
+    ]
 
 
 def test_files_that_are_not_there_are_left_out_with_a_word(tmp_path, monkeypatch):
@@ -358,9 +386,18 @@ def test_a_small_problem_is_measured():
 
 @pytest.mark.parametrize(
     "values",
-    [{"files": "a9a"}, {"bundled": [1]}, {"copies": [1]}, {"passes": []}, {"passes": [0.0]}, {"factor": 1.0},
-     {"seeds": 2}, {"most": 1}, {"goal": 1.0}],
-)  # fmt: skip
+    [
+        {"files": "a9a"},
+        {"bundled": [1]},
+        {"copies": [1]},
+        {"passes": []},
+        {"passes": [0.0]},
+        {"factor": 1.0},
+        {"seeds": 2},
+        {"most": 1},
+        {"goal": 1.0},
+    ],
+)
 def test_options_outside_their_domain(values):
     with pytest.raises(ConfigurationError, match=next(iter(values))):
         StudyConfiguration.from_dict({"study": "largest-batch", **values})

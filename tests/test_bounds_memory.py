@@ -435,8 +435,10 @@ def test_best_rho_is_best():
         common = {"delta": delta, "lipschitz": 2.0, "step": 0.1, "second_moment": 3.0, "gap": gap}
         least = minimize_scalar(
             lambda rho: bounds.ef_sgd(steps, **common, rho=rho),  # noqa: B023
-            bounds=(1e-6, 2 - 1e-6), method="bounded", options={"xatol": 1e-10},
-        ).fun  # fmt: skip
+            bounds=(1e-6, 2 - 1e-6),
+            method="bounded",
+            options={"xatol": 1e-10},
+        ).fun
         assert bounds.ef_sgd(steps, **common, rho=None) == pytest.approx(least, rel=1e-6)
     still = {"delta": 0.5, "lipschitz": 1.0, "step": 0.1, "second_moment": 0.0, "gap": 0.0}
     assert bounds.ef_sgd(5, **still, rho=None) == 0
@@ -474,8 +476,10 @@ def test_convex_rate_holds_and_its_step_is_best():
             common = {"delta": delta, "second_moment": 3.0, "distance": 2.0, "memory": memory}
             least = minimize_scalar(
                 lambda log: bounds.ef_sgd_convex(steps, **common, step=math.exp(log)),  # noqa: B023
-                bounds=(-12, 3), method="bounded", options={"xatol": 1e-10},
-            )  # fmt: skip
+                bounds=(-12, 3),
+                method="bounded",
+                options={"xatol": 1e-10},
+            )
             assert bounds.ef_sgd_convex_step(steps, **common) == pytest.approx(math.exp(least.x), rel=1e-5)
             assert bounds.ef_sgd_convex(steps, **common) == pytest.approx(least.fun, rel=1e-9)
         assert bounds.ef_sgd_convex(steps, **common) == pytest.approx(math.sqrt(6 * (1 + q) / (1 - q) / steps))

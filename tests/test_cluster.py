@@ -29,8 +29,10 @@ def simulated():
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("workers, ranks", [
-    (8, 8), (10, 5), *(pytest.param(*more, marks=pytest.mark.full) for more in ((8, 1), (8, 2), (8, 4), (10, 2)))])
+@pytest.mark.parametrize(
+    "workers, ranks",
+    [(8, 8), (10, 5), *(pytest.param(*more, marks=pytest.mark.full) for more in ((8, 1), (8, 2), (8, 4), (10, 2)))],
+)
 def test_bits_do_not_depend_on_the_ranks(simulated, workers, ranks):
     """Of each kind of message, of memories that are held compressed, of local steps and growing batches."""
     done = run_mpi(ranks, JOB, workers, timeout=LIMIT)

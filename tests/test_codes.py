@@ -208,8 +208,17 @@ def through(level, start=5):
     return bits
 
 
-KINDS = ["ternary", "15", "255", "Gaussian 15", "Gaussian 255", "10 % non-zero", "1 % non-zero", "0.2 % non-zero",
-         "one sign"]  # fmt: skip
+KINDS = [
+    "ternary",
+    "15",
+    "255",
+    "Gaussian 15",
+    "Gaussian 255",
+    "10 % non-zero",
+    "1 % non-zero",
+    "0.2 % non-zero",
+    "one sign",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

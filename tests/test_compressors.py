@@ -119,8 +119,9 @@ def one_of_each(d):
     return list({type(c): c for c in compressor_examples(d)}.values())
 
 
-EVERY_CLASS = [pytest.param(which, marks=() if which % 4 == 0 else pytest.mark.full)
-               for which in range(len(one_of_each(5)))]  # fmt: skip
+EVERY_CLASS = [
+    pytest.param(which, marks=() if which % 4 == 0 else pytest.mark.full) for which in range(len(one_of_each(5)))
+]
 
 
 @pytest.mark.parametrize("which", EVERY_CLASS)

@@ -60,8 +60,20 @@ def test_the_most_frequent_columns_stay_in_their_order():
 
 
 def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000, apart=0.0, d=1000):
-    return Outcome(method, d, step, accuracy if success else math.nan, apart, loss if success else math.nan, 10, 1.0,
-                   3200.0, memory, success, "all steps done" if success else "diverged: f is 1e+20")  # fmt: skip
+    return Outcome(
+        method,
+        d,
+        step,
+        accuracy if success else math.nan,
+        apart,
+        loss if success else math.nan,
+        10,
+        1.0,
+        3200.0,
+        memory,
+        success,
+        "all steps done" if success else "diverged: f is 1e+20",
+    )
 
 
 def test_the_best_step_has_the_least_loss_of_those_that_came_to_their_end():
@@ -113,8 +125,11 @@ def test_verdicts_follow_the_numbers():
 
 def test_what_is_lost_must_fall_clearly_with_the_dimension():
     def rows(lost, apart=0.0005):
-        return [row for d, loss in zip((100, 1000, 10_000), lost, strict=True)
-                for row in (outcome(EF, 0.95, d=d), outcome("ConEF", 0.95 - loss, d=d, apart=apart))]  # fmt: skip
+        return [
+            row
+            for d, loss in zip((100, 1000, 10_000), lost, strict=True)
+            for row in (outcome(EF, 0.95, d=d), outcome("ConEF", 0.95 - loss, d=d, apart=apart))
+        ]
 
     assert conef.sweep_statement(rows((0.03, 0.02, 0.01))).verdict == "holds"
     assert conef.sweep_statement(rows((0.01, 0.02, 0.03))).verdict == "fails"

@@ -626,10 +626,18 @@ def test_the_twin_is_canonical(twin_data):
 
 # how far twin / real may be from 1: a measured statistic's own tolerance, about twice what was found
 TOLERANCE = {
-    "nnz": 0.02, "columns_used": 0.02, "mean_norm2": 0.06, "batch_bound": 0.06, "optimum": 0.03,
-    "train_accuracy": 0.005, "held_out_accuracy": 0.012, "nnz_quantiles": 0.04, "frequencies": 0.15,
-    "row_norms": 1e-5, "value_quantiles": 0.07,
-}  # fmt: skip
+    "nnz": 0.02,
+    "columns_used": 0.02,
+    "mean_norm2": 0.06,
+    "batch_bound": 0.06,
+    "optimum": 0.03,
+    "train_accuracy": 0.005,
+    "held_out_accuracy": 0.012,
+    "nnz_quantiles": 0.04,
+    "frequencies": 0.15,
+    "row_norms": 1e-5,
+    "value_quantiles": 0.07,
+}
 
 
 @pytest.mark.parametrize("what", TOLERANCE)

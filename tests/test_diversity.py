@@ -152,12 +152,15 @@ def test_an_interval_never_falls_below_one():
         assert interval.low == 1.0 and interval.high == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("arguments, named", [
-    ({"samples": 127}, "samples: got 127, allowed: None, or a whole number, at least 128"),
-    ({"samples": 1e4}, "samples: got 10000.0"),
-    ({"samples": 128, "level": 1.0}, "level: got 1.0"),
-    ({"other": np.zeros(2)}, r"x: got 'shape \(2,\)', allowed: shape \(11,\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, named",
+    [
+        ({"samples": 127}, "samples: got 127, allowed: None, or a whole number, at least 128"),
+        ({"samples": 1e4}, "samples: got 10000.0"),
+        ({"samples": 128, "level": 1.0}, "level: got 1.0"),
+        ({"other": np.zeros(2)}, r"x: got 'shape \(2,\)', allowed: shape \(11,\)"),
+    ],
+)
 def test_diversity_refuses(arguments, named):
     problem, _, (x, _) = make("ridge", "dense")
     with pytest.raises(ValueError, match=named):
@@ -267,28 +270,34 @@ def test_mechanism_bounds_at_their_ends():
     assert bounds.mechanism_batch_bound(5.0, 3.0, 5) == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize("call, named", [
-    (lambda: bounds.drop_connect_factor(1.0), "drop: got 1.0"),
-    (lambda: bounds.langevin_factor(-0.1, 2, 1.0), "deviation: got -0.1"),
-    (lambda: bounds.langevin_factor(0.1, 2, 0.0), "second_moment: got 0.0"),
-    (lambda: bounds.quantized_factor(0.5, 1.0), "mean_norm_product: got 0.5"),
-    (lambda: bounds.mechanism_batch_bound(0.5, 2.0), "batch_bound: got 0.5"),
-    (lambda: bounds.mechanism_batch_bound(2.0, 0.5), "factor: got 0.5"),
-    (lambda: bounds.mechanism_batch_bound(2.0, 2.0, 0), "n: got 0"),
-    (lambda: bounds.mechanism_rounds(math.inf, 2.0), "batch_bound: got inf"),
-    (lambda: bounds.glm_batch_bound(3, 2.0, 1.0), "smallest_row: got 2.0"),
-    (lambda: bounds.glm_batch_bound(3, 0.0, 0.0), "spectral: got 0.0"),
-    (lambda: bounds.conflict_batch_bound(3, 3), "degree: got 3, allowed: at most n - 1 = 2"),
-    (lambda: bounds.random_features_batch_bound(3, 3, form="exact"), "form: got 'exact'"),
-    (lambda: bounds.random_features_batch_bound(3, 3, form="guaranteed", failure=0.0), "failure: got 0.0"),
-    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=0.9), "batch_bound: got 0.9"),
-    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, mu=1.5), "mu: got 1.5"),
-    (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, form="printed"), "n: got None"),
-    (lambda: bounds.sgd_stability(10, n=0, step=0.1, lipschitz=1.0), "n: got 0"),
-    (lambda: bounds.sgd_stability_strongly_convex(n=3, mu=1.0, lipschitz=1.0, smoothness=0.5), "smoothness: got 0.5"),
-    (lambda: bounds.generalization_gap(1.0, gradients=1, step=0.1, lipschitz=1.0, failure=1.1), "failure: got 1.1"),
-    (lambda: bounds.minibatch_second_moment(2.0, 1.0, batch=5, n=4), "n: got 4, .* at least batch = 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda: bounds.drop_connect_factor(1.0), "drop: got 1.0"),
+        (lambda: bounds.langevin_factor(-0.1, 2, 1.0), "deviation: got -0.1"),
+        (lambda: bounds.langevin_factor(0.1, 2, 0.0), "second_moment: got 0.0"),
+        (lambda: bounds.quantized_factor(0.5, 1.0), "mean_norm_product: got 0.5"),
+        (lambda: bounds.mechanism_batch_bound(0.5, 2.0), "batch_bound: got 0.5"),
+        (lambda: bounds.mechanism_batch_bound(2.0, 0.5), "factor: got 0.5"),
+        (lambda: bounds.mechanism_batch_bound(2.0, 2.0, 0), "n: got 0"),
+        (lambda: bounds.mechanism_rounds(math.inf, 2.0), "batch_bound: got inf"),
+        (lambda: bounds.glm_batch_bound(3, 2.0, 1.0), "smallest_row: got 2.0"),
+        (lambda: bounds.glm_batch_bound(3, 0.0, 0.0), "spectral: got 0.0"),
+        (lambda: bounds.conflict_batch_bound(3, 3), "degree: got 3, allowed: at most n - 1 = 2"),
+        (lambda: bounds.random_features_batch_bound(3, 3, form="exact"), "form: got 'exact'"),
+        (lambda: bounds.random_features_batch_bound(3, 3, form="guaranteed", failure=0.0), "failure: got 0.0"),
+        (lambda: bounds.stability_step(1.0, batch=2, batch_bound=0.9), "batch_bound: got 0.9"),
+        (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, mu=1.5), "mu: got 1.5"),
+        (lambda: bounds.stability_step(1.0, batch=2, batch_bound=2.0, form="printed"), "n: got None"),
+        (lambda: bounds.sgd_stability(10, n=0, step=0.1, lipschitz=1.0), "n: got 0"),
+        (
+            lambda: bounds.sgd_stability_strongly_convex(n=3, mu=1.0, lipschitz=1.0, smoothness=0.5),
+            "smoothness: got 0.5",
+        ),
+        (lambda: bounds.generalization_gap(1.0, gradients=1, step=0.1, lipschitz=1.0, failure=1.1), "failure: got 1.1"),
+        (lambda: bounds.minibatch_second_moment(2.0, 1.0, batch=5, n=4), "n: got 4, .* at least batch = 5"),
+    ],
+)
 def test_a_bound_names_what_is_outside_its_domain(call, named):
     with pytest.raises(ValueError, match=named):
         call()
@@ -376,8 +385,9 @@ def test_noise_of_shared_repeats_is_one_in_a_run_and_fresh_noise_averages_out():
         assert np.mean(noise**2) == pytest.approx(variance, rel=5.5 * math.sqrt(2 / (3 * replicas)))
         two = th.run(method, noisy, workers=1, steps=2, x0=x0, replicas=2, seed=3, wire_dtype=np.float64)
         assert not np.allclose(np.diff([x0, *[r for r in two.last]], axis=0)[0], 0.0)
-        assert np.array_equal(th.run(method, noisy, workers=1, steps=2, x0=x0, replicas=2, seed=3,
-                                     wire_dtype=np.float64).last, two.last)  # fmt: skip
+        assert np.array_equal(
+            th.run(method, noisy, workers=1, steps=2, x0=x0, replicas=2, seed=3, wire_dtype=np.float64).last, two.last
+        )
 
 
 def test_solve_and_the_constants_are_those_of_the_problem_within():
@@ -397,17 +407,24 @@ def test_a_mechanism_of_a_single_point_of_noise():
     assert th.batch_bound(th.diversified(problem, th.DropConnect(0.5), True), [0.0, 0.0]) == math.inf
 
 
-@pytest.mark.parametrize("call, error, named", [
-    (lambda p: th.DropConnect(1.0), ValueError, "drop: got 1.0, allowed: a probability, from 0 to below 1"),
-    (lambda p: th.DropConnect(-0.1), ValueError, "drop: got -0.1"),
-    (lambda p: th.Langevin(-1.0), ValueError, "deviation: got -1.0"),
-    (lambda p: th.Langevin(math.inf), ValueError, "deviation: got inf"),
-    (lambda p: th.diversified(p, th.TopK(2)), TypeError, r"mechanism: got TopK\(k=2\), allowed: DropConnect"),
-    (lambda p: th.diversified(p, th.Langevin(1.0), shared=2), TypeError, "shared: got 2"),
-    (lambda p: th.diversified(th.quadratic([1.0], 1.0), th.Langevin(1.0)), TypeError, "problem: got 'Quadratic'"),
-    (lambda p: th.diversified(th.diversified(p, th.Langevin(1.0)), th.Langevin(1.0)), TypeError, "problem: got 'Div"),
-    (lambda p: th.diversified(3, th.Langevin(1.0)), TypeError, "problem: got 'int'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, error, named",
+    [
+        (lambda p: th.DropConnect(1.0), ValueError, "drop: got 1.0, allowed: a probability, from 0 to below 1"),
+        (lambda p: th.DropConnect(-0.1), ValueError, "drop: got -0.1"),
+        (lambda p: th.Langevin(-1.0), ValueError, "deviation: got -1.0"),
+        (lambda p: th.Langevin(math.inf), ValueError, "deviation: got inf"),
+        (lambda p: th.diversified(p, th.TopK(2)), TypeError, r"mechanism: got TopK\(k=2\), allowed: DropConnect"),
+        (lambda p: th.diversified(p, th.Langevin(1.0), shared=2), TypeError, "shared: got 2"),
+        (lambda p: th.diversified(th.quadratic([1.0], 1.0), th.Langevin(1.0)), TypeError, "problem: got 'Quadratic'"),
+        (
+            lambda p: th.diversified(th.diversified(p, th.Langevin(1.0)), th.Langevin(1.0)),
+            TypeError,
+            "problem: got 'Div",
+        ),
+        (lambda p: th.diversified(3, th.Langevin(1.0)), TypeError, "problem: got 'int'"),
+    ],
+)
 def test_mechanisms_refuse(call, error, named):
     problem, _, _ = make("ridge", "dense")
     with pytest.raises(error, match=named):
@@ -470,8 +487,12 @@ def test_what_was_found_is_shown_in_lines():
     problem = th.ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0)
     found = measure.diversity(problem, [0.0, 0.0])
     lines = [line.split() for line in repr(found).splitlines()]
-    assert lines == [["diversity", "Delta", "1"], ["batch_bound", "B_D", "2"], ["second_moment", "M^2", "12.5"],
-                     ["gradient_squared", "||g||^2", "6.25"]]  # fmt: skip
+    assert lines == [
+        ["diversity", "Delta", "1"],
+        ["batch_bound", "B_D", "2"],
+        ["second_moment", "M^2", "12.5"],
+        ["gradient_squared", "||g||^2", "6.25"],
+    ]
     assert str(found) == repr(found)
     sampled = measure.diversity(problem, [0.0, 0.0], samples=256)
     for line, interval in zip(str(sampled).splitlines(), sampled.intervals, strict=True):

@@ -32,9 +32,17 @@ from theory.settings import setting
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 
 INNERS = [
-    QSGD(7), QSGD(2, elias=True), TopK(3), Identity(sparse=True), Bucketed(QSGD(7), 16), NUQSGD(3), TernGrad(),
-    Ternary(0.5), ClippedTernGrad(1.0), Bucketed(TernGrad(), 16),
-]  # fmt: skip
+    QSGD(7),
+    QSGD(2, elias=True),
+    TopK(3),
+    Identity(sparse=True),
+    Bucketed(QSGD(7), 16),
+    NUQSGD(3),
+    TernGrad(),
+    Ternary(0.5),
+    ClippedTernGrad(1.0),
+    Bucketed(TernGrad(), 16),
+]
 D = 37
 
 

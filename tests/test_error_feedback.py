@@ -28,8 +28,9 @@ def coordinates(c, size, start, steps):
     d = 40_000
     problem = th.quadratic(np.ones(d), covariance=1.0)
     method = th.ParallelSGD(c, step=th.InverseTime(size, 1e-15, 1e15), feedback=th.ErrorFeedback())
-    result = th.run(method, problem, workers=1, steps=steps, seed=5, x0=np.full(d, start), record_every=steps,
-                    wire_dtype=np.float64)  # fmt: skip
+    result = th.run(
+        method, problem, workers=1, steps=steps, seed=5, x0=np.full(d, start), record_every=steps, wire_dtype=np.float64
+    )
     return result.last, result.memory[0]
 
 

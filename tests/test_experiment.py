@@ -149,10 +149,21 @@ def test_configuration_survives_toml_and_json(tmp_path):
 
 @pytest.mark.parametrize(
     "values",
-    [{"worker": 3}, {"workers": [2, 2]}, {"workers": []}, {"steps": True}, {"l2": -1.0}, {"l2": math.nan}, {"seed": -1},
-     {"methods": []}, {"methods": [3]}, {"data": ""}, {"c": None}],
+    [
+        {"worker": 3},
+        {"workers": [2, 2]},
+        {"workers": []},
+        {"steps": True},
+        {"l2": -1.0},
+        {"l2": math.nan},
+        {"seed": -1},
+        {"methods": []},
+        {"methods": [3]},
+        {"data": ""},
+        {"c": None},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_configurations_are_refused(values):
     with pytest.raises(ConfigurationError):
         Configuration.from_dict(values)
@@ -276,9 +287,16 @@ def test_ranks_give_the_same_record(small_record, tmp_path):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    "arguments", [["--methods", "topk"], ["--workers", "3"], ["--data", "no_such_file.svm"], ["vrify"],
-                  ["figures", "rcv1-like", "--fresh"]], ids=" ".join,
-)  # fmt: skip
+    "arguments",
+    [
+        ["--methods", "topk"],
+        ["--workers", "3"],
+        ["--data", "no_such_file.svm"],
+        ["vrify"],
+        ["figures", "rcv1-like", "--fresh"],
+    ],
+    ids=" ".join,
+)
 def test_ranks_answer_a_mistake_once(arguments):
     done = run_mpi(2, "-m", "theory.experiment", *arguments, timeout=120, env={"THEORY_DATA": None})
     assert done.returncode == 2
@@ -287,10 +305,14 @@ def test_ranks_answer_a_mistake_once(arguments):
 
 @pytest.mark.parametrize(
     "said",
-    [{"PMI_SIZE": "4"}, {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"},
-     {"SLURM_STEP_NUM_TASKS": "4", "PMIX_RANK": "2"}, {"SLURM_STEP_NUM_TASKS": "4"}],
+    [
+        {"PMI_SIZE": "4"},
+        {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"},
+        {"SLURM_STEP_NUM_TASKS": "4", "PMIX_RANK": "2"},
+        {"SLURM_STEP_NUM_TASKS": "4"},
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_processes_that_a_strange_launcher_started_do_not_all_run(monkeypatch, said):
     # mpirun or srun of another MPI than mpi4py's library: every process believes to be alone.
     strange(monkeypatch, size=1, **said)
@@ -337,9 +359,13 @@ def strange(monkeypatch, size, **variables):
 def interrupt(command, folder, which) -> tuple[int, str]:
     """Start an experiment, send a signal once one run is on disk, and wait for its end."""
     process = subprocess.Popen(
-        [str(part) for part in command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [str(part) for part in command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         begin = time.monotonic()
         while not any('"result"' in path.read_text() for path in folder.glob("*/record.jsonl")):

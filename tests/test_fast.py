@@ -179,7 +179,7 @@ PLAIN = {
     "replicas": ("logistic", {"average": "uniform"}, {"replicas": 5}),
     "replicas, shuffle": ("ridge", {"sampling": "shuffle", "shards": "contiguous"}, {"replicas": 4}),
     "x shrinks": ("logistic", {"step": th.Constant(40.0), "average": "uniform"}, {"x0": START}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", quick(PLAIN, "single precision, ridge", "double on the wire"))
@@ -213,7 +213,7 @@ DRAWINGS = {
     "double on the wire": ("full", {"average": "uniform"}, {"wire_dtype": "float64", "replicas": 2}),
     "single, double on the wire": ("diagonal", {}, {"wire_dtype": "float64", "dtype": "float32"}),
     "the longest x": ("longest", {"average": "uniform"}, {"workers": 5}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,17 @@ def test_drawn_loop_is_the_text_over_many_steps():
 
 @pytest.mark.parametrize(
     "options, expected",
-    [({}, PlainLoop), ({"batch": 2}, None), ({"momentum": 0.5}, None), ({"radius": 1.0}, None),
-     ({"compressor": th.Identity()}, None), ({"compressor": FREE, "compress": "full"}, None),
-     ({"compressor": th.TopK(5), "feedback": EF}, None), ({"batch": th.GrowingBatch(1.5)}, None)],
-)  # fmt: skip
+    [
+        ({}, PlainLoop),
+        ({"batch": 2}, None),
+        ({"momentum": 0.5}, None),
+        ({"radius": 1.0}, None),
+        ({"compressor": th.Identity()}, None),
+        ({"compressor": FREE, "compress": "full"}, None),
+        ({"compressor": th.TopK(5), "feedback": EF}, None),
+        ({"batch": th.GrowingBatch(1.5)}, None),
+    ],
+)
 def test_when_the_plain_loop_fits(options, expected):
     assert fitting(sgd(**options), LINEAR["logistic"]) is expected
     assert fitting(sgd(**options), th.nonconvex_logistic(SMALL, 0.02)) is None  # whose rows are not all there is
@@ -248,10 +255,18 @@ def test_when_the_plain_loop_fits(options, expected):
 
 @pytest.mark.parametrize(
     "options, expected",
-    [({}, DrawnLoop), ({"radius": 1.0}, DrawnLoop), ({"batch": 2}, None), ({"momentum": 0.5}, None),
-     ({"momentum": 0.5, "radius": 1.0}, None), ({"exchange": "gather"}, None), ({"feedback": EF}, None),
-     ({"compressor": th.QSGD(3)}, None), ({"aggregation": "majority"}, None)],
-)  # fmt: skip
+    [
+        ({}, DrawnLoop),
+        ({"radius": 1.0}, DrawnLoop),
+        ({"batch": 2}, None),
+        ({"momentum": 0.5}, None),
+        ({"momentum": 0.5, "radius": 1.0}, None),
+        ({"exchange": "gather"}, None),
+        ({"feedback": EF}, None),
+        ({"compressor": th.QSGD(3)}, None),
+        ({"aggregation": "majority"}, None),
+    ],
+)
 def test_when_the_drawn_loop_fits(options, expected):
     assert fitting(sgd(**options), NOISY["diagonal"]) is expected
     assert fitting(sgd(**options), th.quadratic(np.ones(FEW + 1), covariance=0.1)) is None
@@ -319,12 +334,27 @@ LISTS = {
 LISTS |= {f"{rule}, top-k": sgd(th.TopK(4), feedback=RULES[rule]) for rule in RULES}
 LISTS |= {f"{rule}, QSGD": sgd(QSGD, feedback=RULES[rule], average="uniform") for rule in RULES}
 SLOW_LISTS = (
-    "nesterov, loss", "reduce a sketch", "opening, maximum", "opening, buckets", "opening, ConEF", "opening, mean",
-    "opening, mean, gathered", "iConEF 1, top-k", "iConEF 2, top-k", "iConEF 1, QSGD", "iConEF 2, QSGD",
-    "ConEF, beta, top-k", "ConEF, beta, QSGD", "ConEF, sketch, top-k", "ConEF, sketch, QSGD", "linear sketch, top-k",
-    "linear sketch, QSGD", "local, ConEF",
-    "local, partial, batch", "local, growing, momentum",
-)  # fmt: skip
+    "nesterov, loss",
+    "reduce a sketch",
+    "opening, maximum",
+    "opening, buckets",
+    "opening, ConEF",
+    "opening, mean",
+    "opening, mean, gathered",
+    "iConEF 1, top-k",
+    "iConEF 2, top-k",
+    "iConEF 1, QSGD",
+    "iConEF 2, QSGD",
+    "ConEF, beta, top-k",
+    "ConEF, beta, QSGD",
+    "ConEF, sketch, top-k",
+    "ConEF, sketch, QSGD",
+    "linear sketch, top-k",
+    "linear sketch, QSGD",
+    "local, ConEF",
+    "local, partial, batch",
+    "local, growing, momentum",
+)
 SPARSE_LISTS = {
     "sparse, batch": sgd(batch=3, average="uniform"),
     "sparse, momentum": sgd(momentum=0.9, average="quadratic"),
@@ -354,8 +384,16 @@ def test_replayed_list_is_the_text(name):
     assert_list_is_the_text(LISTS[name], th.logistic(DENSE, l2=0.02))
 
 
-@pytest.mark.parametrize("name", quick(SPARSE_LISTS, "sparse, top-k", "sparse, top-k, memory, momentum",
-                                       "sparse, rand-k, memory, loss", "sparse, rand-k, reduced"))  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        SPARSE_LISTS,
+        "sparse, top-k",
+        "sparse, top-k, memory, momentum",
+        "sparse, rand-k, memory, loss",
+        "sparse, rand-k, reduced",
+    ),
+)
 def test_replayed_list_is_the_text_on_sparse_rows(name):
     """The same where rows are sparse."""
     method, problem = SPARSE_LISTS[name], LINEAR["logistic"]
@@ -363,8 +401,16 @@ def test_replayed_list_is_the_text_on_sparse_rows(name):
     assert_list_is_the_text(method, problem)
 
 
-MANY = ("momentum, memory, loss", "radius", "partial, top-k", "local, memory", "ConEF, top-k", "growing",
-        "opening, maximum", "opening, mean")  # fmt: skip
+MANY = (
+    "momentum, memory, loss",
+    "radius",
+    "partial, top-k",
+    "local, memory",
+    "ConEF, top-k",
+    "growing",
+    "opening, maximum",
+    "opening, mean",
+)
 
 
 @pytest.mark.parametrize("name", quick(MANY, "opening, maximum", "opening, mean"))
@@ -398,8 +444,16 @@ def test_a_list_is_replayed_in_one_piece():
     """Where nothing in the text is Python's, and the list is as long as what is called."""
     run = make_run(prepare(sgd(th.TopK(4), feedback=EF), th.logistic(DENSE, l2=0.02), workers=4, steps=8), Memory())
     calls = Driver(run)._calls
-    assert [call.name for call in calls] == ["Combine", "Draw", "Gradient", "Keys", "Quantize", "Accumulate",
-                                             "Measure", "Accumulate"]  # fmt: skip
+    assert [call.name for call in calls] == [
+        "Combine",
+        "Draw",
+        "Gradient",
+        "Keys",
+        "Quantize",
+        "Accumulate",
+        "Measure",
+        "Accumulate",
+    ]
     assert all(call.addresses is not None for call in calls) and len(Driver(run)._pieces) == 1
     assert Driver(run, listed=False)._pieces == []
 

@@ -27,8 +27,16 @@ RULES = {
 def run(feedback, steps=STEPS, k=9, record_every=None):
     problem = th.quadratic(CURVATURE, covariance=0.0)
     method = th.ParallelSGD(th.RandK(k), step=th.Constant(ETA), feedback=feedback)
-    return th.run(method, problem, workers=WORKERS, steps=steps, seed=SEED, x0=START, wire_dtype=np.float64,
-                  record_every=record_every)  # fmt: skip
+    return th.run(
+        method,
+        problem,
+        workers=WORKERS,
+        steps=steps,
+        seed=SEED,
+        x0=START,
+        wire_dtype=np.float64,
+        record_every=record_every,
+    )
 
 
 def name_stream(stream, *path):

@@ -49,13 +49,31 @@ def same(a, b) -> bool:
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, 3, "text", 0.1 + 0.2, math.inf, -math.inf, math.nan, [1, [2.5, None]], (1, (2, "b")), {"a": (1,)},
-        {1: "one", (2, 3): [4]}, {"!a": 1}, {}, np.arange(6).reshape(2, 3), np.array([0.1, math.nan, math.inf]),
-        np.float32([[0.1], [1e-30]]), np.zeros((0, 2)), np.array([True, False]), Interval(0.5, 0.25, math.inf, 0.99, 7),
-        th.Bucketed(th.QSGD(7), 512), ternary.Iterations("m", 4, 2.0, 1.0, 0.5, math.nan, 1.0),
+        None,
+        True,
+        3,
+        "text",
+        0.1 + 0.2,
+        math.inf,
+        -math.inf,
+        math.nan,
+        [1, [2.5, None]],
+        (1, (2, "b")),
+        {"a": (1,)},
+        {1: "one", (2, 3): [4]},
+        {"!a": 1},
+        {},
+        np.arange(6).reshape(2, 3),
+        np.array([0.1, math.nan, math.inf]),
+        np.float32([[0.1], [1e-30]]),
+        np.zeros((0, 2)),
+        np.array([True, False]),
+        Interval(0.5, 0.25, math.inf, 0.99, 7),
+        th.Bucketed(th.QSGD(7), 512),
+        ternary.Iterations("m", 4, 2.0, 1.0, 0.5, math.nan, 1.0),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_values_come_back_as_they_were(value):
     text = json.dumps(to_json(value), allow_nan=False)
     assert same(from_json(json.loads(text)), value)
@@ -81,11 +99,14 @@ def test_what_is_no_value_is_refused(value):
 @pytest.mark.parametrize(
     "stored",
     [
-        {"!type": "os.stat_result"}, {"!type": "theory.measure.intervals.Nothing"},
-        {"!type": "theory.nowhere.Interval"}, {"!type": "theory.measure.intervals.Interval", "estimate": 1.0},
-        {"!type": "theory.experiment.values.to_json"}, {"!call": "print"},
+        {"!type": "os.stat_result"},
+        {"!type": "theory.measure.intervals.Nothing"},
+        {"!type": "theory.nowhere.Interval"},
+        {"!type": "theory.measure.intervals.Interval", "estimate": 1.0},
+        {"!type": "theory.experiment.values.to_json"},
+        {"!call": "print"},
     ],
-)  # fmt: skip
+)
 def test_what_another_version_or_somebody_else_wrote_is_refused(stored):
     with pytest.raises(ValueError, match="another version"):
         from_json(stored)
@@ -102,8 +123,9 @@ def found(steps: float = 40.0) -> dict:
     """What the study of the dimension would have measured, made up."""
     rows = [
         ternary.Iterations(name, d, 1.0, steps * (d / 16) ** 0.5, 0.9 * steps, 9.0 * steps, steps)
-        for name in ternary.subjects() for d in (16, 64)
-    ]  # fmt: skip
+        for name in ternary.subjects()
+        for d in (16, 64)
+    ]
     return {"rows": rows, "slopes": {name: (slopes(0.5), slopes(0.5)) for name in ternary.subjects()}}
 
 
@@ -122,12 +144,13 @@ def test_a_record_holds_what_was_found_and_how(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text[:-20], "not JSON"), (lambda text: "[]", "not a record"),
+        (lambda text: text[:-20], "not JSON"),
+        (lambda text: "[]", "not a record"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "of format 2"),
         (lambda text: text.replace('"factor"', '"faktor"'), "another version.*--fresh"),
         (lambda text: text.replace('"how"', '"who"'), "not a record"),
     ],
-)  # fmt: skip
+)
 def test_records_that_cannot_be_read_say_so(tmp_path, change, said):
     path = write_record(tmp_path, "study-ternary-dimension", HOW, 1.0, found())
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
@@ -205,12 +228,14 @@ def test_studies_leave_records(monkeypatch, tmp_path):
     ("argv", "said"),
     [
         (["spectrm"], "unknown figure 'spectrm': did you mean spectrum"),
-        (["--record", "x.json"], "one figure"), (["spectrum", "--fresh", "--record", "x.json"], "without --fresh"),
+        (["--record", "x.json"], "one figure"),
+        (["spectrum", "--fresh", "--record", "x.json"], "without --fresh"),
         (["spectrum", "--record", "nowhere.json"], "cannot read nowhere.json"),
-        (["spectrum", "--record", "."], "got a folder"), (["flagship", "--record", "."], "not a record"),
+        (["spectrum", "--record", "."], "got a folder"),
+        (["flagship", "--record", "."], "not a record"),
         (["spectrum", "--markdown", "no/folder/page.md"], "there is no folder no/folder"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_is_answered(argv, said, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["figures", *argv])
@@ -226,8 +251,9 @@ def test_a_record_of_another_figure_is_answered(tmp_path, capsys):
 
 def test_a_name_stands_for_figures():
     assert [figure.name for figure in chosen(["spectrum", "study-spectrum", "flagship.png"])] == [
-        "study-spectrum", "flagship",
-    ]  # fmt: skip
+        "study-spectrum",
+        "flagship",
+    ]
     assert {"study-conef-90", "study-conef-95", "study-conef-digits"} == {figure.name for figure in chosen(["conef"])}
     assert [figure.name for figure in chosen([])] == list(known_figures())
 
@@ -257,18 +283,61 @@ def test_rank_0_decides_what_is_measured(tmp_path, monkeypatch):
 
 
 def run_lines() -> list[dict]:
-    known = dict(n=100, d=10, l2=0.01, smoothness=1.0, mu=0.01, row_moment=1.0, gradient=1.0, start=0.7, lower=0.2,
-                 optimum=0.2, certificate=0.0, distance=1.0)  # fmt: skip
+    known = dict(
+        n=100,
+        d=10,
+        l2=0.01,
+        smoothness=1.0,
+        mu=0.01,
+        row_moment=1.0,
+        gradient=1.0,
+        start=0.7,
+        lower=0.2,
+        optimum=0.2,
+        certificate=0.0,
+        distance=1.0,
+    )
     given = {"out": "/home/mine/runs", "data": "/home/mine/rcv1.svm"}
     theorem = {"function": "", "arguments": {}, "reason": "made up"}
-    lines = [dict(kind="experiment", command="run /home/mine", ranks=1, seed=0, versions={}, started="now",
-                  configuration=Configuration().as_dict() | given, problem="Logistic", constants=known,
-                  data={"name": "made up", "n": 100, "d": 10})]  # fmt: skip
+    lines = [
+        dict(
+            kind="experiment",
+            command="run /home/mine",
+            ranks=1,
+            seed=0,
+            versions={},
+            started="now",
+            configuration=Configuration().as_dict() | given,
+            problem="Logistic",
+            constants=known,
+            data={"name": "made up", "n": 100, "d": 10},
+        )
+    ]
     for step, f in ((0, 0.7), (10, 0.4), (20, 0.3)):
-        lines.append(dict(kind="history", run="sgd", step=step, samples=8 * step, rounds=step, seconds=0.1 * step,
-                          payload_bits_up=320.0 * step, f=f))  # fmt: skip
-    lines.append(dict(kind="result", run="sgd", title="SGD", workers=8, batch=1, seconds=2.0, theorem=theorem,
-                      verdict="not covered"))  # fmt: skip
+        lines.append(
+            dict(
+                kind="history",
+                run="sgd",
+                step=step,
+                samples=8 * step,
+                rounds=step,
+                seconds=0.1 * step,
+                payload_bits_up=320.0 * step,
+                f=f,
+            )
+        )
+    lines.append(
+        dict(
+            kind="result",
+            run="sgd",
+            title="SGD",
+            workers=8,
+            batch=1,
+            seconds=2.0,
+            theorem=theorem,
+            verdict="not covered",
+        )
+    )
     return [*lines, dict(kind="end", status="complete")]
 
 

@@ -102,8 +102,9 @@ def test_the_same_steps_as_with_a_compiled_problem(name):
 def test_a_function_is_the_compressor_that_it_describes():
     """Top-2 in Python against the package's, with its memory; and what its messages hold, the shorter of the two."""
     own = th.run(th.ParallelSGD(TOP, STEP, th.ErrorFeedback()), RIDGE, workers=3, steps=30, wire_dtype=np.float64)
-    packaged = th.run(th.ParallelSGD(th.TopK(2), STEP, th.ErrorFeedback()), RIDGE, workers=3, steps=30,
-                      wire_dtype=np.float64)  # fmt: skip
+    packaged = th.run(
+        th.ParallelSGD(th.TopK(2), STEP, th.ErrorFeedback()), RIDGE, workers=3, steps=30, wire_dtype=np.float64
+    )
     assert np.array_equal(own.x, packaged.x) and np.array_equal(own.memory, packaged.memory)
     assert own.history["bits_up"][-1] == 30 * (1 + 32 + 2 * (64 + 3))
     dense = th.run(th.ParallelSGD(th.compressor(np.sign), STEP), RIDGE, workers=3, steps=30)
@@ -149,18 +150,25 @@ def test_constants_are_those_that_are_stated():
         th.lipschitz(PROBLEM)
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: th.function(1.0, row_gradient, d=6), "value: got 1.0"),
-    (lambda: th.function(value, row_gradient, d=0), "d: got 0"),
-    (lambda: th.function(value, row_gradient, d=6, n=-1), "n: got -1"),
-    (lambda: th.function(value, row_gradient, d=6, l2=-1.0), "l2: got -1.0"),
-    (lambda: th.compressor(3), "function: got 3"),
-    (lambda: train("ef", th.function(value, lambda x: x[:2], d=6)), "gradient: got .shape"),
-    (lambda: th.compress(th.compressor(lambda v: v[:2]), np.ones(3), 0), "function: got .shape"),
-    (lambda: th.compress(th.Bucketed(TOP, 4), np.ones(8), 0), "compressor"),
-    (lambda: th.run(th.ParallelSGD(TOP, STEP, th.ImprovedContractiveErrorFeedback(TOP)), RIDGE, workers=1, steps=1),
-     "compressor"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: th.function(1.0, row_gradient, d=6), "value: got 1.0"),
+        (lambda: th.function(value, row_gradient, d=0), "d: got 0"),
+        (lambda: th.function(value, row_gradient, d=6, n=-1), "n: got -1"),
+        (lambda: th.function(value, row_gradient, d=6, l2=-1.0), "l2: got -1.0"),
+        (lambda: th.compressor(3), "function: got 3"),
+        (lambda: train("ef", th.function(value, lambda x: x[:2], d=6)), "gradient: got .shape"),
+        (lambda: th.compress(th.compressor(lambda v: v[:2]), np.ones(3), 0), "function: got .shape"),
+        (lambda: th.compress(th.Bucketed(TOP, 4), np.ones(8), 0), "compressor"),
+        (
+            lambda: th.run(
+                th.ParallelSGD(TOP, STEP, th.ImprovedContractiveErrorFeedback(TOP)), RIDGE, workers=1, steps=1
+            ),
+            "compressor",
+        ),
+    ],
+)
 def test_what_is_refused(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
@@ -169,7 +177,8 @@ def test_what_is_refused(make, message):
 def test_nothing_is_compiled_for_a_new_function(tmp_path):
     """In a fresh process, after the package's own pieces are in the cache."""
     script = tmp_path / "student.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import numba.core.event, numpy as np, theory as th
         class Count(numba.core.event.Listener):
             compiled = 0
@@ -183,7 +192,8 @@ def test_nothing_is_compiled_for_a_new_function(tmp_path):
         for rule in (th.NoFeedback(), th.ErrorFeedback()):
             result = th.run(th.ParallelSGD(compressor, th.Constant(0.01), rule), problem, workers=2, steps=5)
         print(Count.compiled)
-    """))
+    """)
+    )
     command = [sys.executable, script]
     first, second = (subprocess.run(command, capture_output=True, text=True, cwd=ROOT) for _ in range(2))
     assert first.returncode == 0, first.stderr
@@ -192,12 +202,23 @@ def test_nothing_is_compiled_for_a_new_function(tmp_path):
 
 def test_ranks_with_other_functions_are_told_apart():
     """The digest that ranks compare sees code, constants and what a function was made with."""
+
     def scaled(factor):
         return lambda v: factor * v
 
     same = [digest(th.compressor(scaled(2.0))) for _ in range(2)]
-    others = {digest(th.compressor(f)) for f in (scaled(3.0), lambda v: v + 1.0, lambda v: v + 2.0, np.sign, np.abs,
-                                                         lambda v: np.sign(v), lambda v: np.floor(v))}  # fmt: skip
+    others = {
+        digest(th.compressor(f))
+        for f in (
+            scaled(3.0),
+            lambda v: v + 1.0,
+            lambda v: v + 2.0,
+            np.sign,
+            np.abs,
+            lambda v: np.sign(v),
+            lambda v: np.floor(v),
+        )
+    }
     assert same[0] == same[1] and len(others | set(same)) == 8
 
 

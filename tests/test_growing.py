@@ -152,8 +152,9 @@ def test_the_local_theorem_solves_its_recursion():
     T, mu, L, H, N, G2, sigma2, R2 = 400, 0.5, 1.0, 40, 4, 3.0, 2.0, 1.5
     a = bounds.local_sgd_shift(mu, L, H)
     assert a == 40.0
-    bound = bounds.local_sgd(T, mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=N,
-                             distance=R2)  # fmt: skip
+    bound = bounds.local_sgd(
+        T, mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=N, distance=R2
+    )
     eta, weights = 4.0 / (mu * (a + np.arange(T))), (a + np.arange(T)) ** 2
     assert eta[0] <= 1.0 / (4.0 * L) * (1 + 1e-12) or a > 16 * L / mu
     left, spent = R2, 0.0
@@ -166,8 +167,10 @@ def test_the_local_theorem_solves_its_recursion():
 
 def test_orders_of_rounds():
     N, T = 8, 8192
-    orders = {name: bounds.rounds_order(name, T, N) for name in ("parallel SGD", "local SGD", "local SGD, non-convex",
-                                                                 "CR-PSGD", "CR-PSGD-Catalyst")}  # fmt: skip
+    orders = {
+        name: bounds.rounds_order(name, T, N)
+        for name in ("parallel SGD", "local SGD", "local SGD, non-convex", "CR-PSGD", "CR-PSGD-Catalyst")
+    }
     assert list(orders.values()) == pytest.approx([8192, 256, 4096, math.log(8192), 256 * math.log(1024)])
 
 
@@ -234,8 +237,15 @@ def test_catalyst_is_a_loop_of_proximal_problems(saturating):
     method = th.ParallelSGD(th.Identity(), step=th.Constant(0.25), batch=th.GrowingBatch(math.sqrt(2.0)))
     y, rounds, values = start, 0, [th.value(saturating, start)]
     for k in range(outer):
-        done = th.run(method, th.proximal(saturating, y, 3.0), workers=N, samples=inner, x0=y, wire_dtype=np.float64,
-                      seed=int(th.key(3, "catalyst", k)))  # fmt: skip
+        done = th.run(
+            method,
+            th.proximal(saturating, y, 3.0),
+            workers=N,
+            samples=inner,
+            x0=y,
+            wire_dtype=np.float64,
+            seed=int(th.key(3, "catalyst", k)),
+        )
         y, rounds = done.last, rounds + done.nit
         values.append(th.value(saturating, y))
     np.testing.assert_array_equal(result.x, y)
@@ -262,17 +272,20 @@ def test_catalyst_without_noise_minimises():
     assert np.array_equal(fewer.x, result.x) and fewer.mean_squared_gradient == result.mean_squared_gradient
 
 
-@pytest.mark.parametrize("name, options, message", [
-    ("theta", {"theta": 1.0}, r"above L = 1"),
-    ("rho", {"rho": 2.5}, r"\(1, 1/\(1 - nu\)\) = \(1, 2\)"),
-    ("rho", {"rho": 1.0}, r"\(1, 2\)"),
-    ("samples", {"samples": 3}, r"at least workers = 4"),
-    ("samples", {"samples": 15, "first": 2}, r"workers \* first\*\*2 = 16"),
-    ("step", {"step": 0.6}, r"\(0, 2/L\) = \(0, 0.5\)"),
-    ("x0", {"x0": [1.0]}, "shape"),
-    ("x0", {"x0": np.full(4, np.nan)}, "finite"),
-    ("record_every", {"record_every": 0}, "at least 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("theta", {"theta": 1.0}, r"above L = 1"),
+        ("rho", {"rho": 2.5}, r"\(1, 1/\(1 - nu\)\) = \(1, 2\)"),
+        ("rho", {"rho": 1.0}, r"\(1, 2\)"),
+        ("samples", {"samples": 3}, r"at least workers = 4"),
+        ("samples", {"samples": 15, "first": 2}, r"workers \* first\*\*2 = 16"),
+        ("step", {"step": 0.6}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("x0", {"x0": [1.0]}, "shape"),
+        ("x0", {"x0": np.full(4, np.nan)}, "finite"),
+        ("record_every", {"record_every": 0}, "at least 1"),
+    ],
+)
 def test_catalyst_refuses(saturating, name, options, message):
     with pytest.raises(ValueError, match=rf"^{name}: got .*, allowed: .*{message}"):
         th.catalyst(saturating, **({"workers": 4, "samples": 100} | options))
@@ -306,15 +319,18 @@ def test_cr_psgd_chooses_what_the_theorem_says():
     assert chosen.history["samples"][-1] == 2 * sum(bounds.growing_batches(300, math.sqrt(4.0 / 3.0)))
 
 
-@pytest.mark.parametrize("name, problem, options, message", [
-    ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
-    ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
-    ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
-    ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
-    ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
-    ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
-    ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, problem, options, message",
+    [
+        ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
+        ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
+        ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
+        ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
+        ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
+        ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
+    ],
+)
 def test_cr_psgd_refuses(name, problem, options, message):
     with pytest.raises(ValueError, match=rf"^{name}: got .*, allowed: .*{message}"):
         th.cr_psgd(th.quadratic(problem, covariance=1.0), **({"workers": 2, "samples": 100} | options))
@@ -407,12 +423,14 @@ def test_the_verdicts_of_cr_psgd():
     rounds = len(bounds.growing_batches(1000, 1.1))
 
     def verdicts(growing, fixed=0.5, growing_rounds=rounds, stich=0.013):
-        curves = [curve("parallel SGD, B = 1", 1000, 0.010),
-                  curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
+        curves = [
+            curve("parallel SGD, B = 1", 1000, 0.010),
+            curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
             curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
-                  curve("local SGD (H = 10)", 100, 0.011),
-                  curve("Stich's local SGD (H = 10)", 100, stich),
-                  curve("CR-PSGD (rho = 1.1)", growing_rounds, growing)]  # fmt: skip
+            curve("local SGD (H = 10)", 100, 0.011),
+            curve("Stich's local SGD (H = 10)", 100, stich),
+            curve("CR-PSGD (rho = 1.1)", growing_rounds, growing),
+        ]
         return [said.verdict for said in cr_psgd_study.statements(curves, options)]
 
     assert verdicts(0.012) == ["holds"] * 4
@@ -428,8 +446,12 @@ def test_the_verdicts_of_catalyst():
     options = catalyst_study.Options(workers=8, samples=8192)
 
     def verdicts(end, rounds=1792):
-        curves = [curve("parallel SGD, B = 1", 8192, 1e-4), curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),
-                  curve("local SGD (H = 2)", 4096, 1e-4), curve("CR-PSGD-Catalyst", rounds, end)]  # fmt: skip
+        curves = [
+            curve("parallel SGD, B = 1", 8192, 1e-4),
+            curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),
+            curve("local SGD (H = 2)", 4096, 1e-4),
+            curve("CR-PSGD-Catalyst", rounds, end),
+        ]
         curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4]]))
         return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
 

@@ -47,9 +47,13 @@ def test_zero_and_what_is_too_large_for_the_wire():
     assert not th.compress(th.HalfPrecision(), np.zeros(5), th.key(0)).any()
 
 
-ONE_PASS = [pytest.param(c, dtype, id=f"{c}-{dtype.__name__}",
-                         marks=pytest.mark.full if (c, dtype) == (th.TopK(30), np.float32) else ())
-            for c in (th.QSGD(7), th.QSGD(3, np.inf), th.TopK(30)) for dtype in (np.float32, np.float64)]  # fmt: skip
+ONE_PASS = [
+    pytest.param(
+        c, dtype, id=f"{c}-{dtype.__name__}", marks=pytest.mark.full if (c, dtype) == (th.TopK(30), np.float32) else ()
+    )
+    for c in (th.QSGD(7), th.QSGD(3, np.inf), th.TopK(30))
+    for dtype in (np.float32, np.float64)
+]
 
 
 @pytest.mark.parametrize("c, dtype", ONE_PASS)

@@ -35,8 +35,13 @@ def code(cells) -> list[str]:
 def test_every_lecture_has_the_parts_of_a_lecture(path):
     text = path.read_text(encoding="utf-8")
     assert f"**Lecture {int(path.name[:2])}.**" in text
-    for part in ("What you will learn", "| symbol | meaning |", "Running all of it: [measured](README.md)",
-                 "from theory.plots.lecture import ", "plt.style.use(STYLE)"):  # fmt: skip
+    for part in (
+        "What you will learn",
+        "| symbol | meaning |",
+        "Running all of it: [measured](README.md)",
+        "from theory.plots.lecture import ",
+        "plt.style.use(STYLE)",
+    ):
         assert part in text, part
     sections = re.findall(r"^## (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     assert sections[-2:] == ["What to remember", "Exercises"]
@@ -165,8 +170,16 @@ def test_the_sheet_of_solutions_runs_by_itself(number, tmp_path):
 
 
 def test_needed_cells_are_the_last_to_set_a_name_and_what_functions_look_up_later():
-    cells = ["a = 1", "b = 1", "def f(x):\n    return x + b", "b = 2", "c = [a]", "c[0] = 5", "unused = 3",
-             "print(f(c[0]))"]  # fmt: skip
+    cells = [
+        "a = 1",
+        "b = 1",
+        "def f(x):\n    return x + b",
+        "b = 2",
+        "c = [a]",
+        "c[0] = 5",
+        "unused = 3",
+        "print(f(c[0]))",
+    ]
     assert sheets.needed(cells, {7}) == [0, 1, 2, 3, 4, 5, 7]
 
 
@@ -174,8 +187,9 @@ def test_sheets_are_written_for_the_lectures_that_are_named(tmp_path):
     import nbformat
 
     written = sheets.write(tmp_path, sheets.lectures("2"))
-    assert [path.name for path in written] == [f"02-mini-batches-and-gradient-diversity-{kind}.ipynb"
-                                               for kind in ("exercises", "solutions")]  # fmt: skip
+    assert [path.name for path in written] == [
+        f"02-mini-batches-and-gradient-diversity-{kind}.ipynb" for kind in ("exercises", "solutions")
+    ]
     for path in written:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)

@@ -224,9 +224,18 @@ def test_nothing_leaves_the_page(results):
 
 def test_texts_are_escaped(own):
     evil = "<script>alert('1')</script> & \"x\" @@rows@@"
-    claim("coin.evil", title=evil, statement=evil + ".", source=evil, kind="identity", subject=1.0, proof=evil,
-          tight_where=evil, mutants={evil: 2.0}, bibtex="@misc{x, title = {" + evil + "}}")(
-        lambda context: Measurement(identity(evil, context.subject, 1.0), note=evil))  # fmt: skip
+    claim(
+        "coin.evil",
+        title=evil,
+        statement=evil + ".",
+        source=evil,
+        kind="identity",
+        subject=1.0,
+        proof=evil,
+        tight_where=evil,
+        mutants={evil: 2.0},
+        bibtex="@misc{x, title = {" + evil + "}}",
+    )(lambda context: Measurement(identity(evil, context.subject, 1.0), note=evil))
     text = page([verify("coin.evil")], **FACTS)
     reader = Reader(text)
     assert len(reader.named("script")) == 1 and "<script>alert" not in text

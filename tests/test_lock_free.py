@@ -49,8 +49,9 @@ METHODS = {
 def test_one_thread_is_one_worker(problems, name, held):
     method = th.ParallelSGD(step=STEP, **METHODS[name])
     x0 = np.random.default_rng(1).standard_normal(D)
-    expected = th.run(method, problems[held], workers=1, steps=250, seed=11, x0=x0, record_every=37,
-                      wire_dtype=np.float64)  # fmt: skip
+    expected = th.run(
+        method, problems[held], workers=1, steps=250, seed=11, x0=x0, record_every=37, wire_dtype=np.float64
+    )
     found = th.run_lock_free(method, problems[held], threads=1, steps=250, seed=11, x0=x0, record_every=37)
     np.testing.assert_allclose(found.x, expected.last, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found.memory, expected.memory, rtol=1e-8, atol=1e-11)
@@ -209,9 +210,11 @@ def test_mem_sgd_is_the_theorems_method(problems):
     expected = th.ParallelSGD(th.TopK(3), step=th.InverseTime(8.0, L2, shift), feedback=MEMORY, average="quadratic")
     assert method == expected
     assert th.mem_sgd(th.RandK(3), problems["dense"], alpha=6.0, batch=4, sampling="shuffle") == expected._replace(
-        compressor=th.RandK(3), step=th.InverseTime(8.0, L2, th.bounds.mem_sgd_shift(D, 3, 6.0)), batch=4,
+        compressor=th.RandK(3),
+        step=th.InverseTime(8.0, L2, th.bounds.mem_sgd_shift(D, 3, 6.0)),
+        batch=4,
         sampling="shuffle",
-    )  # fmt: skip
+    )
     # less than one coordinate a step, and a compressor whose k is no whole number
     assert th.mem_sgd(th.Ultra(0.5), problems["sparse"]).step.shift == th.bounds.mem_sgd_shift(D, 0.5, 5.0)
     ridge = th.ridge((np.diag([1.0, 2.0, 3.0]), np.ones(3)), l2=0.1)  # mu is more than l2
@@ -252,7 +255,15 @@ def test_mem_sgd_is_below_its_bound(problems):
     result = th.run(method, problem, workers=1, steps=steps, seed=0, wire_dtype=np.float64)
     optimum = th.solve(problem)
     largest = max(th.second_moment(problem, x) for x in (np.zeros(D), result.x, result.last))
-    bound = th.bounds.mem_sgd(steps, mu=L2, lipschitz=th.lipschitz(problem), d=D, k=4, second_moment=2.0 * largest,
-                              distance=float(optimum.x @ optimum.x), shift=method.step.shift)  # fmt: skip
+    bound = th.bounds.mem_sgd(
+        steps,
+        mu=L2,
+        lipschitz=th.lipschitz(problem),
+        d=D,
+        k=4,
+        second_moment=2.0 * largest,
+        distance=float(optimum.x @ optimum.x),
+        shift=method.step.shift,
+    )
     assert -1e-12 <= result.fun - optimum.fun <= bound
     assert result.fun - optimum.fun < 0.05 * (np.log(2.0) - optimum.fun)

@@ -100,8 +100,9 @@ def test_run_follows_the_reference(problems, name, held):
         "quadratic": (200.0 + np.arange(80)) ** 2,
         th.Suffix(30): (np.arange(80) >= 30) * 1.0,
     }.items():
-        run = th.run(method._replace(average=average), problems[held], workers=3, steps=80, seed=11, x0=x0,
-                     wire_dtype=np.float64)  # fmt: skip
+        run = th.run(
+            method._replace(average=average), problems[held], workers=3, steps=80, seed=11, x0=x0, wire_dtype=np.float64
+        )
         chosen = x if weights is None else weights @ iterates / weights.sum()
         np.testing.assert_allclose(run.last, x, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(run.x, chosen, rtol=1e-9, atol=1e-11)
@@ -144,8 +145,18 @@ def test_largest_entries_of_a_held_memory_are_exact_over_many_steps():
     X.data = rng.integers(1, 3, X.data.size) * 0.5
     y = np.where(rng.random(200) < 0.5, -1.0, 1.0)
     method = th.ParallelSGD(th.TopK(7), step=th.Constant(0.5), feedback=th.ErrorFeedback())
-    runs = [th.run(method, th.logistic((A, y), l2=1e-3), workers=2, steps=3000, seed=1, record_every=3000,
-                   wire_dtype=np.float64) for A in (X, X.toarray())]  # fmt: skip
+    runs = [
+        th.run(
+            method,
+            th.logistic((A, y), l2=1e-3),
+            workers=2,
+            steps=3000,
+            seed=1,
+            record_every=3000,
+            wire_dtype=np.float64,
+        )
+        for A in (X, X.toarray())
+    ]
     np.testing.assert_allclose(runs[0].last, runs[1].last, rtol=1e-6, atol=1e-9)
 
 
@@ -262,8 +273,14 @@ def test_callback_sees_and_stops(problems):
         if intermediate_result.nit >= 20:
             raise StopIteration
 
-    run = th.run(th.ParallelSGD(th.Identity(), step=STEP), problems["sparse"], workers=1, steps=50, record_every=10,
-                 callback=callback)  # fmt: skip
+    run = th.run(
+        th.ParallelSGD(th.Identity(), step=STEP),
+        problems["sparse"],
+        workers=1,
+        steps=50,
+        record_every=10,
+        callback=callback,
+    )
     assert [nit for nit, _ in seen] == [0, 10, 20]
     assert run.nit == 20 and run.status == 99 and "callback" in run.message
     assert [f for _, f in seen] == list(run.history["f"])

@@ -76,8 +76,10 @@ def test_short_vectors_and_dense_data_warn_nobody():
 @pytest.mark.parametrize("options", [{}, {"batch": 2}, {"momentum": 0.5}, {"radius": 0.5}, {"average": "uniform"}])
 def test_no_compressor_is_full_precision(options):
     """The same steps as with all coordinates sent, up to rounding; and each message holds what its row holds."""
-    found, whole = (th.run(th.ParallelSGD(c, STEP, **options), PROBLEM, workers=2, steps=40, wire_dtype=np.float64)
-                    for c in (None, th.Identity()))  # fmt: skip
+    found, whole = (
+        th.run(th.ParallelSGD(c, STEP, **options), PROBLEM, workers=2, steps=40, wire_dtype=np.float64)
+        for c in (None, th.Identity())
+    )
     assert found.x == pytest.approx(whole.x, rel=1e-9, abs=1e-12)
     most = int(np.diff(PROBLEM.A.indptr).max()) * options.get("batch", 1)
     assert found.history["bits_up"][-1] <= 40 * (32 + most * (64 + 11)) < whole.history["bits_up"][-1]

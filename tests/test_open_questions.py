@@ -100,8 +100,10 @@ def test_no_compressor_states_less_than_the_least():
         ("step", lambda: bounds.local_sgd_fixed_point([1.0], [0.0], step=-1.0, local_steps=1)),
         ("local_steps", lambda: bounds.local_sgd_fixed_point([1.0], [0.0], step=0.1, local_steps=0)),
         ("curvatures", lambda: bounds.local_sgd_fixed_point([1.0, 2.0], [0.0], step=0.1, local_steps=1)),
-        ("curvatures", lambda: bounds.local_sgd_fixed_point([[[1.0, 1.0], [0.0, 1.0]]], [[0.0, 0.0]], step=0.1,
-                                                            local_steps=1)),
+        (
+            "curvatures",
+            lambda: bounds.local_sgd_fixed_point([[[1.0, 1.0], [0.0, 1.0]]], [[0.0, 0.0]], step=0.1, local_steps=1),
+        ),
         ("minimisers", lambda: bounds.local_sgd_fixed_point([1.0], [math.nan], step=0.1, local_steps=1)),
         ("workers", lambda: bounds.median_deviation(4, 1)),
         ("bad", lambda: bounds.median_deviation(5, 3)),
@@ -113,7 +115,7 @@ def test_no_compressor_states_less_than_the_least():
         ("d", lambda: bounds.least_bits(0, 0.1)),
         ("rounding", lambda: bounds.uniform_levels_gap("nearest")),
     ],
-)  # fmt: skip
+)
 def test_refusals_name_the_argument(name, call):
     with pytest.raises(ValueError, match=rf"^{name}: got"):
         call()

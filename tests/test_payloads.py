@@ -27,8 +27,13 @@ EXAMPLES = [c for c in compressor_examples(5) if encode_into.implements(type(c))
 
 def room(c, d, wire):
     indices, values, levels, scratch = capacity(c, d)
-    return Symbols(np.zeros(3 * parts(c, d), np.int64), np.zeros(indices, np.uint32), np.zeros(values, wire),
-                   np.zeros(levels, np.int32), np.arange(scratch, dtype=np.uint32))  # fmt: skip
+    return Symbols(
+        np.zeros(3 * parts(c, d), np.int64),
+        np.zeros(indices, np.uint32),
+        np.zeros(values, wire),
+        np.zeros(levels, np.int32),
+        np.arange(scratch, dtype=np.uint32),
+    )
 
 
 F32, F64 = np.float32, np.float64

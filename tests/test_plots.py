@@ -67,11 +67,15 @@ def test_comparison_prints_and_shows_itself(comparison):
 def test_labels_tell_methods_apart(comparison):
     _, problem, compared = comparison
     assert compared.labels == (
-        "TopK(k=3), ErrorFeedback, batch=1, average=quadratic", "Identity, batch=2, average=last")  # fmt: skip
+        "TopK(k=3), ErrorFeedback, batch=1, average=quadratic",
+        "Identity, batch=2, average=last",
+    )
     step = th.Constant(1e-6)
     pair = [th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.Identity(), th.Constant(2e-6))]
     assert th.compare(pair, problem, workers=1, steps=2).labels == (
-        "Identity, Constant(eta=1e-06)", "Identity, Constant(eta=2e-06)")  # fmt: skip
+        "Identity, Constant(eta=1e-06)",
+        "Identity, Constant(eta=2e-06)",
+    )
     named = th.compare(pair, problem, workers=1, steps=2, labels=["small", "large"])
     assert [row["label"] for row in named.rows] == ["small", "large"]
 
@@ -94,11 +98,16 @@ def test_comparison_at_the_same_budget(comparison):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"x": "bit"}, "did you mean 'bits'"), ({"x": "epochs"}, "allowed"), ({"methods": []}, "at least one"),
-     ({"labels": ["one"]}, "one for each"), ({"samples": 2}, "exactly one of the two"),
-     ({"steps": None}, "exactly one of the two")],
+    [
+        ({"x": "bit"}, "did you mean 'bits'"),
+        ({"x": "epochs"}, "allowed"),
+        ({"methods": []}, "at least one"),
+        ({"labels": ["one"]}, "one for each"),
+        ({"samples": 2}, "exactly one of the two"),
+        ({"steps": None}, "exactly one of the two"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_comparison_refuses(comparison, change, message):
     methods, problem, _ = comparison
     arguments = {"methods": methods, "workers": 1, "steps": 2} | change

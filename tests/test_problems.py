@@ -368,9 +368,13 @@ def test_the_certificate_bounds_the_distance_to_the_minimum(kind, tolerance):
     l2 = 1.0 / data.n
     reference, problem = Reference(kind, A, data.y, l2), KINDS[kind]((A, data.y), l2)
     exact = minimize(
-        reference.value, np.zeros(data.d), jac=reference.gradient, hess=reference.hessian, method="trust-exact",
+        reference.value,
+        np.zeros(data.d),
+        jac=reference.gradient,
+        hess=reference.hessian,
+        method="trust-exact",
         options={"gtol": 1e-13},
-    )  # fmt: skip
+    )
     result = th.solve(problem, tolerance)
     assert result.success and result.gap <= tolerance * max(1.0, result.fun)
     assert result.fun == pytest.approx(reference.value(result.x), rel=1e-14)

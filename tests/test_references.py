@@ -27,8 +27,12 @@ def cases() -> list:
     """
     examples = list(compressor_examples(5))
     chosen = list({type(c): c for c in examples})[::4]
-    pairs = {"double on float32": (F64, F32), "single on float32": (F32, F32), "double on float64": (F64, F64),
-             "single on float64": (F32, F64)}  # fmt: skip
+    pairs = {
+        "double on float32": (F64, F32),
+        "single on float32": (F32, F32),
+        "double on float64": (F64, F64),
+        "single on float64": (F32, F64),
+    }
     found = []
     for name, pair in pairs.items():
         for which in range(KINDS):

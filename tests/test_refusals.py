@@ -207,14 +207,23 @@ SGD = th.ParallelSGD(th.Identity(), step=th.Constant(0.1))
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("d", {"d": -1}), ("d", {"d": 1.5}), ("d", {"d": math.nan}), ("d", {"d": "100"}),
-        ("ranks", {"ranks": 0}), ("ranks", {"ranks": math.nan}), ("ranks", {"ranks": "4"}),
-        ("workers", {"workers": -4}), ("workers", {"workers": 0}), ("workers", {"workers": math.nan}),
-        ("workers", {"workers": 6}), ("message_bytes", {"message_bytes": -1.0}),
-        ("message_bytes", {"message_bytes": math.nan}), ("message_bytes", {"message_bytes": math.inf}),
+        ("d", {"d": -1}),
+        ("d", {"d": 1.5}),
+        ("d", {"d": math.nan}),
+        ("d", {"d": "100"}),
+        ("ranks", {"ranks": 0}),
+        ("ranks", {"ranks": math.nan}),
+        ("ranks", {"ranks": "4"}),
+        ("workers", {"workers": -4}),
+        ("workers", {"workers": 0}),
+        ("workers", {"workers": math.nan}),
+        ("workers", {"workers": 6}),
+        ("message_bytes", {"message_bytes": -1.0}),
+        ("message_bytes", {"message_bytes": math.nan}),
+        ("message_bytes", {"message_bytes": math.inf}),
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("method", [SGD, SGD._replace(compressor=th.TopK(3))], ids=["reduced", "gathered"])
 def test_the_time_of_a_round_refuses(method, name, change):
     given = {"d": 100, "ranks": 4, "message_bytes": 40.0} | change
@@ -222,14 +231,17 @@ def test_the_time_of_a_round_refuses(method, name, change):
         th.round_seconds(th.NETWORKS["10 Gbit/s"], method, given.pop("d"), **given)
 
 
-@pytest.mark.parametrize("call", [
-    lambda problem: th.measure.diversity(problem, [0.0]),
-    lambda problem: th.cr_psgd(problem, workers=1, samples=10),
-    lambda problem: th.catalyst(problem, workers=1, samples=10),
-    lambda problem: th.pl_constant(problem),
-    lambda problem: th.proximal(problem, [0.0], 1.0),
-    lambda problem: th.value(problem, [0.0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda problem: th.measure.diversity(problem, [0.0]),
+        lambda problem: th.cr_psgd(problem, workers=1, samples=10),
+        lambda problem: th.catalyst(problem, workers=1, samples=10),
+        lambda problem: th.pl_constant(problem),
+        lambda problem: th.proximal(problem, [0.0], 1.0),
+        lambda problem: th.value(problem, [0.0]),
+    ],
+)
 def test_a_name_is_no_problem(call):
     with pytest.raises(TypeError, match="^problem: got 'rcv1', allowed: a problem, such as logistic"):
         call("rcv1")
@@ -250,7 +262,13 @@ def test_keys_derived_in_any_order():
         assert derive(stream, 3) == derive(np.uint64(stream), np.uint64(3)) == derive(stream, np.int64(3))
         assert derive(derive(stream, 1), large) == derive(np.uint64(derive(stream, 1)), np.uint64(large))
     assert derive(th.key(7), 3) == th.key(7, 3)  # what a key is made of, in compiled code as here
-    for stream, name, argument in ((-1, 0, "stream"), (2**64, 0, "stream"), (0, -1, "name"), (0, 1.5, "name"),
-                                   ("a", 0, "stream"), (True, 0, "stream")):  # fmt: skip
+    for stream, name, argument in (
+        (-1, 0, "stream"),
+        (2**64, 0, "stream"),
+        (0, -1, "name"),
+        (0, 1.5, "name"),
+        ("a", 0, "stream"),
+        (True, 0, "stream"),
+    ):
         with pytest.raises(ValueError, match=rf"^{argument}: got .*, allowed: a whole number from 0 to 2\*\*64 - 1"):
             derive(stream, name)

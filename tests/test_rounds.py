@@ -71,19 +71,37 @@ def test_local_sgd_follows_the_reference(data, problem, name):
     method, x0 = th.LocalSGD(step=STEP, **LOCAL[name]), np.random.default_rng(1).standard_normal(D)
     steps = 12 * method.local_steps
     for average, weights in {
-        "last": None, "quadratic": th.Polynomial(200.0), th.Suffix(7): th.Suffix(7),
-    }.items():  # fmt: skip
+        "last": None,
+        "quadratic": th.Polynomial(200.0),
+        th.Suffix(7): th.Suffix(7),
+    }.items():
         x, e, chosen, drawn = reference(method, data, 3, 12, 11, x0, weights)
-        run = th.run(method._replace(average=average), problem, workers=3, steps=steps, seed=11, x0=x0,
-                     wire_dtype=np.float64, record_every=2 * method.local_steps)  # fmt: skip
+        run = th.run(
+            method._replace(average=average),
+            problem,
+            workers=3,
+            steps=steps,
+            seed=11,
+            x0=x0,
+            wire_dtype=np.float64,
+            record_every=2 * method.local_steps,
+        )
         np.testing.assert_allclose(run.last, x, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(run.x, chosen, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(run.memory, e, rtol=1e-9, atol=1e-12)
         assert list(run.history["rounds"]) == [0, 2, 4, 6, 8, 10, 12] and run.nit == steps
         assert (run.history["step"] == method.local_steps * run.history["rounds"]).all()
         assert run.history["samples"][-1] == 3 * drawn
-    replicas = th.run(method._replace(average="quadratic"), problem, workers=3, steps=steps, seed=11, x0=x0,
-                      wire_dtype=np.float64, replicas=2)  # fmt: skip
+    replicas = th.run(
+        method._replace(average="quadratic"),
+        problem,
+        workers=3,
+        steps=steps,
+        seed=11,
+        x0=x0,
+        wire_dtype=np.float64,
+        replicas=2,
+    )
     expected = reference(method, data, 3, 12, 11, x0, th.Polynomial(200.0))[2]
     np.testing.assert_allclose(replicas.x[0], expected, rtol=1e-9, atol=1e-12)
     assert not np.array_equal(replicas.x[0], replicas.x[1])
@@ -146,8 +164,15 @@ def test_projection_keeps_x_in_the_ball(data, problem):
         x *= min(1.0, radius / np.linalg.norm(x))
     np.testing.assert_allclose(run.x, x, rtol=1e-9)
     assert np.linalg.norm(run.x) <= radius * (1 + 1e-12)
-    sparse = th.run(method._replace(compressor=th.Identity(sparse=True), compress="loss"), problem, workers=1, steps=20,
-                    seed=6, x0=x0, wire_dtype=np.float64)  # fmt: skip
+    sparse = th.run(
+        method._replace(compressor=th.Identity(sparse=True), compress="loss"),
+        problem,
+        workers=1,
+        steps=20,
+        seed=6,
+        x0=x0,
+        wire_dtype=np.float64,
+    )
     np.testing.assert_allclose(sparse.x, x, rtol=1e-9)
 
 

@@ -241,8 +241,11 @@ def test_a_name_stands_for_three_vectors():
     th.run(Text(text), PROBLEM, workers=1, steps=1)
 
 
-@pytest.mark.parametrize("compressor", [th.TernGrad(shared=True), th.compressor(lambda v, key: np.round(v, 1))],
-                         ids=["agreed scale", "function"])  # fmt: skip
+@pytest.mark.parametrize(
+    "compressor",
+    [th.TernGrad(shared=True), th.compressor(lambda v, key: np.round(v, 1))],
+    ids=["agreed scale", "function"],
+)
 def test_the_model_sends_by_any_compressor(compressor):
     """A single sender agrees with itself, and a worker's key is not the model's: w follows x."""
 

@@ -83,8 +83,10 @@ def test_scaled_inverse_time_covers_the_worst_case_of_its_recursion(c):
 
 def test_scaled_inverse_time_printed_agrees_up_to_three_quarters():
     for c in (0.6, 0.75):
-        forms = [bounds.sgd_scaled_inverse_time(9, c=c, mu=1.0, second_moment=1.0, distance=0.0, form=form)
-                 for form in ("simple", "printed")]  # fmt: skip
+        forms = [
+            bounds.sgd_scaled_inverse_time(9, c=c, mu=1.0, second_moment=1.0, distance=0.0, form=form)
+            for form in ("simple", "printed")
+        ]
         assert forms[0] == pytest.approx(forms[1], rel=1e-12)
 
 
@@ -138,8 +140,10 @@ def test_averages_by_hand():
     assert bounds.sgd_uniform_average_lower(6, c=8.0) == pytest.approx(8 / 96 * (1 / 4 + 1 / 5))
     assert bounds.sgd_smooth_average(1, mu=1.0, lipschitz=1.0, second_moment=1.0) == 0.5
     for T in (2, 3, 10, 1000):
-        sharp, simple, paper = (bounds.sgd_smooth_average(T, mu=0.5, lipschitz=2.0, second_moment=3.0, form=form)
-                                for form in ("sharp", "simple", "paper"))  # fmt: skip
+        sharp, simple, paper = (
+            bounds.sgd_smooth_average(T, mu=0.5, lipschitz=2.0, second_moment=3.0, form=form)
+            for form in ("sharp", "simple", "paper")
+        )
         assert sharp < simple < paper
     weights = np.arange(1000) >= 500
     steps = 1 / (0.1 * np.arange(1, 1001))
@@ -235,13 +239,16 @@ DOORS = [
     (bounds.bottou_constant_step_floor, {**BCN, "form": "printed"}, "form"),
     (bounds.bottou_constant_step, {**BCN, "steps": -1, "gap": 1.0}, "steps"),
     (bounds.bottou_decreasing_step_plan, {"mu": 1.0, "lipschitz": 0.5}, "lipschitz"),
-    (bounds.bottou_decreasing_step,
-     {"steps": 1, "mu": 1.0, "lipschitz": 2.0, "noise": 1.0, "gap": 1.0, "beta": 1.0, "shift": 9.0}, "beta"),
+    (
+        bounds.bottou_decreasing_step,
+        {"steps": 1, "mu": 1.0, "lipschitz": 2.0, "noise": 1.0, "gap": 1.0, "beta": 1.0, "shift": 9.0},
+        "beta",
+    ),
     (bounds.bottou_nonconvex, {"steps": 0, "lipschitz": 2.0, "step": 0.1, "noise": 1.0, "gap": 1.0}, "steps"),
     (bounds.sgd_smooth_convex_with_step, {**SMOOTH, "step": 0.5}, "step"),
     (bounds.sgd_smooth_convex_step, {**SMOOTH, "variance": 0.0}, "variance"),
     (bounds.sgd_smooth_convex, {**SMOOTH, "form": "printed"}, "form"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("function, keywords, name", DOORS, ids=[f"{f.__name__}-{n}" for f, _, n in DOORS])
@@ -316,13 +323,24 @@ def quadratics(d=7):
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 @pytest.mark.parametrize(
     "method, workers",
-    [({"step": th.Constant(0.1)}, 1), ({"step": th.InverseTime(1, 1, 2), "average": "uniform"}, 3),
-     ({"step": th.Constant(0.2), "average": th.Suffix(40), "radius": 0.5}, 2)],
-)  # fmt: skip
+    [
+        ({"step": th.Constant(0.1)}, 1),
+        ({"step": th.InverseTime(1, 1, 2), "average": "uniform"}, 3),
+        ({"step": th.Constant(0.2), "average": th.Suffix(40), "radius": 0.5}, 2),
+    ],
+)
 def test_fused_steps_have_the_bits_of_the_text(covariance, method, workers):
     problem = quadratics()[covariance]
-    one, other = both(th.ParallelSGD(th.Identity(), **method), problem, workers=workers, steps=150,
-                      replicas=3, seed=3, x0=np.ones(7), record_every=70)  # fmt: skip
+    one, other = both(
+        th.ParallelSGD(th.Identity(), **method),
+        problem,
+        workers=workers,
+        steps=150,
+        replicas=3,
+        seed=3,
+        x0=np.ones(7),
+        record_every=70,
+    )
     for name in ("x", "last", "funs", "replica_values", "replica_last", "memory"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     for name in ("step", "samples", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down"):
@@ -346,8 +364,14 @@ def test_who_is_fused():
     assert fused() and fused(average="uniform", radius=2.0)
     assert fused(th.quadratic(np.ones(FEW), covariance=1.0))
     assert not fused(th.quadratic(np.ones(FEW + 1), covariance=1.0))
-    for other in ({"batch": 2}, {"batch": th.GrowingBatch(1.5)}, {"momentum": 0.5}, {"exchange": "gather"},
-                  {"compressor": th.TopK(2)}, {"compressor": th.Identity(sparse=True)},
-                  {"feedback": th.ErrorFeedback()}):  # fmt: skip
+    for other in (
+        {"batch": 2},
+        {"batch": th.GrowingBatch(1.5)},
+        {"momentum": 0.5},
+        {"exchange": "gather"},
+        {"compressor": th.TopK(2)},
+        {"compressor": th.Identity(sparse=True)},
+        {"feedback": th.ErrorFeedback()},
+    ):
         assert not fused(**other), other
     assert not fused(th.logistic((np.eye(3), [1, -1, 1]), l2=0.1))

@@ -101,8 +101,9 @@ def test_adam_moves_by_what_error_feedback_sends():
         e, g = p - sent, sent.mean(axis=0)
         m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
         x = x - STEP * m / (1.0 - 0.9**t) / (np.sqrt(v / (1.0 - 0.99**t)) + 1e-8)
-    method = th.ParallelSGD(th.TopK(2), th.Constant(1.0), th.ErrorFeedback(), shards="contiguous",
-                            server=shapes.Adam(STEP))  # fmt: skip
+    method = th.ParallelSGD(
+        th.TopK(2), th.Constant(1.0), th.ErrorFeedback(), shards="contiguous", server=shapes.Adam(STEP)
+    )
     result = found(method)
     assert result.x == pytest.approx(x, rel=1e-10) and result.memory == pytest.approx(e, rel=1e-10)
 

@@ -81,9 +81,12 @@ def test_a_loop_that_takes_its_place_is_named_with_its_test(capsys):
 def test_a_method_that_was_typed_at_the_prompt(capsys):
     """Its lines cannot be read, but what they call is known."""
     space = {"th": th}
-    exec("from typing import NamedTuple\n@th.method\nclass Own(NamedTuple):\n    step: NamedTuple\n"
-         "    compressor: NamedTuple = th.Identity()\n    def round(self, run):\n        p = run.vectors()\n"
-         "        run.set(p, run.x, 0.0)\n        run.gradient(run.x, p)\n", space)  # fmt: skip
+    exec(
+        "from typing import NamedTuple\n@th.method\nclass Own(NamedTuple):\n    step: NamedTuple\n"
+        "    compressor: NamedTuple = th.Identity()\n    def round(self, run):\n        p = run.vectors()\n"
+        "        run.set(p, run.x, 0.0)\n        run.gradient(run.x, p)\n",
+        space,
+    )
     assert operations(shown(capsys, space["Own"](STEP), PROBLEM)) == ["Combine", "Draw", "Gradient"]
 
 

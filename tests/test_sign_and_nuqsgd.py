@@ -71,22 +71,38 @@ def test_a_goal_that_is_never_reached_takes_for_ever():
 def _made_up(sign_is_slow: bool):
     """Two methods on one problem: the signs are slow and bad, or fast and good."""
     slow, far = (50.0, 0.5) if sign_is_slow else (0.1, 0.001)
-    rows = [one.Message("p", name, 10**6, form, bits, error, 1.0, 1.0, 0.0) for name, form, bits, error in (
-        (study.FOUR, 4e6, 4_000_000, 0.12), (study.CODED, math.nan, 400_000, 0.12), (study.EIGHT, 8e6, 8_000_000, 0.1),
-        (study.BEST_RATIO, 8e6, 8_000_000, 1e-4))]  # fmt: skip
+    rows = [
+        one.Message("p", name, 10**6, form, bits, error, 1.0, 1.0, 0.0)
+        for name, form, bits, error in (
+            (study.FOUR, 4e6, 4_000_000, 0.12),
+            (study.CODED, math.nan, 400_000, 0.12),
+            (study.EIGHT, 8e6, 8_000_000, 0.1),
+            (study.BEST_RATIO, 8e6, 8_000_000, 1e-4),
+        )
+    ]
     rows.insert(0, one.Message("p", study.SIGN, 10**6, 1.5e6, 1_500_000, 0.4, slow, slow, 0.0))
-    trained = [study.Training("p", row.method, step, row.bits / 10**6, 0.01, 1e-4, 0.9, 1e-4, 10.0, 1.0, 1.0, 1.0)
-               for row in rows for step in study.STEPS]  # fmt: skip
-    return rows, [row._replace(loss=far, accuracy=0.5 if sign_is_slow else 0.95, rounds=100.0 if sign_is_slow else 5.0)
-                  if row.method == study.SIGN else row for row in trained]  # fmt: skip
+    trained = [
+        study.Training("p", row.method, step, row.bits / 10**6, 0.01, 1e-4, 0.9, 1e-4, 10.0, 1.0, 1.0, 1.0)
+        for row in rows
+        for step in study.STEPS
+    ]
+    return rows, [
+        row._replace(loss=far, accuracy=0.5 if sign_is_slow else 0.95, rounds=100.0 if sign_is_slow else 5.0)
+        if row.method == study.SIGN
+        else row
+        for row in trained
+    ]
 
 
 def test_verdicts_follow_the_numbers():
     for slow in (True, False):
         said = {s.text: s.verdict for s in study.statements(*_made_up(slow))}
         verdict = "holds" if slow else "fails"
-        of = [v for text, v in said.items() if "beats" in text or "longer" in text or "lower loss" in text
-              or "accuracy" in text]  # fmt: skip
+        of = [
+            v
+            for text, v in said.items()
+            if "beats" in text or "longer" in text or "lower loss" in text or "accuracy" in text
+        ]
         assert len(of) == 7
         assert [v for v in of if v != verdict] == []
         (fewer,) = (v for text, v in said.items() if "packed, takes fewer bits" in text)
@@ -107,9 +123,16 @@ def test_a_message_of_another_length_is_noticed():
 def test_training_counts_packed_bits_and_codes_change_nothing_else():
     ways = {study.FOUR: study.methods()[study.FOUR]}
     rows, curves, gradient = study.train(
-        th.softmax, digits(), ways | {"float32": study.methods()["float32"]}, name="digits", rounds=20, records=4,
-        seeds=2, steps=(8.0,), share=0.5,
-    )  # fmt: skip
+        th.softmax,
+        digits(),
+        ways | {"float32": study.methods()["float32"]},
+        name="digits",
+        rounds=20,
+        records=4,
+        seeds=2,
+        steps=(8.0,),
+        share=0.5,
+    )
     packed, coded, full = rows
     assert (packed.method, coded.method, full.bits) == (study.FOUR, study.CODED, 32.0)
     assert packed.bits == pytest.approx(4 + 32 / 640)

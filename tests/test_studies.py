@@ -153,8 +153,11 @@ def test_no_variance_is_above_its_worst_case():
     vectors = {"Gaussian": rng.standard_normal(500), "lognormal": rng.lognormal(0.0, 2.0, 500)}
     for row in nuqsgd.variances(vectors, (2, 3, 4, 5), (64, 500)):
         s = 2 ** (row.bits - 1) - 1
-        worst = {"QSGD": qsgd_variance(row.bucket, s), "QSGDinf": qsgd_inf_variance(row.bucket, s),
-                 "NUQSGD": nuqsgd_variance(row.bucket, s - 1)}  # fmt: skip
+        worst = {
+            "QSGD": qsgd_variance(row.bucket, s),
+            "QSGDinf": qsgd_inf_variance(row.bucket, s),
+            "NUQSGD": nuqsgd_variance(row.bucket, s - 1),
+        }
         assert 0.0 < row.variance <= worst[row.quantizer]
 
 
@@ -202,13 +205,14 @@ def test_one_row_has_rank_one_and_triplets_win(pictures):
     rows = spectrum.spectra(pictures, "digits", batches=(1, 8))
     assert [(row.place, row.batch) for row in rows] == [
         (place, batch) for place in ("at 0", "midway", "near x*") for batch in (1, 8, pictures.n)
-    ]  # fmt: skip
+    ]
     for row in rows:
         if row.batch == 1:
             assert len(row.singular_values) == 1 and row.rank_one == pytest.approx(1.0)
             assert row.spectral == 0.0 < row.entrywise
-        assert row.spectral == pytest.approx(atomo_variance(row.singular_values, 1.0)
-                                             / np.sum(np.square(row.singular_values)))  # fmt: skip
+        assert row.spectral == pytest.approx(
+            atomo_variance(row.singular_values, 1.0) / np.sum(np.square(row.singular_values))
+        )
         assert len(row.singular_values) <= min(row.batch, 9)  # the residuals of a row sum to zero over the classes
 
 
@@ -291,8 +295,16 @@ def tiny():
 def test_step_sizes_and_averages_are_those_of_the_paper(tiny):
     options = mem_sgd.Options(problem="dense", ks=(1, 4), delay=2.0, no_delay=1.0)
     two = {way.label: way for way in mem_sgd.figure_two(tiny, options)}
-    assert list(two) == ["SGD", "top-1", "top-4", "top-1, no shift", "rand-1", "rand-4", "rand-1, no shift",
-                         "top-1, no memory"]  # fmt: skip
+    assert list(two) == [
+        "SGD",
+        "top-1",
+        "top-4",
+        "top-1, no shift",
+        "rand-1",
+        "rand-4",
+        "rand-1, no shift",
+        "top-1, no memory",
+    ]
     assert two["top-4"].method.step.shift == 10.0 and two["SGD"].method.step.shift == 40.0  # 2 d/k
     assert two["rand-1, no shift"].method.step.shift == 1.0
     assert step_size(two["rand-4"].method.step, 6) == pytest.approx(2.0 * 400 / 16)
@@ -334,13 +346,27 @@ def test_a_run_that_leaves_the_finite_numbers_is_kept_as_infinite(tiny):
 
 def test_verdicts_of_figure_two():
     sgd = curve("SGD", 1, 0.1, apart=0.001)
-    good = [sgd, curve("top-1", 1, 0.1005), curve("top-1, no shift", 1, 0.3), curve("rand-1", 1, 0.11),
-            curve("rand-1, no shift", 1, 0.23), curve("top-1, no memory", 1, 1.1), curve("top-2", 1, 0.1),
-            curve("rand-2", 1, 0.105)]  # fmt: skip
+    good = [
+        sgd,
+        curve("top-1", 1, 0.1005),
+        curve("top-1, no shift", 1, 0.3),
+        curve("rand-1", 1, 0.11),
+        curve("rand-1, no shift", 1, 0.23),
+        curve("top-1, no memory", 1, 1.1),
+        curve("top-2", 1, 0.1),
+        curve("rand-2", 1, 0.105),
+    ]
     assert [said.verdict for said in mem_sgd_report.statements_two(good, (1, 2), 1.0)] == ["holds"] * 6
-    bad = [sgd, curve("top-1", 1, 0.102), curve("top-1, no shift", 1, 0.2), curve("rand-1", 1, 0.2),
-           curve("rand-1, no shift", 1, 0.3), curve("top-1, no memory", 1, 0.5, 0.2), curve("top-2", 1, 0.1),
-           curve("rand-2", 1, 0.2)]  # fmt: skip
+    bad = [
+        sgd,
+        curve("top-1", 1, 0.102),
+        curve("top-1, no shift", 1, 0.2),
+        curve("rand-1", 1, 0.2),
+        curve("rand-1, no shift", 1, 0.3),
+        curve("top-1, no memory", 1, 0.5, 0.2),
+        curve("top-2", 1, 0.1),
+        curve("rand-2", 1, 0.2),
+    ]
     assert [said.verdict for said in mem_sgd_report.statements_two(bad, (1, 2), 1.0)] == ["fails"] * 6
 
 
@@ -377,9 +403,17 @@ def test_verdicts_of_figure_three():
 
 @pytest.mark.parametrize(
     ("values", "answer"),
-    [({"problem": "rvc1"}, "problem"), ({"ks": (0, 1)}, "ks"), ({"ks": (2, 1)}, "ks"), ({"rates": ()}, "rates"),
-     ({"delay": 0.0}, "delay"), ({"seeds": 0}, "seeds"), ({"epochs": 2.5}, "epochs"), ({"ks": 3}, "ks")],
-)  # fmt: skip
+    [
+        ({"problem": "rvc1"}, "problem"),
+        ({"ks": (0, 1)}, "ks"),
+        ({"ks": (2, 1)}, "ks"),
+        ({"rates": ()}, "rates"),
+        ({"delay": 0.0}, "delay"),
+        ({"seeds": 0}, "seeds"),
+        ({"epochs": 2.5}, "epochs"),
+        ({"ks": 3}, "ks"),
+    ],
+)
 def test_options_outside_their_domain(values, answer):
     with pytest.raises(ConfigurationError, match=answer):
         StudyConfiguration.from_dict({"study": "mem-sgd", **values})
@@ -401,8 +435,12 @@ def speed(method, threads, until, seconds, processor):
 
 
 def test_speed_ups_are_over_one_thread():
-    rows = [speed("SGD", 1, 4.0, 10.0, 10.0), speed("SGD", 2, 2.5, 6.0, 12.5), speed("rand-5", 1, math.inf, 9.0, 9.0),
-            speed("rand-5", 2, 3.0, 5.0, 9.0)]  # fmt: skip
+    rows = [
+        speed("SGD", 1, 4.0, 10.0, 10.0),
+        speed("SGD", 2, 2.5, 6.0, 12.5),
+        speed("rand-5", 1, math.inf, 9.0, 9.0),
+        speed("rand-5", 2, 3.0, 5.0, 9.0),
+    ]
     gain = lock_free.speed_ups(rows)
     assert gain["p", "SGD", 2] == pytest.approx((1.6, 10 / 6, 1.6)) and gain["p", "SGD", 1] == (1.0, 1.0, 1.0)
     assert math.isnan(gain["p", "rand-5", 2].loss) and gain["p", "rand-5", 2][1:] == (1.8, 2.0)
@@ -411,8 +449,11 @@ def test_speed_ups_are_over_one_thread():
 
 def on_two_threads(**ratios):
     """Verdicts for methods with these speed-ups, by the wall and by processor time."""
-    rows = [row for name, (wall, processor) in ratios.items()
-            for row in (speed(name, 1, 1.0, 1.0, 1.0), speed(name, 2, 1.0, 1.0 / wall, 2.0 / processor))]  # fmt: skip
+    rows = [
+        row
+        for name, (wall, processor) in ratios.items()
+        for row in (speed(name, 1, 1.0, 1.0, 1.0), speed(name, 2, 1.0, 1.0 / wall, 2.0 / processor))
+    ]
     return lock_free.statements(rows)
 
 
@@ -420,8 +461,9 @@ def test_threads_that_queue_on_a_lock_are_not_said_to_scale():
     queue = (1.1, 1.98)  # as measured with one lock around every step
     said = on_two_threads(SGD=queue, top=queue)
     assert [s.verdict for s in said] == ["holds", "undecided"]
-    assert said[1].numbers.endswith("SGD 1.10 by the wall (1.98), top 1.10 by the wall (1.98). The two clocks disagree "
-                                    "on SGD, top.")  # fmt: skip
+    assert said[1].numbers.endswith(
+        "SGD 1.10 by the wall (1.98), top 1.10 by the wall (1.98). The two clocks disagree on SGD, top."
+    )
     assert [s.verdict for s in on_two_threads(SGD=(1.0, 1.1), top=(0.9, 1.0))] == ["fails", "fails"]
     assert [s.verdict for s in on_two_threads(SGD=(1.9, 1.9), top=(1.8, 1.95))] == ["undecided", "holds"]
     # what both clocks say of two methods settles "in part", whatever they say of a third
@@ -494,8 +536,9 @@ def test_seconds_are_put_together():
     network = th.Network(1e-3, 1e-6)
     rows = [run, run._replace(workers=1)]
     many, one = choose.seconds_of(rows, ways, {16: {"top-2": 3e-5}}, 100, {"n": network})
-    assert many.exchange == th.round_seconds(network, th.ParallelSGD(th.TopK(2), step=th.Constant(1.0)), 100, ranks=8,
-                                             message_bytes=40.0)  # fmt: skip
+    assert many.exchange == th.round_seconds(
+        network, th.ParallelSGD(th.TopK(2), step=th.Constant(1.0)), 100, ranks=8, message_bytes=40.0
+    )
     assert many.total == pytest.approx(5 * (16e-6 + 3e-5 + many.exchange)) and many.bits == 500.0
     assert one.total == pytest.approx(5 * 16e-6)
 
@@ -508,8 +551,16 @@ def test_options_of_choose_outside_their_domain(values):
 
 # --- texts, pages and the command -------------------------------------------------------------------------------------
 
-STUDY = Study("nuqsgd", "A title", "What was run.", {}, [Table("Rows", ("name", "x|y"), [("a|b", "1")])],
-              [Statement("It is so.", "fails", "1 of 3.")], None, "a picture")  # fmt: skip
+STUDY = Study(
+    "nuqsgd",
+    "A title",
+    "What was run.",
+    {},
+    [Table("Rows", ("name", "x|y"), [("a|b", "1")])],
+    [Statement("It is so.", "fails", "1 of 3.")],
+    None,
+    "a picture",
+)
 
 
 def test_texts_hold_everything():

@@ -153,8 +153,14 @@ def test_every_door_refuses_what_is_outside(call, message):
 def order_moment(n, k, cdf, density, low, high, power=1):
     """E X_(k)^power by integrating the density of the order statistic."""
     weight = k * comb(n, k, exact=True)
-    return quad(lambda x: x**power * weight * cdf(x) ** (k - 1) * (1 - cdf(x)) ** (n - k) * density(x), low, high,
-                epsabs=1e-12, epsrel=1e-10, limit=200)[0]  # fmt: skip
+    return quad(
+        lambda x: x**power * weight * cdf(x) ** (k - 1) * (1 - cdf(x)) ** (n - k) * density(x),
+        low,
+        high,
+        epsabs=1e-12,
+        epsrel=1e-10,
+        limit=200,
+    )[0]
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 1), (5, 3), (8, 8)])
@@ -228,8 +234,17 @@ def targets():
 
 def test_who_waits_for_all_is_gradient_descent(targets):
     problem, b = targets
-    result = th.run_fastest_k(problem, workers=3, fastest=3, rounds=5, step=0.5, times=th.Pareto(2.0),
-                              shards="contiguous", record_every=1, seed=4)  # fmt: skip
+    result = th.run_fastest_k(
+        problem,
+        workers=3,
+        fastest=3,
+        rounds=5,
+        step=0.5,
+        times=th.Pareto(2.0),
+        shards="contiguous",
+        record_every=1,
+        seed=4,
+    )
     assert result.last[0, 0] == pytest.approx(b.mean() * (1 - 0.5**5), rel=1e-12)
     waits, _ = race(th.Pareto(2.0), workers=3, fastest=3, rounds=5, seed=4)
     assert result.replica_seconds[:, 0] == pytest.approx(np.append(0.0, np.cumsum(waits[:, -1])))
@@ -240,8 +255,16 @@ def test_who_waits_for_all_is_gradient_descent(targets):
 def test_the_fastest_count_and_nobody_else(targets):
     """One step from 0 with the step 1 and k = 1 lands on the target of the one who was fastest."""
     problem, b = targets
-    result = th.run_fastest_k(problem, workers=3, fastest=1, rounds=1, step=1.0, times=th.ShiftedExponential(1.0, 1.0),
-                              shards="contiguous", replicas=20)  # fmt: skip
+    result = th.run_fastest_k(
+        problem,
+        workers=3,
+        fastest=1,
+        rounds=1,
+        step=1.0,
+        times=th.ShiftedExponential(1.0, 1.0),
+        shards="contiguous",
+        replicas=20,
+    )
     for r in range(20):
         _, chosen = race(th.ShiftedExponential(1.0, 1.0), workers=3, fastest=1, rounds=1, replica=r)
         assert result.last[r, 0] == pytest.approx(b[chosen[0, 0]])

@@ -80,10 +80,19 @@ def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
             for encode, part in zip(encoders, value, strict=True):
                 encode(part, out)
 
-        return members, "".join(_aligned(form) if isinstance(part, types.BaseTuple) else form
-                                for part, (_, form) in zip(tp.types, parts, strict=True))  # fmt: skip
-    number = {types.boolean: "?", types.int64: "q", types.uint64: "Q", types.float64: "d", types.float32: "f",
-              types.int32: "i", types.uint32: "I"}.get(tp)  # fmt: skip
+        return members, "".join(
+            _aligned(form) if isinstance(part, types.BaseTuple) else form
+            for part, (_, form) in zip(tp.types, parts, strict=True)
+        )
+    number = {
+        types.boolean: "?",
+        types.int64: "q",
+        types.uint64: "Q",
+        types.float64: "d",
+        types.float32: "f",
+        types.int32: "i",
+        types.uint32: "I",
+    }.get(tp)
     if number is None:
         raise TypeError(f"a kernel's arguments: got {tp}, allowed: arrays, numbers and NamedTuples of these")
     return (lambda value, out: out.append(value)), number
@@ -246,8 +255,7 @@ def bind(arguments, replicas: int, owners: Owners) -> Call:
         _known[kind] = _entry(made.kernel, tp), *_encoder(tp)
     address, encoder, form = _known[kind]
     data = _encoded(arguments, encoder, form)
-    numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data,
-               owners.count.ctypes.data)  # fmt: skip
+    numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
 
 

@@ -76,11 +76,18 @@ class CalleeImpl(CompileResultCacheImpl):
         library._final_module = llvm.parse_bitcode(code)
         library._finalize_final_module()
         return compile_result(
-            target_context=target_context, typing_context=target_context.typing_context, library=library,
-            environment=environment, entry_point=target_context.get_executable(library, fndesc, environment),
-            fndesc=fndesc, type_annotation=annotation, signature=signature, objectmode=objectmode, lifted=lifted,
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=target_context.get_executable(library, fndesc, environment),
+            fndesc=fndesc,
+            type_annotation=annotation,
+            signature=signature,
+            objectmode=objectmode,
+            lifted=lifted,
             reload_init=reload_init,
-        )  # fmt: skip
+        )
 
 
 TRIED = (0, 61) <= numba.version_info.short <= (0, 68)

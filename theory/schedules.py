@@ -21,7 +21,7 @@ __all__ = [
     "averaging_weight",
     "batch_size",
     "step_size",
-]  # fmt: skip
+]
 
 step_size = generic("step_size", "step_size(schedule, t) -> float: the step size at step t = 0, 1, 2, ...")
 averaging_weight = generic(

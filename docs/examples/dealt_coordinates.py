@@ -53,8 +53,9 @@ def _(context):
     rng = np.random.default_rng(context.stream())
     for workers in (3, 6):
         v = context.normal(d, "common") + 0.5 * context.normal((workers, d), "own", workers)
-        error = [np.sum(((v * context.subject(rng, d, k, workers)).mean(0) * d / k - v.mean(0)) ** 2)
-                 for _ in range(samples)]  # fmt: skip
+        error = [
+            np.sum(((v * context.subject(rng, d, k, workers)).mean(0) * d / k - v.mean(0)) ** 2) for _ in range(samples)
+        ]
         predicted = dealt_error(d, k, workers, np.mean(np.sum(v**2, 1)), np.sum(v.mean(0) ** 2))
         checks.append(equality(f"error, N={workers}", mean_interval(error, context.level(2)), predicted))
     return Measurement(*checks, samples=2 * samples)

@@ -13,8 +13,12 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "averaged_second_moment", "averaged_variance", "sgd_average", "sgd_uniform_average", "sgd_weighted_average",
-]  # fmt: skip
+    "averaged_second_moment",
+    "averaged_variance",
+    "sgd_average",
+    "sgd_uniform_average",
+    "sgd_weighted_average",
+]
 
 
 def averaged_variance(

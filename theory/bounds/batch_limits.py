@@ -14,9 +14,16 @@ from .batch_rates import _rounds, batch_delta
 from .sgd import sgd_constant_step_exact, sgd_constant_step_floor
 
 __all__ = [
-    "batch_speed_up", "divergent_batch", "kink_cycle", "largest_batch", "minibatch_worst_case", "signed_slopes_gap",
-    "sphere_quadratic_delta", "sphere_quadratic_distance", "sphere_quadratic_floor",
-]  # fmt: skip
+    "batch_speed_up",
+    "divergent_batch",
+    "kink_cycle",
+    "largest_batch",
+    "minibatch_worst_case",
+    "signed_slopes_gap",
+    "sphere_quadratic_delta",
+    "sphere_quadratic_distance",
+    "sphere_quadratic_floor",
+]
 
 
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:

@@ -18,10 +18,17 @@ from ._domain import positive, whole
 from .sgd import sgd_constant_step
 
 __all__ = [
-    "BatchSchedule", "batch_delta", "minibatch_convex", "minibatch_convex_schedule", "minibatch_pl",
-    "minibatch_pl_schedule", "minibatch_smooth", "minibatch_smooth_schedule", "minibatch_strongly_convex",
+    "BatchSchedule",
+    "batch_delta",
+    "minibatch_convex",
+    "minibatch_convex_schedule",
+    "minibatch_pl",
+    "minibatch_pl_schedule",
+    "minibatch_smooth",
+    "minibatch_smooth_schedule",
+    "minibatch_strongly_convex",
     "minibatch_strongly_convex_schedule",
-]  # fmt: skip
+]
 
 
 class BatchSchedule(NamedTuple):
@@ -204,9 +211,16 @@ def minibatch_smooth_schedule(
 
 
 def minibatch_pl(
-    gradients: int, *, batch: int, step: float, smoothness: float, mu: float, second_moment: float, gap: float,
+    gradients: int,
+    *,
+    batch: int,
+    step: float,
+    smoothness: float,
+    mu: float,
+    second_moment: float,
+    gap: float,
     batch_bound: float,
-) -> float:  # fmt: skip
+) -> float:
     """Gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients

@@ -11,9 +11,12 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "bottou_constant_step", "bottou_constant_step_floor", "bottou_decreasing_step", "bottou_decreasing_step_plan",
+    "bottou_constant_step",
+    "bottou_constant_step_floor",
+    "bottou_decreasing_step",
+    "bottou_decreasing_step_plan",
     "bottou_nonconvex",
-]  # fmt: skip
+]
 
 
 def _largest_step(step: float, lipschitz: float, first: float, second: float, form: str, *extra: str) -> None:
@@ -25,9 +28,15 @@ def _largest_step(step: float, lipschitz: float, first: float, second: float, fo
 
 
 def bottou_constant_step_floor(
-    *, mu: float, lipschitz: float, step: float, noise: float, first: float = 1.0, second: float = 1.0,
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    noise: float,
+    first: float = 1.0,
+    second: float = 1.0,
     form: str = "sharp",
-) -> float:  # fmt: skip
+) -> float:
     """Where the suboptimality of SGD settles with a constant step size.
 
     Setting: as for :func:`bottou_constant_step`.
@@ -75,9 +84,17 @@ def bottou_constant_step_floor(
 
 
 def bottou_constant_step(
-    steps: int, *, mu: float, lipschitz: float, step: float, noise: float, gap: float, first: float = 1.0,
-    second: float = 1.0, form: str = "sharp",
-) -> float:  # fmt: skip
+    steps: int,
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    noise: float,
+    gap: float,
+    first: float = 1.0,
+    second: float = 1.0,
+    form: str = "sharp",
+) -> float:
     """Suboptimality of SGD with a constant step size.
 
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
@@ -118,8 +135,9 @@ def bottou_constant_step(
     """
     whole(0, steps=steps)
     non_negative(gap=gap)
-    floor = bottou_constant_step_floor(mu=mu, lipschitz=lipschitz, step=step, noise=noise, first=first, second=second,
-                                       form=form)  # fmt: skip
+    floor = bottou_constant_step_floor(
+        mu=mu, lipschitz=lipschitz, step=step, noise=noise, first=first, second=second, form=form
+    )
     rate = step * mu * (2.0 * first - step * lipschitz * second if form == "sharp" else first)
     left = max(0.0, 1.0 - rate) ** int(steps)
     return left * gap + (1.0 - left) * floor
@@ -169,9 +187,17 @@ def bottou_decreasing_step_plan(
 
 
 def bottou_decreasing_step(
-    steps: int, *, mu: float, lipschitz: float, noise: float, gap: float, beta: float, shift: float,
-    first: float = 1.0, second: float = 1.0,
-) -> float:  # fmt: skip
+    steps: int,
+    *,
+    mu: float,
+    lipschitz: float,
+    noise: float,
+    gap: float,
+    beta: float,
+    shift: float,
+    first: float = 1.0,
+    second: float = 1.0,
+) -> float:
     """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
@@ -217,9 +243,16 @@ def bottou_decreasing_step(
 
 
 def bottou_nonconvex(
-    steps: int, *, lipschitz: float, step: float, noise: float, gap: float, first: float = 1.0, second: float = 1.0,
+    steps: int,
+    *,
+    lipschitz: float,
+    step: float,
+    noise: float,
+    gap: float,
+    first: float = 1.0,
+    second: float = 1.0,
     form: str = "sharp",
-) -> float:  # fmt: skip
+) -> float:
     """Mean squared gradient norm of SGD with a constant step size, without convexity.
 
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).

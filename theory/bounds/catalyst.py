@@ -99,9 +99,17 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
 
 
 def catalyst(
-    outer: int, batches, *, lipschitz: float, theta: float | None = None, step: float | None = None, variance: float,
-    workers: int = 1, gap: float, form: str = "sharp",
-) -> float:  # fmt: skip
+    outer: int,
+    batches,
+    *,
+    lipschitz: float,
+    theta: float | None = None,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    form: str = "sharp",
+) -> float:
     """The mean squared norm of the gradient over the outer steps of CR-PSGD-Catalyst.
 
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of

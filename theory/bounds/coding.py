@@ -9,9 +9,15 @@ from ._domain import whole
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
 
 __all__ = [
-    "bucketed_bits", "elias_length", "geometric_entropy", "qsgd_arithmetic_length", "qsgd_code_length",
-    "qsgd_unary_length", "rice_length", "rice_redundancy",
-]  # fmt: skip
+    "bucketed_bits",
+    "elias_length",
+    "geometric_entropy",
+    "qsgd_arithmetic_length",
+    "qsgd_code_length",
+    "qsgd_unary_length",
+    "rice_length",
+    "rice_redundancy",
+]
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 

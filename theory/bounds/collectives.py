@@ -13,13 +13,23 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "CollectiveCost", "allgather_cost", "allreduce_cost", "allreduce_words_lower_bound", "gather_break_even",
+    "CollectiveCost",
+    "allgather_cost",
+    "allreduce_cost",
+    "allreduce_words_lower_bound",
+    "gather_break_even",
     "ring_doubling_crossover",
-]  # fmt: skip
+]
 
 ALLREDUCE = (
-    "ring", "recursive-doubling", "rabenseifner", "tree", "server", "server-overlapped", "server-sharded",
-)  # fmt: skip
+    "ring",
+    "recursive-doubling",
+    "rabenseifner",
+    "tree",
+    "server",
+    "server-overlapped",
+    "server-sharded",
+)
 ALLGATHER = ("ring", "doubling")
 
 

@@ -16,8 +16,13 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "conef_factor", "conef_frontier", "conef_memory", "conef_memory_exact", "conef_memory_schedule", "iconef_variance",
-]  # fmt: skip
+    "conef_factor",
+    "conef_frontier",
+    "conef_memory",
+    "conef_memory_exact",
+    "conef_memory_schedule",
+    "iconef_variance",
+]
 
 VERSIONS = ("conef", "v1", "v2")
 

@@ -14,8 +14,14 @@ from .contractive import below_frontier, conef_factor, conef_frontier, limit_mom
 from .memory import memory_error
 
 __all__ = [
-    "conef", "conef_noise", "conef_noise_frontier", "ef_sgd", "ef_sgd_convex", "ef_sgd_convex_step", "ef_sgd_variance",
-]  # fmt: skip
+    "conef",
+    "conef_noise",
+    "conef_noise_frontier",
+    "ef_sgd",
+    "ef_sgd_convex",
+    "ef_sgd_convex_step",
+    "ef_sgd_variance",
+]
 
 
 def _in_delta(delta: float) -> None:

@@ -14,9 +14,15 @@ from ._domain import non_negative, positive, whole
 from .polyak_lojasiewicz import pl_gd
 
 __all__ = [
-    "cr_psgd", "cr_psgd_geometric", "cr_psgd_rate", "growing_batches", "growing_rounds", "growth_limit", "optimal_rho",
+    "cr_psgd",
+    "cr_psgd_geometric",
+    "cr_psgd_rate",
+    "growing_batches",
+    "growing_rounds",
+    "growth_limit",
+    "optimal_rho",
     "pl_contraction",
-]  # fmt: skip
+]
 
 WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
@@ -141,8 +147,12 @@ def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float
     2.0
     """
     left = pl_contraction(mu, lipschitz, step)
-    require(left > 0.0, "step", 1.0 / lipschitz if step is None else step,
-            "another step: with q = 1 - nu = 0 every rho above 1 is allowed, and none is best")  # fmt: skip
+    require(
+        left > 0.0,
+        "step",
+        1.0 / lipschitz if step is None else step,
+        "another step: with q = 1 - nu = 0 every rho above 1 is allowed, and none is best",
+    )
     return 1.0 / math.sqrt(left)
 
 
@@ -291,9 +301,17 @@ def cr_psgd(
 
 
 def cr_psgd_geometric(
-    rounds: float, *, rho: float, first: float = 1, mu: float, lipschitz: float, step: float | None = None,
-    variance: float, workers: int = 1, gap: float,
-) -> float:  # fmt: skip
+    rounds: float,
+    *,
+    rho: float,
+    first: float = 1,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+) -> float:
     """The gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
 
     Setting: as `cr_psgd`, with 1 < rho < 1/(1 - nu).
@@ -340,9 +358,18 @@ def cr_psgd_geometric(
 
 
 def cr_psgd_rate(
-    samples: float, *, rho: float | None = None, first: int = 1, mu: float, lipschitz: float,
-    step: float | None = None, variance: float, workers: int = 1, gap: float, batches: str = "whole",
-) -> float:  # fmt: skip
+    samples: float,
+    *,
+    rho: float | None = None,
+    first: int = 1,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    batches: str = "whole",
+) -> float:
     """The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.

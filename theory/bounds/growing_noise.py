@@ -12,9 +12,13 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "batch_error", "growing_batch_gradients", "growing_batch_limit", "inexact_gradients", "shrinking_noise",
+    "batch_error",
+    "growing_batch_gradients",
+    "growing_batch_limit",
+    "inexact_gradients",
+    "shrinking_noise",
     "shrinking_noise_recursion",
-]  # fmt: skip
+]
 
 
 def _product(step: float, curvature: float, lipschitz: float, alignment: float, length: float) -> float:
@@ -23,15 +27,27 @@ def _product(step: float, curvature: float, lipschitz: float, alignment: float, 
     require(curvature <= lipschitz, "curvature", curvature, f"at most lipschitz = {lipschitz:g}")
     require(length >= alignment, "length", length, f"at least alignment = {alignment:g}")
     longest = min(alignment / (lipschitz * length**2), 1.0 / (curvature * alignment))
-    require(0 < step <= longest * (1 + 1e-12), "step", step,
-            f"a number in (0, min(mu/(L mu_G^2), 1/(c mu))] = (0, {longest:.6g}]")  # fmt: skip
+    require(
+        0 < step <= longest * (1 + 1e-12),
+        "step",
+        step,
+        f"a number in (0, min(mu/(L mu_G^2), 1/(c mu))] = (0, {longest:.6g}]",
+    )
     return step * curvature * alignment
 
 
 def shrinking_noise(
-    steps: int, *, step: float, curvature: float, lipschitz: float, noise: float, decay: float, gap: float,
-    alignment: float = 1.0, length: float = 1.0,
-) -> float:  # fmt: skip
+    steps: int,
+    *,
+    step: float,
+    curvature: float,
+    lipschitz: float,
+    noise: float,
+    decay: float,
+    gap: float,
+    alignment: float = 1.0,
+    length: float = 1.0,
+) -> float:
     """The gap f - f* with gradients whose variance falls geometrically.
 
     Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has
@@ -85,9 +101,17 @@ def shrinking_noise(
 
 
 def shrinking_noise_recursion(
-    steps: int, *, step: float, curvature: float, lipschitz: float, noise: float, decay: float, gap: float,
-    alignment: float = 1.0, length: float = 1.0,
-) -> float:  # fmt: skip
+    steps: int,
+    *,
+    step: float,
+    curvature: float,
+    lipschitz: float,
+    noise: float,
+    decay: float,
+    gap: float,
+    alignment: float = 1.0,
+    length: float = 1.0,
+) -> float:
     """The recursion in the proof of `shrinking_noise`, solved exactly.
 
     Setting: as :func:`shrinking_noise`.
@@ -162,9 +186,17 @@ def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alig
 
 
 def growing_batch_gradients(
-    accuracy: float, *, tau: float, step: float, curvature: float, lipschitz: float, noise: float, gap: float,
-    alignment: float = 1.0, length: float = 1.0,
-) -> float:  # fmt: skip
+    accuracy: float,
+    *,
+    tau: float,
+    step: float,
+    curvature: float,
+    lipschitz: float,
+    noise: float,
+    gap: float,
+    alignment: float = 1.0,
+    length: float = 1.0,
+) -> float:
     """How many gradients growing batches need for E f - f* <= eps: O(1/eps).
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
@@ -204,8 +236,7 @@ def growing_batch_gradients(
     """
     positive(accuracy=accuracy)
     limit = growing_batch_limit(step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
-    require(1.0 < tau <= limit * (1 + 1e-12), "tau", tau,
-            f"a number in (1, 1/(1 - alpha c mu/2)] = (1, {limit:.6g}]")  # fmt: skip
+    require(1.0 < tau <= limit * (1 + 1e-12), "tau", tau, f"a number in (1, 1/(1 - alpha c mu/2)] = (1, {limit:.6g}]")
     known = dict(step=step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
     omega = shrinking_noise(0, **known, noise=noise, decay=1.0 / tau, gap=gap)
     require(accuracy < omega, "accuracy", accuracy, f"less than omega = {omega:.6g}")

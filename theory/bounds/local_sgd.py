@@ -13,9 +13,13 @@ from ._domain import non_negative, positive, whole
 from .memsgd import mem_sgd_weight_sum
 
 __all__ = [
-    "local_sgd", "local_sgd_deviation", "local_sgd_deviation_exact", "local_sgd_order", "local_sgd_shift",
+    "local_sgd",
+    "local_sgd_deviation",
+    "local_sgd_deviation_exact",
+    "local_sgd_order",
+    "local_sgd_shift",
     "local_steps_limit",
-]  # fmt: skip
+]
 
 
 def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
@@ -57,9 +61,17 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
 
 
 def local_sgd(
-    steps: int, *, mu: float, lipschitz: float, local_steps: int, shift: float | None = None, second_moment: float,
-    variance: float, workers: int = 1, distance: float,
-) -> float:  # fmt: skip
+    steps: int,
+    *,
+    mu: float,
+    lipschitz: float,
+    local_steps: int,
+    shift: float | None = None,
+    second_moment: float,
+    variance: float,
+    workers: int = 1,
+    distance: float,
+) -> float:
     """The gap f - f* at the weighted average of local SGD.
 
     Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with

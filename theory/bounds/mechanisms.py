@@ -14,8 +14,12 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "drop_connect_factor", "langevin_factor", "mechanism_batch_bound", "mechanism_rounds", "quantized_factor",
-]  # fmt: skip
+    "drop_connect_factor",
+    "langevin_factor",
+    "mechanism_batch_bound",
+    "mechanism_rounds",
+    "quantized_factor",
+]
 
 
 def drop_connect_factor(drop: float) -> float:

@@ -14,9 +14,16 @@ from ._domain import whole
 from .coding import elias_length
 
 __all__ = [
-    "geometric_levels", "nuqsgd_code_length", "nuqsgd_inf_variance", "nuqsgd_nonzeros", "nuqsgd_released_levels",
-    "nuqsgd_released_variance", "nuqsgd_variance", "nuqsgd_variance_attained", "optimal_ratio",
-]  # fmt: skip
+    "geometric_levels",
+    "nuqsgd_code_length",
+    "nuqsgd_inf_variance",
+    "nuqsgd_nonzeros",
+    "nuqsgd_released_levels",
+    "nuqsgd_released_variance",
+    "nuqsgd_variance",
+    "nuqsgd_variance_attained",
+    "optimal_ratio",
+]
 
 
 def _geometric(d: int, s: int, ratio: float) -> None:

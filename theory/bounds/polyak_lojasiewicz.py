@@ -11,9 +11,15 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "gd_strongly_convex", "logistic_curvature", "pl_gd", "pl_sgd_constant_step", "pl_sgd_decreasing",
-    "pl_sgd_decreasing_exact", "pl_sgd_floor", "pl_sgd_step",
-]  # fmt: skip
+    "gd_strongly_convex",
+    "logistic_curvature",
+    "pl_gd",
+    "pl_sgd_constant_step",
+    "pl_sgd_decreasing",
+    "pl_sgd_decreasing_exact",
+    "pl_sgd_floor",
+    "pl_sgd_step",
+]
 
 
 def _curved(mu: float, lipschitz: float) -> None:

@@ -15,9 +15,13 @@ from ..settings import require
 from ._domain import whole
 
 __all__ = [
-    "qsgd_inf_variance", "qsgd_nonzeros", "qsgd_nonzeros_exact", "qsgd_variance", "qsgd_variance_attained",
+    "qsgd_inf_variance",
+    "qsgd_nonzeros",
+    "qsgd_nonzeros_exact",
+    "qsgd_variance",
+    "qsgd_variance_attained",
     "qsgd_variance_exact",
-]  # fmt: skip
+]
 
 
 def dimension_and_levels(d: int, s: int) -> None:

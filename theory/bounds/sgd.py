@@ -12,9 +12,12 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "sgd_constant_step", "sgd_constant_step_exact", "sgd_constant_step_floor", "sgd_inverse_time",
+    "sgd_constant_step",
+    "sgd_constant_step_exact",
+    "sgd_constant_step_floor",
+    "sgd_inverse_time",
     "sgd_inverse_time_exact",
-]  # fmt: skip
+]
 
 
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:

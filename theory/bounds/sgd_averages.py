@@ -15,9 +15,13 @@ from ._domain import non_negative, positive, whole
 from .sgd import sgd_inverse_time
 
 __all__ = [
-    "polyak_ruppert", "sgd_smooth_average", "sgd_smooth_last", "sgd_suffix_average", "sgd_uniform_average_logarithm",
+    "polyak_ruppert",
+    "sgd_smooth_average",
+    "sgd_smooth_last",
+    "sgd_suffix_average",
+    "sgd_uniform_average_logarithm",
     "sgd_uniform_average_lower",
-]  # fmt: skip
+]
 
 
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
@@ -286,7 +290,11 @@ def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
     H = np.diag(H) if H.ndim == 1 else H
     C = np.diag(np.broadcast_to(C, (d,))) if C.ndim < 2 else C
     require(bool(np.linalg.eigvalsh((H + H.T) / 2.0)[0] > 0), "hessian", hessian, "positive definite")
-    require(bool(np.linalg.eigvalsh((C + C.T) / 2.0)[0] >= -1e-12 * np.abs(C).max()), "covariance", covariance,
-            "positive semi-definite")  # fmt: skip
+    require(
+        bool(np.linalg.eigvalsh((C + C.T) / 2.0)[0] >= -1e-12 * np.abs(C).max()),
+        "covariance",
+        covariance,
+        "positive semi-definite",
+    )
     once = np.linalg.solve(H, C)
     return float(np.trace(once) / 2.0 if of == "gap" else np.trace(np.linalg.solve(H, once.T)))

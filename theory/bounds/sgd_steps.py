@@ -59,8 +59,12 @@ def sgd_steps_for(
     non_negative(distance=distance)
     require(0 < floor_share < 1, "floor_share", floor_share, "a number in (0, 1)")
     largest = second_moment / (4.0 * floor_share * mu**2)
-    require(accuracy <= largest * (1 + 1e-12), "accuracy", accuracy,
-            f"a number in (0, M^2/(4 floor_share mu^2)] = (0, {largest:g}]")  # fmt: skip
+    require(
+        accuracy <= largest * (1 + 1e-12),
+        "accuracy",
+        accuracy,
+        f"a number in (0, M^2/(4 floor_share mu^2)] = (0, {largest:g}]",
+    )
     step = 2.0 * floor_share * accuracy * mu / second_moment
     left = distance / ((1.0 - floor_share) * accuracy)
     return step, math.ceil(math.log(left) / (2.0 * step * mu)) if left > 1 else 0

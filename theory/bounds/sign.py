@@ -10,9 +10,14 @@ from ..settings import require
 from ._domain import whole
 
 __all__ = [
-    "l2_sign_error", "majority_vote_bits", "scaled_sign_contraction", "scaled_sign_error", "sign_density",
-    "sign_density_gaussian", "sign_line_floor",
-]  # fmt: skip
+    "l2_sign_error",
+    "majority_vote_bits",
+    "scaled_sign_contraction",
+    "scaled_sign_error",
+    "sign_density",
+    "sign_density_gaussian",
+    "sign_line_floor",
+]
 
 
 def sign_density(v) -> float:

@@ -12,9 +12,13 @@ from ..settings import require
 from ._domain import positive, whole
 
 __all__ = [
-    "balanced_sketch_variance", "count_sketch_tail", "count_sketch_variance", "gaussian_sketch_variance",
-    "linear_variance_bound", "median_sketch_spike",
-]  # fmt: skip
+    "balanced_sketch_variance",
+    "count_sketch_tail",
+    "count_sketch_variance",
+    "gaussian_sketch_variance",
+    "linear_variance_bound",
+    "median_sketch_spike",
+]
 
 
 def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:

@@ -17,9 +17,15 @@ from ._domain import non_negative, whole
 from .contractive import in_residual
 
 __all__ = [
-    "block_kept_square", "kept_square", "linear_sketch_beta", "linear_sketch_factor", "linear_sketch_frontier",
-    "linear_sketch_memory", "linear_sketch_null_share", "sketch_frontier",
-]  # fmt: skip
+    "block_kept_square",
+    "kept_square",
+    "linear_sketch_beta",
+    "linear_sketch_factor",
+    "linear_sketch_frontier",
+    "linear_sketch_memory",
+    "linear_sketch_null_share",
+    "sketch_frontier",
+]
 
 HASHES = ("fresh", "balanced")
 

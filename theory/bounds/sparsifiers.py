@@ -13,10 +13,19 @@ from ..settings import require
 from ._domain import positive, whole
 
 __all__ = [
-    "bernoulli_variance", "greedy_probabilities", "optimal_probabilities", "optimal_variance", "product_bound",
-    "sparsified_distance", "sparsified_iterations", "sparsifier_variance", "sparsity_lemma", "threshold_contraction",
-    "ultra_contraction", "ultra_variance",
-]  # fmt: skip
+    "bernoulli_variance",
+    "greedy_probabilities",
+    "optimal_probabilities",
+    "optimal_variance",
+    "product_bound",
+    "sparsified_distance",
+    "sparsified_iterations",
+    "sparsifier_variance",
+    "sparsity_lemma",
+    "threshold_contraction",
+    "ultra_contraction",
+    "ultra_variance",
+]
 
 
 def _probability(**values) -> None:

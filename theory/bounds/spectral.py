@@ -8,9 +8,14 @@ from ..settings import require
 from ._domain import positive, whole
 
 __all__ = [
-    "best_rank_contraction", "best_rank_error", "power_sgd_cold_error", "power_sgd_halko", "power_sgd_warm_factor",
-    "spectral_atomo_variance", "spectral_beats_entrywise",
-]  # fmt: skip
+    "best_rank_contraction",
+    "best_rank_error",
+    "power_sgd_cold_error",
+    "power_sgd_halko",
+    "power_sgd_warm_factor",
+    "spectral_atomo_variance",
+    "spectral_beats_entrywise",
+]
 
 
 def _spectrum(singular_values) -> np.ndarray:

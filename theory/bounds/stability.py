@@ -12,8 +12,12 @@ from ..settings import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [
-    "generalization_gap", "sgd_stability", "sgd_stability_strongly_convex", "stability_batch_bound", "stability_step",
-]  # fmt: skip
+    "generalization_gap",
+    "sgd_stability",
+    "sgd_stability_strongly_convex",
+    "stability_batch_bound",
+    "stability_step",
+]
 
 
 def _form(form: str, batch: int, n: int | None) -> float:

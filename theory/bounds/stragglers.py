@@ -11,9 +11,16 @@ from ._domain import non_negative, positive, whole
 from .sgd import sgd_constant_step_floor
 
 __all__ = [
-    "exponential_order_mean", "exponential_order_variance", "fastest_fraction", "fastest_k", "fastest_rounds",
-    "horvitz_thompson_weights", "inclusion_probabilities", "pareto_order_mean", "pareto_order_variance",
-]  # fmt: skip
+    "exponential_order_mean",
+    "exponential_order_variance",
+    "fastest_fraction",
+    "fastest_k",
+    "fastest_rounds",
+    "horvitz_thompson_weights",
+    "inclusion_probabilities",
+    "pareto_order_mean",
+    "pareto_order_variance",
+]
 
 MOST_WORKERS = 20  # for sums over all subsets
 
@@ -361,8 +368,12 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
     (array([0.25, 0.75]), array([1., 1.]))
     """
     rates = np.asarray(rates, float)
-    require(rates.ndim == 1 and 1 <= rates.size <= MOST_WORKERS, "rates", f"shape {rates.shape}",
-            f"a vector of 1 to {MOST_WORKERS} rates")  # fmt: skip
+    require(
+        rates.ndim == 1 and 1 <= rates.size <= MOST_WORKERS,
+        "rates",
+        f"shape {rates.shape}",
+        f"a vector of 1 to {MOST_WORKERS} rates",
+    )
     require(bool(np.isfinite(rates).all() and (rates > 0).all()), "rates", float(rates.min()), "finite numbers above 0")
     n = rates.size
     _order(n, k)

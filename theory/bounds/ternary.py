@@ -11,9 +11,17 @@ from ..settings import require
 from ._domain import whole
 
 __all__ = [
-    "ClippedGaussian", "clipped_gaussian", "ternary_inf_variance", "ternary_iterations", "ternary_l2_variance",
-    "ternary_nonzeros", "ternary_nonzeros_exact", "ternary_product", "ternary_variance_exact", "terngrad_downlink_bits",
-]  # fmt: skip
+    "ClippedGaussian",
+    "clipped_gaussian",
+    "ternary_inf_variance",
+    "ternary_iterations",
+    "ternary_l2_variance",
+    "ternary_nonzeros",
+    "ternary_nonzeros_exact",
+    "ternary_product",
+    "ternary_variance_exact",
+    "terngrad_downlink_bits",
+]
 
 
 def _sizes(v, scale: float | None = None) -> np.ndarray:

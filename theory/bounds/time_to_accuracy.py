@@ -15,9 +15,16 @@ from .averages import averaged_variance
 from .collectives import allreduce_cost
 
 __all__ = [
-    "FewestIterations", "best_batch", "compressed_distance", "fewest_iterations", "iterations_to_accuracy",
-    "ring_best_ranks", "ring_speed_up", "sgd_iterations", "utilisation",
-]  # fmt: skip
+    "FewestIterations",
+    "best_batch",
+    "compressed_distance",
+    "fewest_iterations",
+    "iterations_to_accuracy",
+    "ring_best_ranks",
+    "ring_speed_up",
+    "sgd_iterations",
+    "utilisation",
+]
 
 
 class FewestIterations(NamedTuple):
@@ -88,9 +95,16 @@ def _law(mu, step, variance, omega, workers, batch):
 
 
 def compressed_distance(
-    steps: int, *, mu: float, step: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
+    steps: int,
+    *,
+    mu: float,
+    step: float,
+    variance: float,
+    distance: float,
+    workers: int = 1,
+    batch: int = 1,
     omega: float = 0.0,
-) -> float:  # fmt: skip
+) -> float:
     """Squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its
@@ -139,9 +153,16 @@ def compressed_distance(
 
 
 def iterations_to_accuracy(
-    accuracy: float, *, mu: float, step: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
+    accuracy: float,
+    *,
+    mu: float,
+    step: float,
+    variance: float,
+    distance: float,
+    workers: int = 1,
+    batch: int = 1,
     omega: float = 0.0,
-) -> float:  # fmt: skip
+) -> float:
     """Steps until :func:`compressed_distance` is at the accuracy.
 
     Setting: as there, with r < 1.
@@ -191,9 +212,16 @@ def iterations_to_accuracy(
 
 
 def fewest_iterations(
-    accuracy: float, *, mu: float, variance: float, distance: float, workers: int = 1, batch: int = 1,
-    omega: float = 0.0, longest: float = math.inf,
-) -> FewestIterations:  # fmt: skip
+    accuracy: float,
+    *,
+    mu: float,
+    variance: float,
+    distance: float,
+    workers: int = 1,
+    batch: int = 1,
+    omega: float = 0.0,
+    longest: float = math.inf,
+) -> FewestIterations:
     """The constant step size with the fewest steps to the accuracy.
 
     Setting: as for :func:`compressed_distance`; the step may be limited, as it is to about 1/L where another direction
@@ -235,8 +263,9 @@ def fewest_iterations(
     non_negative(omega=omega, variance=variance, distance=distance)
 
     def taken(step):
-        return iterations_to_accuracy(accuracy, mu=mu, step=step, variance=variance, distance=distance,
-                                      workers=workers, batch=batch, omega=omega)  # fmt: skip
+        return iterations_to_accuracy(
+            accuracy, mu=mu, step=step, variance=variance, distance=distance, workers=workers, batch=batch, omega=omega
+        )
 
     # r falls and the floor rises up to this step: beyond it nothing is won
     longest = min(longest, 1.0 / (mu * (1.0 + omega / workers)))

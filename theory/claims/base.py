@@ -38,9 +38,19 @@ from ..random import key
 from .sources import BIBTEX
 
 __all__ = [
-    "Check", "Claim", "Context", "Measurement", "claim", "equality", "find_claim", "identity", "list_claims", "lower",
-    "rate", "upper",
-]  # fmt: skip
+    "Check",
+    "Claim",
+    "Context",
+    "Measurement",
+    "claim",
+    "equality",
+    "find_claim",
+    "identity",
+    "list_claims",
+    "lower",
+    "rate",
+    "upper",
+]
 
 KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -401,8 +411,23 @@ def claim(
         known = REGISTRY.get(id)
         if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
-        REGISTRY[id] = Claim(id, title, statement, source, kind, measure, subject, latex, bibtex, tight_where, proof,
-                             bound, dict(mutants or {}), printed, tuple(see))  # fmt: skip
+        REGISTRY[id] = Claim(
+            id,
+            title,
+            statement,
+            source,
+            kind,
+            measure,
+            subject,
+            latex,
+            bibtex,
+            tight_where,
+            proof,
+            bound,
+            dict(mutants or {}),
+            printed,
+            tuple(see),
+        )
         return REGISTRY[id]
 
     return decorate

@@ -46,8 +46,17 @@ def shorter(batch, step):
 def norms2(method, *, start, rounds, replicas, seed, d=4):
     """||w_K||^2 of the package's method on (MU/2)||w||^2, noise of variance MU^2 as around points of the sphere."""
     problem = quadratic(np.full(d, MU), covariance=MU**2 / d)
-    result = run(method, problem, workers=1, steps=rounds, replicas=replicas, seed=seed, record_every=rounds,
-                 x0=np.full(d, math.sqrt(start / d)), wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        method,
+        problem,
+        workers=1,
+        steps=rounds,
+        replicas=replicas,
+        seed=seed,
+        record_every=rounds,
+        x0=np.full(d, math.sqrt(start / d)),
+        wire_dtype=np.float64,
+    )
     return 2.0 / MU * result.funs
 
 
@@ -74,11 +83,13 @@ def _(context):
     step, replicas, checks = 0.02, context.samples(4000, 1000), []
     rounds = {80: 8, 49: 3, 25: 5, 10: 10, 1: 40}  # at the first, the start is forgotten
     for batch, K in rounds.items():
-        found = norms2(context.subject(batch, step), start=0.01, rounds=K, replicas=replicas,
-                       seed=context.stream(batch))  # fmt: skip
+        found = norms2(
+            context.subject(batch, step), start=0.01, rounds=K, replicas=replicas, seed=context.stream(batch)
+        )
         predicted = bounds.sphere_quadratic_distance(K, batch=batch, step=step, mu=MU, distance=0.01)
-        checks.append(equality(f"E||w_K||^2, gamma mu=0.02, B={batch}, K={K}", mean_interval(found, context.level(6)),
-                               predicted))  # fmt: skip
+        checks.append(
+            equality(f"E||w_K||^2, gamma mu=0.02, B={batch}, K={K}", mean_interval(found, context.level(6)), predicted)
+        )
         if batch == 80:
             floor = bounds.sphere_quadratic_floor(batch, step, MU)
             checks.append(equality(f"the same, settled, B={batch}", checks[-1].interval, floor, tolerance=1e-3))
@@ -130,11 +141,19 @@ def _(context):
     for batch in (50, 20, 5):
         rounds = math.ceil(passes / (step * MU) / batch)
         start = np.full(D, math.sqrt(bounds.sphere_quadratic_floor(batch, step, MU) / D))  # its delta is there at once
-        found = on_the_sphere(context.subject, batch=batch, step=step, start=start, rounds=rounds, replicas=replicas,
-                              rng=np.random.default_rng(context.stream(batch)))  # fmt: skip
+        found = on_the_sphere(
+            context.subject,
+            batch=batch,
+            step=step,
+            start=start,
+            rounds=rounds,
+            replicas=replicas,
+            rng=np.random.default_rng(context.stream(batch)),
+        )
         delta = min((batch - 1) / np.mean(1.0 + 1.0 / r) for r in found[:-1])
-        bound = bounds.minibatch_worst_case(delta, passes=rounds * batch * step * MU, step=step, mu=MU,
-                                            second_moment=2.0 * MU**2)  # fmt: skip
+        bound = bounds.minibatch_worst_case(
+            delta, passes=rounds * batch * step * MU, step=step, mu=MU, second_moment=2.0 * MU**2
+        )
         interval = mean_interval(found[-1], context.level(3))
         checks.append(lower(f"E||w_T||^2, gamma mu=0.01, B={batch}, delta={delta:.2g}", interval, bound))
     return Measurement(*checks, samples=3 * replicas, note="delta by the measured means of B_D, the least over rounds")
@@ -169,17 +188,30 @@ def _(context):
     for step in (0.01, 0.02):
         allowed = round(0.5 / (step * MU))
         batch, first = context.subject(allowed)
-        found = on_the_sphere(independent, batch=batch, step=step, start=start, rounds=16, replicas=replicas,
-                              rng=np.random.default_rng(context.stream(allowed)))  # fmt: skip
+        found = on_the_sphere(
+            independent,
+            batch=batch,
+            step=step,
+            start=start,
+            rounds=16,
+            replicas=replicas,
+            rng=np.random.default_rng(context.stream(allowed)),
+        )
         # each round's mean of B_D; the largest delta of them
         intervals = [mean_interval(1.0 + 1.0 / r, context.level(2 * (17 - first))) for r in found[max(1, first) :]]
         if first == 0:
             intervals.append(Interval(2.0, 2.0, 2.0, samples=replicas))
         least = min(intervals, key=lambda interval: interval.estimate)
-        delta = Interval((batch - 1) / least.estimate, (batch - 1) / least.high, (batch - 1) / least.low, least.level,
-                         replicas)  # fmt: skip
-        checks.append(upper(f"delta, gamma mu={step * MU:g}, B={allowed}", delta,
-                            bounds.sphere_quadratic_delta(0.5 / (step * MU), step, MU)))  # fmt: skip
+        delta = Interval(
+            (batch - 1) / least.estimate, (batch - 1) / least.high, (batch - 1) / least.low, least.level, replicas
+        )
+        checks.append(
+            upper(
+                f"delta, gamma mu={step * MU:g}, B={allowed}",
+                delta,
+                bounds.sphere_quadratic_delta(0.5 / (step * MU), step, MU),
+            )
+        )
     return Measurement(*checks, samples=2 * replicas)
 
 
@@ -242,12 +274,19 @@ def _(context):
     for batch in (round(1.1 * limit), round(1.05 * limit)):
         factor = step * MU * batch - 1.0
         for K in (1, rounds):
-            found = norms2(context.subject(batch, step), start=far, rounds=K, replicas=replicas,
-                           seed=context.stream(batch, K))  # fmt: skip
-            checks.append(lower(f"E||w_K||/||w_0||, K={K}, B={batch}, 2/(gamma mu)={limit:g}",
-                                mean_interval(np.sqrt(found / far), context.level(5)), factor**K))  # fmt: skip
+            found = norms2(
+                context.subject(batch, step), start=far, rounds=K, replicas=replicas, seed=context.stream(batch, K)
+            )
+            checks.append(
+                lower(
+                    f"E||w_K||/||w_0||, K={K}, B={batch}, 2/(gamma mu)={limit:g}",
+                    mean_interval(np.sqrt(found / far), context.level(5)),
+                    factor**K,
+                )
+            )
     batch = round(0.9 * limit)
-    found = norms2(context.subject(batch, step), start=far, rounds=rounds, replicas=replicas,
-                   seed=context.stream(batch))  # fmt: skip
+    found = norms2(
+        context.subject(batch, step), start=far, rounds=rounds, replicas=replicas, seed=context.stream(batch)
+    )
     checks.append(upper(f"the same, K={rounds}, B={batch}", mean_interval(np.sqrt(found / far), context.level(5)), 1.0))
     return Measurement(*checks, samples=5 * replicas)

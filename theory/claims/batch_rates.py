@@ -18,20 +18,41 @@ YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient dive
 MUTANTS = {"all workers draw the same row": same_row, "steps three times as large": thrice}
 
 # f_i = h - <x_i, w>, x_i = +-e_j: M^2 = ||grad h||^2 + 1. Each h has a bounded gradient where w can be.
-SATURATING = around(4, lambda w: 0.5 * np.sum(np.log1p(w**2), axis=1), lambda w: w / (1.0 + w**2), "saturating",
-                    smoothness=1.0, second_moment=2.0)  # fmt: skip
+SATURATING = around(
+    4,
+    lambda w: 0.5 * np.sum(np.log1p(w**2), axis=1),
+    lambda w: w / (1.0 + w**2),
+    "saturating",
+    smoothness=1.0,
+    second_moment=2.0,
+)
 # the quadratic around points of the unit sphere: in their hull ||w|| <= 1, which no w leaves if step * batch <= 1
-SPHERE = around(4, lambda w: 0.5 * np.sum(w**2, axis=1), lambda w: w, "sphere", smoothness=1.0, mu=1.0,
-                second_moment=2.0)  # fmt: skip
-FLAT = around(4, lambda w: 0.5 * np.sum(w[:, :2] ** 2, axis=1), lambda w: w * np.array([1.0, 1.0, 0.0, 0.0]),
-              "sphere, two flat directions", flat=2, smoothness=1.0, mu=1.0, second_moment=2.0)  # fmt: skip
+SPHERE = around(
+    4, lambda w: 0.5 * np.sum(w**2, axis=1), lambda w: w, "sphere", smoothness=1.0, mu=1.0, second_moment=2.0
+)
+FLAT = around(
+    4,
+    lambda w: 0.5 * np.sum(w[:, :2] ** 2, axis=1),
+    lambda w: w * np.array([1.0, 1.0, 0.0, 0.0]),
+    "sphere, two flat directions",
+    flat=2,
+    smoothness=1.0,
+    mu=1.0,
+    second_moment=2.0,
+)
 
 
 def slopes(slope: float, spread: float) -> FiniteSum:
     """f_i = G|w| + s_i sigma w: M^2 = G^2 + sigma^2 and B_D = M^2/G^2 everywhere."""
     signs = np.array([spread, -spread])[:, None]
-    return FiniteSum("slopes of two signs", 2, lambda w: slope * np.sign(w)[:, None, :] + signs,
-                     lambda w: slope * np.abs(w[:, 0]), np.zeros(1), second_moment=slope**2 + spread**2)  # fmt: skip
+    return FiniteSum(
+        "slopes of two signs",
+        2,
+        lambda w: slope * np.sign(w)[:, None, :] + signs,
+        lambda w: slope * np.abs(w[:, 0]),
+        np.zeros(1),
+        second_moment=slope**2 + spread**2,
+    )
 
 
 SLOPES = slopes(0.5, 1.0)
@@ -56,30 +77,62 @@ def _measure(context, instances, found, trivial, predicted, schedule, accuracy):
     level = context.level(3 * len(instances) + 1)
 
     def both(problem, start, batch, step, rounds, *name):
-        ran, *true = (course(problem, start, batch=batch, step=step, rounds=rounds, replicas=replicas, draw=draw,
-                             rng=np.random.default_rng(context.stream(*name)))
-                      for draw in dict.fromkeys((context.subject, independent)))  # fmt: skip
+        ran, *true = (
+            course(
+                problem,
+                start,
+                batch=batch,
+                step=step,
+                rounds=rounds,
+                replicas=replicas,
+                draw=draw,
+                rng=np.random.default_rng(context.stream(*name)),
+            )
+            for draw in dict.fromkeys((context.subject, independent))
+        )
         return ran, (true or [ran])[0]
 
     for problem, start, step, gradients, cap in instances:
         for batch in three_batches(problem, start, cap / step):
             rounds = max(1, gradients // batch)
             ran, true = both(problem, start, batch, step, rounds, problem.name, batch)
-            promised = predicted(problem, true, gradients=rounds * batch, batch=batch, step=step,
-                                 second_moment=true.most, batch_bound=true.bound)  # fmt: skip
+            promised = predicted(
+                problem,
+                true,
+                gradients=rounds * batch,
+                batch=batch,
+                step=step,
+                second_moment=true.most,
+                batch_bound=true.bound,
+            )
             delta = bounds.batch_delta(batch, true.bound)
-            checks.append(upper(f"{problem.name}, B={batch}, delta={delta:.2g}", mean_interval(found(ran), level),
-                                promised, trivial(true)))  # fmt: skip
+            checks.append(
+                upper(
+                    f"{problem.name}, B={batch}, delta={delta:.2g}",
+                    mean_interval(found(ran), level),
+                    promised,
+                    trivial(true),
+                )
+            )
     problem, start, _, _, _ = instances[0]
     batch = three_batches(problem, start)[1]
     how = schedule(problem, start, accuracy, batch)
     rounds = math.ceil(how.gradients / batch)
     ran, true = both(problem, start, batch, how.step, rounds, "printed")
     worst = (1.0 + 0.5 * bounds.batch_delta(batch, true.bound)) * accuracy
-    checks.append(upper(f"{problem.name}, B={batch}, as printed, eps={accuracy:g}", mean_interval(found(ran), level),
-                        worst, trivial(true)))  # fmt: skip
-    return Measurement(*checks, samples=replicas * len(checks),
-                       note="gradients summed over the batch; sup M^2 and inf B_D as met on the way")  # fmt: skip
+    checks.append(
+        upper(
+            f"{problem.name}, B={batch}, as printed, eps={accuracy:g}",
+            mean_interval(found(ran), level),
+            worst,
+            trivial(true),
+        )
+    )
+    return Measurement(
+        *checks,
+        samples=replicas * len(checks),
+        note="gradients summed over the batch; sup M^2 and inf B_D as met on the way",
+    )
 
 
 @claim(
@@ -97,17 +150,20 @@ def _measure(context, instances, found, trivial, predicted, schedule, accuracy):
     mutants=MUTANTS,
 )
 def _(context):
-    instances = [(SATURATING, np.full(4, 0.3), 0.05, 600, 0.8),
-                 (least_squares(1, 8, 3), np.zeros(3), 0.02, 600, 0.5)]  # fmt: skip
+    instances = [(SATURATING, np.full(4, 0.3), 0.05, 600, 0.8), (least_squares(1, 8, 3), np.zeros(3), 0.02, 600, 0.5)]
 
     def predicted(problem, ran, **how):
         return bounds.minibatch_smooth(**how, smoothness=problem.smoothness, gap=float(ran.gap[0, 0]))
 
     def schedule(problem, start, accuracy, batch):
         return bounds.minibatch_smooth_schedule(
-            accuracy, batch=batch, smoothness=problem.smoothness, second_moment=problem.second_moment,
-            gap=float(problem.gap(start[None])[0]), batch_bound=2.0,
-        )  # fmt: skip
+            accuracy,
+            batch=batch,
+            smoothness=problem.smoothness,
+            second_moment=problem.second_moment,
+            gap=float(problem.gap(start[None])[0]),
+            batch_bound=2.0,
+        )
 
     return _measure(
         context,
@@ -137,8 +193,10 @@ def _(context):
 )
 def _(context):
     singular = least_squares(2, 8, 4, rank=2)
-    instances = [(FLAT, np.array([0.3, 0.3, 0.5, 0.0]), 0.02, 150, 0.5 / FLAT.mu),
-                 (singular, np.zeros(4), 0.01, 400, min(0.5 / singular.mu, 1.0 / singular.smoothness))]  # fmt: skip
+    instances = [
+        (FLAT, np.array([0.3, 0.3, 0.5, 0.0]), 0.02, 150, 0.5 / FLAT.mu),
+        (singular, np.zeros(4), 0.01, 400, min(0.5 / singular.mu, 1.0 / singular.smoothness)),
+    ]
 
     def constants(problem):
         return {"smoothness": problem.smoothness, "mu": problem.mu}
@@ -147,9 +205,14 @@ def _(context):
         return bounds.minibatch_pl(**how, **constants(problem), gap=float(ran.gap[0, 0]))
 
     def schedule(problem, start, accuracy, batch):
-        return bounds.minibatch_pl_schedule(accuracy, batch=batch, **constants(problem), batch_bound=2.0,
-                                            second_moment=problem.second_moment,
-                                            gap=float(problem.gap(start[None])[0]))  # fmt: skip
+        return bounds.minibatch_pl_schedule(
+            accuracy,
+            batch=batch,
+            **constants(problem),
+            batch_bound=2.0,
+            second_moment=problem.second_moment,
+            gap=float(problem.gap(start[None])[0]),
+        )
 
     return _measure(
         context, instances, lambda ran: ran.gap[-1], lambda ran: float(ran.gap[0, 0]), predicted, schedule, 0.04
@@ -177,15 +240,19 @@ def tenfold(rng, batch, rows, replicas):
     see=("batch.convex.exact",),
 )
 def _(context):
-    instances = [(SLOPES, np.array([0.4]), 0.05, 400, math.inf),
-                 (least_squares(3, 8, 3), np.zeros(3), 0.01, 800, 0.5)]  # fmt: skip
+    instances = [(SLOPES, np.array([0.4]), 0.05, 400, math.inf), (least_squares(3, 8, 3), np.zeros(3), 0.01, 800, 0.5)]
 
     def predicted(problem, ran, **how):
         return bounds.minibatch_convex(**how, distance=float(ran.distance[0, 0]))
 
     def schedule(problem, start, accuracy, batch):
-        return bounds.minibatch_convex_schedule(accuracy, batch=batch, second_moment=problem.second_moment,
-                                                distance=float(np.sum(start**2)), batch_bound=5.0)  # fmt: skip
+        return bounds.minibatch_convex_schedule(
+            accuracy,
+            batch=batch,
+            second_moment=problem.second_moment,
+            distance=float(np.sum(start**2)),
+            batch_bound=5.0,
+        )
 
     return _measure(
         context, instances, lambda ran: ran.average_gap, lambda ran: float(ran.gap[0, 0]), predicted, schedule, 0.05
@@ -209,16 +276,23 @@ def _(context):
 )
 def _(context):
     squares = least_squares(4, 8, 3)
-    instances = [(SPHERE, np.full(4, 0.25), 0.02, 150, 0.5 / SPHERE.mu),
-                 (squares, np.zeros(3), 0.01, 400, min(0.5 / squares.mu, 1.0 / squares.smoothness))]  # fmt: skip
+    instances = [
+        (SPHERE, np.full(4, 0.25), 0.02, 150, 0.5 / SPHERE.mu),
+        (squares, np.zeros(3), 0.01, 400, min(0.5 / squares.mu, 1.0 / squares.smoothness)),
+    ]
 
     def predicted(problem, ran, **how):
         return bounds.minibatch_strongly_convex(**how, mu=problem.mu, distance=float(ran.distance[0, 0]))
 
     def schedule(problem, start, accuracy, batch):
-        return bounds.minibatch_strongly_convex_schedule(accuracy, batch=batch, mu=problem.mu, batch_bound=2.0,
-                                                         second_moment=problem.second_moment,
-                                                         distance=float(np.sum(start**2)))  # fmt: skip
+        return bounds.minibatch_strongly_convex_schedule(
+            accuracy,
+            batch=batch,
+            mu=problem.mu,
+            batch_bound=2.0,
+            second_moment=problem.second_moment,
+            distance=float(np.sum(start**2)),
+        )
 
     return _measure(
         context,
@@ -257,13 +331,22 @@ def _(context):
     start = 0.05123456789  # no sum of steps from here is 0, where the kink has no slope
     replicas, checks, batches = context.samples(8000, 2000), [], (41, 1, 5, 11, 21)
     for batch in batches:
-        ran = course(slopes(slope, spread), [start], batch=batch, step=step, rounds=rounds, replicas=replicas,
-                     rng=np.random.default_rng(context.stream(batch)), draw=context.subject)  # fmt: skip
+        ran = course(
+            slopes(slope, spread),
+            [start],
+            batch=batch,
+            step=step,
+            rounds=rounds,
+            replicas=replicas,
+            rng=np.random.default_rng(context.stream(batch)),
+            draw=context.subject,
+        )
         total, delta = rounds * batch, bounds.batch_delta(batch, ran.bound)
         # the term with w_K, which is random, stands on the left
         found = ran.gap[:-1].mean(axis=0) + ran.distance[-1] / (2.0 * step * total)
-        predicted = bounds.signed_slopes_gap(total, batch=batch, step=step, slope=slope, spread=spread,
-                                             distance=start**2, last=0.0)  # fmt: skip
+        predicted = bounds.signed_slopes_gap(
+            total, batch=batch, step=step, slope=slope, spread=spread, distance=start**2, last=0.0
+        )
         interval = mean_interval(found, context.level(len(batches)))
         checks.append(equality(f"mean gap + E||w_K||^2/(2 gamma T), B={batch}, delta={delta:.3g}", interval, predicted))
     return Measurement(*checks, samples=replicas * len(batches))

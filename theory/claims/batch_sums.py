@@ -103,5 +103,12 @@ def least_squares(seed: int, rows: int, d: int, rank: int | None = None) -> Fini
     def gap(w):
         return 0.5 * np.mean(((w - optimum) @ A.T) ** 2, axis=1)
 
-    return FiniteSum("least squares", rows, lambda w: (w @ A.T - b)[:, :, None] * A, gap, optimum,
-                     float(spectrum[-1]), float(spectrum[0 if rank is None else d - rank]))  # fmt: skip
+    return FiniteSum(
+        "least squares",
+        rows,
+        lambda w: (w @ A.T - b)[:, :, None] * A,
+        gap,
+        optimum,
+        float(spectrum[-1]),
+        float(spectrum[0 if rank is None else d - rank]),
+    )

@@ -24,8 +24,9 @@ KEY = "bottou2018optimization"
 def gaps(step_sizes, diagonal, variance, gap):
     """E f(x_t) - f*, exactly, on a quadratic, from a start where every coordinate has the same share of ``gap``."""
     h = np.asarray(diagonal, float)
-    moments = bounds.quadratic_moments_exact(step_sizes, diagonal=h, variance=variance,
-                                             start=np.sqrt(2.0 * gap / h.size / h))  # fmt: skip
+    moments = bounds.quadratic_moments_exact(
+        step_sizes, diagonal=h, variance=variance, start=np.sqrt(2.0 * gap / h.size / h)
+    )
     return moments @ h / 2.0
 
 
@@ -51,8 +52,17 @@ def gaps(step_sizes, diagonal, variance, gap):
 def _(context):
     replicas, alpha, start, checks = context.samples(2000, 1000), 0.3 / MU, np.full(D, math.sqrt(3.0 / D)), []
     step, workers = context.subject(alpha)
-    result = run(ParallelSGD(Identity(), step=step), isotropic(), workers=workers, steps=40, replicas=replicas,
-                 x0=start, seed=context.stream(), record_every=2, wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(Identity(), step=step),
+        isotropic(),
+        workers=workers,
+        steps=40,
+        replicas=replicas,
+        x0=start,
+        seed=context.stream(),
+        record_every=2,
+        wire_dtype=np.float64,
+    )
     for T in (40, 2):
         interval = mean_interval(result.replica_last.T[:, result.history["step"] == T][:, 0], context.level(2))
         bound = bounds.bottou_constant_step(T, mu=MU, lipschitz=MU, step=alpha, noise=SIGMA2, gap=MU / 2.0 * 3.0)
@@ -160,10 +170,18 @@ def _(context):
         left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
         measured = float(L**2 * moments[:T].mean())
         keywords: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
-        checks.append(identity(f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g}", measured + left,
-                               bounds.bottou_nonconvex(T, **keywords)))  # fmt: skip
-        checks.append(upper("mean ||grad f||^2, as printed", exactly(measured),
-                            bounds.bottou_nonconvex(T, **keywords, form="paper")))  # fmt: skip
+        checks.append(
+            identity(
+                f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g}",
+                measured + left,
+                bounds.bottou_nonconvex(T, **keywords),
+            )
+        )
+        checks.append(
+            upper(
+                "mean ||grad f||^2, as printed", exactly(measured), bounds.bottou_nonconvex(T, **keywords, form="paper")
+            )
+        )
     found = mean_interval(wavy(context, 0.05, 500, replicas))
     bound = bounds.bottou_nonconvex(500, lipschitz=8.0, step=0.05, noise=1.0, gap=9.0 + 3.0 * math.sin(3.0) ** 2)
     checks.append(upper("x^2 + 3 sin^2 x, alpha L=0.4, T=500", found, bound))
@@ -205,20 +223,37 @@ def _(context):
         many, share, single, whole = context.subject(alpha, m)
         (batch, needed), (serial, alone) = settled(many, share, m), settled(single, whole, 1)
         exact, printed = (
-            tuple(bounds.bottou_constant_step_floor(mu=L, lipschitz=L, step=step, noise=noise, form=form)
-                  for step, noise in ((alpha, 1.0 / m), (alpha / m, 1.0)))
+            tuple(
+                bounds.bottou_constant_step_floor(mu=L, lipschitz=L, step=step, noise=noise, form=form)
+                for step, noise in ((alpha, 1.0 / m), (alpha / m, 1.0))
+            )
             for form in ("sharp", "paper")
-        )  # fmt: skip
-        checks.append(identity(f"floors, batch {m} over single, alpha L={alpha * L:g}", batch / serial,
-                               (2.0 - alpha * L / m) / (2.0 - alpha * L), tolerance=1e-9))  # fmt: skip
+        )
+        checks.append(
+            identity(
+                f"floors, batch {m} over single, alpha L={alpha * L:g}",
+                batch / serial,
+                (2.0 - alpha * L / m) / (2.0 - alpha * L),
+                tolerance=1e-9,
+            )
+        )
         checks.append(identity("the same by the sharp bound", exact[0] / exact[1], batch / serial, tolerance=1e-9))
         checks.append(identity("the same by the printed bound", printed[0] / printed[1], 1.0))
         for name, found, step, size in (("batch", needed, alpha, m), ("single", alone, alpha / m, 1)):
-            checks.append(identity(f"gradients per factor e, {name}, m={m}", found, -size / 2.0 / math.log1p(-step * L),
-                                   tolerance=1e-9))  # fmt: skip
+            checks.append(
+                identity(
+                    f"gradients per factor e, {name}, m={m}", found, -size / 2.0 / math.log1p(-step * L), tolerance=1e-9
+                )
+            )
         y = alpha * L / (2.0 - alpha * L)
         floor, slower = settled(2.0 * y / (m + y) / L, whole, 1)
         checks.append(identity(f"a single step with the floor of the batch, m={m}", floor, batch, tolerance=1e-9))
-        checks.append(identity(f"gradients, batch over single, at that floor, m={m}", needed / slower,
-                               m * math.atanh(y / m) / math.atanh(y), tolerance=1e-9))  # fmt: skip
+        checks.append(
+            identity(
+                f"gradients, batch over single, at that floor, m={m}",
+                needed / slower,
+                m * math.atanh(y / m) / math.atanh(y),
+                tolerance=1e-9,
+            )
+        )
     return Measurement(*checks)

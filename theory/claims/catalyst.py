@@ -29,8 +29,14 @@ def outcomes(context, options, *, workers, samples, replicas, noise=SIGMA2):
     """The mean of ||grad f(y)||^2 over the outer steps, a number for each replica, and the last result."""
     problem, found = saturating_quadratic(np.ones(D), covariance=noise / D), np.empty(replicas)
     for r in range(replicas):
-        result = catalyst(problem, workers=workers, samples=samples, x0=STEEP,
-                          seed=int(key(context.stream(samples, workers), r)), **options)  # fmt: skip
+        result = catalyst(
+            problem,
+            workers=workers,
+            samples=samples,
+            x0=STEEP,
+            seed=int(key(context.stream(samples, workers), r)),
+            **options,
+        )
         found[r] = result.mean_squared_gradient
     return found, result
 
@@ -54,8 +60,12 @@ def _(context):
     checks = []
     for L in (1.0, 0.3):
         theta = context.subject(L)
-        best = minimize_scalar(lambda t, L=L: bounds.catalyst_factor(L, t, "distance"), method="bounded",
-                               bounds=(1.01 * L, 20.0 * L), options={"xatol": 1e-12}).x  # fmt: skip
+        best = minimize_scalar(
+            lambda t, L=L: bounds.catalyst_factor(L, t, "distance"),
+            method="bounded",
+            bounds=(1.01 * L, 20.0 * L),
+            options={"xatol": 1e-12},
+        ).x
         checks += [
             identity(f"theta, L={L:g}", theta, best, 1e-5),
             identity("half of the factor", bounds.catalyst_factor(L, theta, "distance") / 2.0, 8.0 * L, 1e-12),
@@ -156,9 +166,12 @@ def _(context):
     in_T = loglog_slope([64, 1024], np.stack([found[64, 4], found[1024, 4]], axis=1), level=level)
     together = loglog_slope([256, 4096], np.stack([found[64, 4], found[256, 16]], axis=1), level=level)
     in_N = loglog_slope([1, 4, 16], np.stack([found[256, N] for N in (1, 4, 16)], axis=1), level=level)
-    return Measurement(rate("slope in T, N=4, T from 64 to 1024", in_T, -0.5, 0.25),
-                       rate("slope in N, T=256, N from 1 to 16", in_N, -0.5, 0.15),
-                       rate("slope in N T, T/N = 16", together, -0.5, 0.25), samples=5 * replicas)  # fmt: skip
+    return Measurement(
+        rate("slope in T, N=4, T from 64 to 1024", in_T, -0.5, 0.25),
+        rate("slope in N, T=256, N from 1 to 16", in_N, -0.5, 0.15),
+        rate("slope in N T, T/N = 16", together, -0.5, 0.25),
+        samples=5 * replicas,
+    )
 
 
 @claim(
@@ -212,16 +225,21 @@ def _(context):
     steps, batch, length = context.subject(*bounds.catalyst_budget(samples, workers))
     method = ParallelSGD(Identity(), step=Constant(length), batch=batch)
     for r in range(replicas):
-        history = run(method, problem, workers=workers, steps=steps, x0=STEEP, record_every=1,
-                      seed=int(key(context.stream(), r))).history  # fmt: skip
+        history = run(
+            method, problem, workers=workers, steps=steps, x0=STEEP, record_every=1, seed=int(key(context.stream(), r))
+        ).history
         found[r] = np.mean(history["gradient_norm"][:-1] ** 2)
     known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, gap=value(problem, STEEP))
     bound = bounds.square_root_batch(samples, workers, **known)
     outer, inner = bounds.catalyst_budget(samples, workers)
     theirs = bounds.catalyst(outer, bounds.growing_batches(inner, np.sqrt(2.0)), workers=workers, **known)
     return Measurement(
-        upper(f"mean of E||grad f||^2, N={workers}, T={samples}, {outer} rounds", mean_interval(found), bound,
-              trivial=problem.steepest),
+        upper(
+            f"mean of E||grad f||^2, N={workers}, T={samples}, {outer} rounds",
+            mean_interval(found),
+            bound,
+            trivial=problem.steepest,
+        ),
         upper("its bound, against Catalyst's", exactly(bound), theirs),
         samples=replicas,
-    )  # fmt: skip
+    )

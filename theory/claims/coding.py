@@ -52,8 +52,11 @@ def _fixed_width(found):
 def _(context):
     length, compressor = context.subject
     samples, checks, d = context.samples(2_000, 400), [], 10_000
-    for name, v, s in (("equal magnitudes", flat(d), 1), ("equal magnitudes", flat(d), 4),
-                       ("Gaussian", context.normal(d), 16)):  # fmt: skip
+    for name, v, s in (
+        ("equal magnitudes", flat(d), 1),
+        ("equal magnitudes", flat(d), 4),
+        ("Gaussian", context.normal(d), 16),
+    ):
         found = moments(compressor(s), v, samples, seed=context.stream(s), wire_dtype=np.float32)
         interval = mean_interval(length(found), context.level(3))
         checks.append(upper(f"bits, {name}, d={d}, s={s}", interval, bounds.qsgd_code_length(d, s)))
@@ -103,8 +106,9 @@ def _(context):
         label = f"bits, equal magnitudes, d={d}, s={s}"
         checks.append(equality(label, mean_interval(bits, context.level(3)), bounds.qsgd_unary_length(d, s)))
     bits = length(_levels(context, compressor, context.normal(d), 32, samples))
-    checks.append(upper(f"bits, Gaussian, d={d}, s=32", mean_interval(bits, context.level(3)),
-                        bounds.qsgd_unary_length(d, 32)))  # fmt: skip
+    checks.append(
+        upper(f"bits, Gaussian, d={d}, s=32", mean_interval(bits, context.level(3)), bounds.qsgd_unary_length(d, 32))
+    )
     return Measurement(*checks, samples=3 * samples)
 
 
@@ -143,10 +147,13 @@ def _(context):
     tight_where="k = 1, 4, 16",
     bound=bounds.elias_length,
     subject=omega_length,
-    mutants={"the gamma code": gamma_length, "the delta code": delta_length, "k = 0 coded, too": lambda k:
-             omega_length(k + 1)},
+    mutants={
+        "the gamma code": gamma_length,
+        "the delta code": delta_length,
+        "k = 0 coded, too": lambda k: omega_length(k + 1),
+    },
     proof="With b = floor(log2 k) the code of k is that of b with b + 1 digits more.",
-)  # fmt: skip
+)
 def _(context):
     numbers = [*range(1, 300), *(2**j + e for j in range(9, 21) for e in (-1, 0, 1))]
     found = np.array([context.subject(k) for k in numbers])
@@ -264,8 +271,11 @@ def _(context):
 )
 def _(context):
     d, s, samples, checks = 1024, 32, context.samples(200, 50), []
-    vectors = {"worst variance": bounds.qsgd_variance_attained(d, s), "equal magnitudes": flat(d),
-               "Gaussian": context.normal(d)}  # fmt: skip
+    vectors = {
+        "worst variance": bounds.qsgd_variance_attained(d, s),
+        "equal magnitudes": flat(d),
+        "Gaussian": context.normal(d),
+    }
     for name, v in vectors.items():
         interval = mean_interval(context.subject(_levels(context, QSGD, v, s, samples)), context.level(3))
         checks.append(upper(f"bits, {name}, d={d}, s={s}", interval, 2.8 * d + 32))
@@ -347,6 +357,11 @@ def _(context):
     for name, width in (("3", 0.4), ("15", 1.8)):
         levels = np.rint(width * context.normal(n, name)).astype(np.int32)
         bits = context.subject(levels)
-        checks.append(upper(f"bits / entropy, Gaussian levels of width {width}, n={n}",
-                            exactly(bits / (n * empirical_entropy(levels))), 1.02))  # fmt: skip
+        checks.append(
+            upper(
+                f"bits / entropy, Gaussian levels of width {width}, n={n}",
+                exactly(bits / (n * empirical_entropy(levels))),
+                1.02,
+            )
+        )
     return Measurement(*checks, samples=2 * n)

@@ -26,8 +26,10 @@ def _counts(context, simulate, formula, algorithms, expected):
             theory = formula(name, p, WORDS)
             wrong = max(wrong, *(abs(a - b) / max(1.0, b) for a, b in zip(cost, theory, strict=True)))
             apart = max(apart, float(np.nan_to_num(np.abs(results - expected(vectors)), nan=1e9).max()))
-        checks += [identity(f"{name}: counts, largest relative difference, p = {RANKS}", wrong, 0.0),
-                   identity(f"{name}: results, largest difference", apart, 0.0)]  # fmt: skip
+        checks += [
+            identity(f"{name}: counts, largest relative difference, p = {RANKS}", wrong, 0.0),
+            identity(f"{name}: results, largest difference", apart, 0.0),
+        ]
     return Measurement(*checks, note=f"{WORDS} words on each of {RANKS} ranks, every message carried out")
 
 
@@ -154,8 +156,10 @@ def _(context):
     for p in (13, 6, 3):
         vectors = rng.integers(-99, 100, (p, WORDS)).astype(float)
         cost = simulate_allreduce(context.subject, vectors)[1]
-        checks += [upper(f"words/n, p = {p}", exactly(cost.words / WORDS), 4.0),
-                   upper(f"additions/n, p = {p}", exactly(cost.adds / WORDS), 1.5)]  # fmt: skip
+        checks += [
+            upper(f"words/n, p = {p}", exactly(cost.words / WORDS), 4.0),
+            upper(f"additions/n, p = {p}", exactly(cost.adds / WORDS), 1.5),
+        ]
     return Measurement(*checks)
 
 

@@ -47,8 +47,15 @@ def _(context):
     frontier = bounds.conef_noise_frontier(RESIDUAL, "zero-mean")
     for width, hash, workers in ((6, FRESH, 1), (11, BALANCED, 1), (6, FRESH, 4)):
         feedback, many = context.subject(width, hash, workers)
-        result = repeat(feedback, unchanging(ETA), pure_noise(), steps=steps, replicas=replicas, workers=many,
-                        seed=context.stream(width, workers))  # fmt: skip
+        result = repeat(
+            feedback,
+            unchanging(ETA),
+            pure_noise(),
+            steps=steps,
+            replicas=replicas,
+            workers=many,
+            seed=context.stream(width, workers),
+        )
         walked = np.sum((result.last - result.memory.mean(axis=1)) ** 2, axis=1) / (steps * ETA**2)
         theta = variance(width, hash)
         held_on_average = np.mean(
@@ -60,9 +67,16 @@ def _(context):
         if workers == 1:
             side = lower if theta > frontier else upper
             checks.append(side(f"beside unbiased random-k, theta={theta:.4g}", found, unbiased))
-    result = run(ParallelSGD(RandK(K, unbiased=True), step=Constant(ETA), feedback=NoFeedback()), pure_noise(),
-                 workers=1, steps=steps, replicas=replicas, record_every=steps, seed=context.stream("unbiased"),
-                 wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(RandK(K, unbiased=True), step=Constant(ETA), feedback=NoFeedback()),
+        pure_noise(),
+        workers=1,
+        steps=steps,
+        replicas=replicas,
+        record_every=steps,
+        seed=context.stream("unbiased"),
+        wire_dtype=np.float64,
+    )
     found = mean_interval(np.sum(result.last**2, axis=1) / (steps * ETA**2), level)
     checks.append(equality("noise of unbiased random-k", found, unbiased))
     note = f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T eta^2) with sigma^2 = G^2 = d; frontier {frontier:g}"
@@ -93,12 +107,32 @@ def _(context):
     method = ParallelSGD(RandK(K), step=unchanging(eta), feedback=context.subject(width, BALANCED))
     for workers in (1, 4):
         slopes = [
-            np.mean(run(method, problem, workers=workers, steps=steps, x0=start, seed=context.stream(workers, r),
-                        record_every=1, wire_dtype=np.float64).history["gradient_norm"][:-1] ** 2)
+            np.mean(
+                run(
+                    method,
+                    problem,
+                    workers=workers,
+                    steps=steps,
+                    x0=start,
+                    seed=context.stream(workers, r),
+                    record_every=1,
+                    wire_dtype=np.float64,
+                ).history["gradient_norm"][:-1]
+                ** 2
+            )
             for r in range(runs)
-        ]  # fmt: skip
-        bound = bounds.conef(steps, theta=theta, residual=RESIDUAL, lipschitz=1.0, step=eta, variance=problem.noise,
-                             second_moment=second, gap=gap, workers=workers)  # fmt: skip
+        ]
+        bound = bounds.conef(
+            steps,
+            theta=theta,
+            residual=RESIDUAL,
+            lipschitz=1.0,
+            step=eta,
+            variance=problem.noise,
+            second_moment=second,
+            gap=gap,
+            workers=workers,
+        )
         label = f"mean ||grad f(x_t)||^2, N={workers}, T={steps}"
         found = mean_interval(slopes, context.level(2))
         checks.append(upper(label, found, bound, trivial=problem.steepest))
@@ -143,8 +177,13 @@ def _(context):
         name = "equally full" if hash == BALANCED else "independent"
         predicted = bounds.sketch_frontier(d, residual, "balanced" if hash == BALANCED else "fresh")
         checks.append(identity(f"smallest width, {name}, d={d}, r={residual}", found, predicted))
-        checks.append(lower(f"against the best linear sketch, d={d}, r={residual}", checks[-1].interval,
-                            bounds.sketch_frontier(d, residual, "linear")))  # fmt: skip
+        checks.append(
+            lower(
+                f"against the best linear sketch, d={d}, r={residual}",
+                checks[-1].interval,
+                bounds.sketch_frontier(d, residual, "linear"),
+            )
+        )
     return Measurement(*checks)
 
 
@@ -177,10 +216,16 @@ def _(context):
             v = bounds.qsgd_variance_attained(size, compressor.s)
             v = context.normal(size) if v is None else v
         kappa = moments(compressor, v, samples, seed=context.stream(s, kind)).variance(level)
-        kappa = kappa._replace(estimate=residual * (1 + kappa.estimate), low=residual * (1 + kappa.low),
-                               high=residual * (1 + kappa.high))  # fmt: skip
+        kappa = kappa._replace(
+            estimate=residual * (1 + kappa.estimate), low=residual * (1 + kappa.low), high=residual * (1 + kappa.high)
+        )
         label = f"kappa, {s} levels, {kind} bucket of 40"
         checks.append(lower(label, kappa, 1.0) if s == 4 else upper(label, kappa, bounds.conef_factor(theta, residual)))
-    below = upper("its bound, 16 levels, against 1", kappa._replace(estimate=bounds.conef_factor(theta, residual),
-                  low=0.0, high=bounds.conef_factor(theta, residual)), 1.0)  # fmt: skip
+    below = upper(
+        "its bound, 16 levels, against 1",
+        kappa._replace(
+            estimate=bounds.conef_factor(theta, residual), low=0.0, high=bounds.conef_factor(theta, residual)
+        ),
+        1.0,
+    )
     return Measurement(*checks, below, samples=3 * samples)

@@ -33,8 +33,16 @@ def repeat(feedback, step, problem, *, steps, replicas, seed, workers=1, k=K):
     """Random-k with a memory, many times: the result of ``run`` at the end."""
     method = ParallelSGD(RandK(k), step=step, feedback=feedback)
     with beyond_the_frontier():
-        return run(method, problem, workers=workers, steps=steps, replicas=replicas, seed=seed, record_every=steps,
-                   wire_dtype=np.float64)  # fmt: skip
+        return run(
+            method,
+            problem,
+            workers=workers,
+            steps=steps,
+            replicas=replicas,
+            seed=seed,
+            record_every=steps,
+            wire_dtype=np.float64,
+        )
 
 
 def sizes(result) -> np.ndarray:
@@ -86,12 +94,20 @@ def _(context):
     replicas, steps, checks, level = context.samples(8000, 1000), 5, [], context.level(4)
     for width, hash, workers in ((6, FRESH, 4), (6, BALANCED, 1)):
         feedback, many = context.subject(width, hash, workers)
-        result = repeat(feedback, unchanging(ETA), constant_gradient(D), steps=steps, replicas=replicas,
-                        seed=context.stream(hash), workers=many)  # fmt: skip
+        result = repeat(
+            feedback,
+            unchanging(ETA),
+            constant_gradient(D),
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(hash),
+            workers=many,
+        )
         lost = result.last - result.memory.mean(axis=1) + ETA * steps  # the gradient is all ones, x_0 = 0
         theta = variance(width, hash)
-        total = sum(bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=t + 1)
-                    for t in range(steps))  # fmt: skip
+        total = sum(
+            bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=t + 1) for t in range(steps)
+        )
         predicted = theta / (1 + theta) * total / workers
         label = f"{{}}, {'equally full' if hash == BALANCED else 'independent'} buckets, width {width}, N={workers}"
         found = mean_interval(np.sum(lost**2, axis=1), level)
@@ -121,10 +137,19 @@ def _(context):
     replicas, checks, level = context.samples(8000, 1000), [], context.level(6)
     for width, hash in ((12, FRESH), (6, BALANCED)):
         theta = variance(width, hash)
-        for steps, problem, shrink in ((12, constant_gradient(D), RESIDUAL), (3, constant_gradient(D), RESIDUAL),
-                                       (12, pure_noise(), 0.0)):  # fmt: skip
-            result = repeat(context.subject(width, hash), unchanging(ETA), problem, steps=steps, replicas=replicas,
-                            seed=context.stream(width, steps, int(shrink > 0)))  # fmt: skip
+        for steps, problem, shrink in (
+            (12, constant_gradient(D), RESIDUAL),
+            (3, constant_gradient(D), RESIDUAL),
+            (12, pure_noise(), 0.0),
+        ):
+            result = repeat(
+                context.subject(width, hash),
+                unchanging(ETA),
+                problem,
+                steps=steps,
+                replicas=replicas,
+                seed=context.stream(width, steps, int(shrink > 0)),
+            )
             exact = bounds.conef_memory_exact(theta, RESIDUAL, shrink, ETA, float(D), steps=steps)
             kind = "constant gradient" if shrink else "gradients of mean zero"
             label = f"E||e_t||^2, {kind}, width {width}, hash {hash}, t={steps}"
@@ -155,8 +180,14 @@ def _(context):
 def _(context):
     replicas, checks, level = context.samples(4000, 500), [], context.level(2)
     for width, hash in ((12, FRESH), (6, BALANCED)):
-        result = repeat(context.subject(width, hash), unchanging(ETA), constant_gradient(D), steps=12,
-                        replicas=replicas, seed=context.stream(width))  # fmt: skip
+        result = repeat(
+            context.subject(width, hash),
+            unchanging(ETA),
+            constant_gradient(D),
+            steps=12,
+            replicas=replicas,
+            seed=context.stream(width),
+        )
         found = mean_interval(sizes(result), level)
         for form in ("sharp", "minkowski"):
             bound = bounds.conef_memory(variance(width, hash), RESIDUAL, ETA, float(D), form=form)
@@ -183,8 +214,15 @@ def _(context):
 def _(context):
     replicas, steps, checks, level = context.samples(16_000, 2000), 3, [], context.level(6)
     for width, hash, k in ((2, FRESH, K), (6, FRESH, K), (6, BALANCED, 4), (6, BALANCED, 8)):
-        result = repeat(context.subject(width, hash), KICK, constant_gradient(D), steps=steps, replicas=replicas,
-                        seed=context.stream(width, k), k=k)  # fmt: skip
+        result = repeat(
+            context.subject(width, hash),
+            KICK,
+            constant_gradient(D),
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(width, k),
+            k=k,
+        )
         kappa = bounds.conef_factor(variance(width, hash), 1 - k / D)
         found = mean_interval(sizes(result) / D, level)
         label = f"E||e_{steps}||^2/(eta^2 G^2), width {width}, hash {hash}, k={k}, kappa={kappa:.4g}"
@@ -217,16 +255,28 @@ def _(context):
     replicas, steps, width, checks, level = context.samples(8000, 1000), 4, 9, [], context.level(4)
     theta = variance(width, BALANCED)
     for beta in (0.3, 0.8):
-        result = repeat(context.subject(width, beta), KICK, constant_gradient(D), steps=steps, replicas=replicas,
-                        seed=context.stream(int(10 * beta)))  # fmt: skip
+        result = repeat(
+            context.subject(width, beta),
+            KICK,
+            constant_gradient(D),
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(int(10 * beta)),
+        )
         first = (1 + theta) * RESIDUAL  # there is no memory yet in the step of the gradient
         predicted = first * bounds.partial_factor(theta, RESIDUAL, beta) ** (steps - 1)
         label = f"E||e_{steps}||^2/(eta^2 G^2), beta={beta}, width {width}"
         checks.append(equality(label, mean_interval(sizes(result) / D, level), predicted))
     for gradient, problem in (("constant", constant_gradient(D)), ("zero-mean", pure_noise())):
         beta, steps = 0.3, 20
-        result = repeat(context.subject(width, beta), unchanging(ETA), problem, steps=steps, replicas=replicas,
-                        seed=context.stream(gradient))  # fmt: skip
+        result = repeat(
+            context.subject(width, beta),
+            unchanging(ETA),
+            problem,
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(gradient),
+        )
         exact = bounds.partial_memory(theta, RESIDUAL, beta, ETA, float(D), gradient=gradient)
         label = f"E||e||^2, {gradient} gradient, beta={beta}, width {width}, t={steps}"
         checks.append(equality(label, mean_interval(sizes(result), level), exact))
@@ -261,16 +311,28 @@ def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContract
 def _(context):
     replicas, checks, level = context.samples(8000, 1000), [], context.level(6)
     for version, width, steps in ((1, 9, 1), (2, 6, 1), (1, 9, 6), (2, 6, 6)):
-        result = repeat(context.subject(version, width), unchanging(ETA), constant_gradient(D), steps=steps,
-                        replicas=replicas, seed=context.stream(version, steps))  # fmt: skip
+        result = repeat(
+            context.subject(version, width),
+            unchanging(ETA),
+            constant_gradient(D),
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(version, steps),
+        )
         theta = variance(width, BALANCED)
         alike = bounds.iconef_variance(theta, RESIDUAL, f"v{version}")
         exact = bounds.conef_memory_exact(alike, RESIDUAL, RESIDUAL, ETA, float(D), steps=steps)
         label = f"E||e_t||^2, version {version}, theta={theta:.4g}, t={steps}"
         checks.append(equality(label, mean_interval(sizes(result), level), exact))
     for width, side in ((9, upper), (4, lower)):  # theta = 1/2 and 2
-        result = repeat(context.subject(1, width), unchanging(ETA), constant_gradient(D), steps=1, replicas=replicas,
-                        seed=context.stream("beside", width))  # fmt: skip
+        result = repeat(
+            context.subject(1, width),
+            unchanging(ETA),
+            constant_gradient(D),
+            steps=1,
+            replicas=replicas,
+            seed=context.stream("beside", width),
+        )
         theta = variance(width, BALANCED)
         plain = bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=1)
         found = mean_interval(sizes(result), level)

@@ -64,8 +64,16 @@ def _(context):
             printed = bounds.ef_sgd_convex(steps, **known)
             checks.append(upper("the same, as printed", exactly(found), printed, trivial=float(start[0])))
         method = ParallelSGD(c, step=unchanging(gamma), feedback=ErrorFeedback(), average="uniform")
-        x = run(method, constant_gradient(1), workers=1, steps=steps, seed=0, x0=start, record_every=steps,
-                wire_dtype=np.float64).x  # fmt: skip
+        x = run(
+            method,
+            constant_gradient(1),
+            workers=1,
+            steps=steps,
+            seed=0,
+            x0=start,
+            record_every=steps,
+            wire_dtype=np.float64,
+        ).x
         runs.append(identity(f"f(xbar), C(v) = (1 - q) v, by run, {label}", x[0], found, 1e-9))
     d, k, steps, start = 10, 1, 2000, np.linspace(0.5, 1.5, 10)
     known = dict(delta=bounds.top_k_contraction(d, k), second_moment=float(d), distance=float(start @ start))

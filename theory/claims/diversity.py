@@ -265,9 +265,12 @@ def _(context):
     rng = np.random.default_rng(context.stream())
     equal = ridge((cliques(4, 3), np.ones(12)), 0.0)
     checks = [
-        identity("4 groups of 3 equal rows", context.subject(diversity_floor(equal), 12),
-                 diversity(equal, np.zeros(4)).batch_bound)
-    ]  # fmt: skip
+        identity(
+            "4 groups of 3 equal rows",
+            context.subject(diversity_floor(equal), 12),
+            diversity(equal, np.zeros(4)).batch_bound,
+        )
+    ]
     X = rng.standard_normal((200, 300)) * (rng.random((200, 300)) < 0.01)
     X[np.arange(200), rng.integers(0, 300, 200)] = 1.0
     problem = logistic((X, np.where(rng.random(200) < 0.5, -1.0, 1.0)), 0.0)

@@ -32,8 +32,16 @@ def mean_squared_gradient(context, method, problem, start, *, steps, replicas, w
     """The mean over the steps of ||grad f(x_t)||^2, t = 0, ..., T - 1, one number for each replica."""
     found = np.empty(replicas)
     for r in range(replicas):
-        result = run(method, problem, workers=workers, steps=steps, x0=start, record_every=1,
-                     seed=int(key(context.stream(), r)), wire_dtype=wire_dtype)  # fmt: skip
+        result = run(
+            method,
+            problem,
+            workers=workers,
+            steps=steps,
+            x0=start,
+            record_every=1,
+            seed=int(key(context.stream(), r)),
+            wire_dtype=wire_dtype,
+        )
         found[r] = np.mean(result.history["gradient_norm"][:-1] ** 2)
     return found
 
@@ -76,11 +84,15 @@ def _(context):
     label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, T={steps}"
     return Measurement(
         upper(label, measured, bounds.ef_sgd(steps, **known), trivial=trivial),
-        upper("the same, best rho, sharp memory", measured,
-              bounds.ef_sgd(steps, **known, rho=None, memory="sharp"), trivial=trivial),
+        upper(
+            "the same, best rho, sharp memory",
+            measured,
+            bounds.ef_sgd(steps, **known, rho=None, memory="sharp"),
+            trivial=trivial,
+        ),
         samples=replicas,
         note=f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere",
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -109,9 +121,14 @@ def _(context):
     d, curvature, gamma, replicas = 100, 2.0, 0.1, context.samples(1000, 250)
     step, feedback, workers = context.subject(gamma)
     result = run(
-        ParallelSGD(TopK(d), step=step, feedback=feedback), quadratic(np.full(d, curvature), covariance=1.0 / d),
-        workers=workers, steps=60, replicas=replicas, seed=context.stream(), record_every=60,
-    )  # fmt: skip
+        ParallelSGD(TopK(d), step=step, feedback=feedback),
+        quadratic(np.full(d, curvature), covariance=1.0 / d),
+        workers=workers,
+        steps=60,
+        replicas=replicas,
+        seed=context.stream(),
+        record_every=60,
+    )
     found = mean_interval(2.0 * curvature * result.funs)  # ||grad f||^2 = 2 L f
     sharp: dict[str, Any] = dict(gap=0.0, rho=None, memory="sharp")
     second = 2.0 / (2.0 - gamma * curvature)  # of the stationary law
@@ -155,8 +172,9 @@ def _(context):
     method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
     problem, origin = quadratic(np.ones(d), covariance=1.0 / d), np.zeros(d)
     exact = squared_gradients(over(delta), size, 0.0, steps)
-    found = mean_squared_gradient(context, method, problem, origin, steps=steps, replicas=replicas,
-                                  wire_dtype=np.float64)  # fmt: skip
+    found = mean_squared_gradient(
+        context, method, problem, origin, steps=steps, replicas=replicas, wire_dtype=np.float64
+    )
     bound = bounds.ef_sgd(steps, second_moment=exact.max() + 1.0, gap=0.0, **printed)
     start = stationary(over(delta), size)
     settled = squared_gradients(over(delta), size, start, 3000)
@@ -201,10 +219,12 @@ def _(context):
     problem, start = quadratic(np.linspace(0.2, 1.0, d), covariance=0.05), np.full(d, 2.0)
     delta, L = bounds.top_k_contraction(d, k), lipschitz(problem)
     gamma = delta / (4.0 * L * math.sqrt(1.0 - delta))
-    found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas,
-                                  workers=workers)  # fmt: skip
-    bound = bounds.ef_sgd_variance(steps, delta=delta, lipschitz=L, step=gamma, variance=problem.noise,
-                                   gap=value(problem, start), workers=workers)  # fmt: skip
+    found = mean_squared_gradient(
+        context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas, workers=workers
+    )
+    bound = bounds.ef_sgd_variance(
+        steps, delta=delta, lipschitz=L, step=gamma, variance=problem.noise, gap=value(problem, start), workers=workers
+    )
     label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, N={workers}, T={steps}"
     first = float(np.sum((problem.diagonal * start) ** 2))
     return Measurement(upper(label, mean_interval(found), bound, trivial=first), samples=replicas)
@@ -237,13 +257,27 @@ def _(context):
     problem, gaps = quadratic(np.linspace(mu, 2.0, d), covariance=1.0 / d), []
     for k in sizes:
         method = ParallelSGD(compressor(k), step=InverseTime(2.0, mu, shift), feedback=feedback, average="quadratic")
-        result = run(method, problem, workers=1, steps=steps, replicas=replicas, x0=np.full(d, 0.1), record_every=50,
-                     seed=context.stream(), wire_dtype=wire)  # fmt: skip
+        result = run(
+            method,
+            problem,
+            workers=1,
+            steps=steps,
+            replicas=replicas,
+            x0=np.full(d, 0.1),
+            record_every=50,
+            seed=context.stream(),
+            wire_dtype=wire,
+        )
         gaps.append(result.replica_values.T)
-    slopes = {int(T): loglog_slope(sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
-              for t, T in enumerate(result.history["step"]) if T in (50, steps)}  # fmt: skip
-    note = ("the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
-            f" at T=50 the slope is {slopes[50].estimate:.3f}")  # fmt: skip
+    slopes = {
+        int(T): loglog_slope(sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
+        for t, T in enumerate(result.history["step"])
+        if T in (50, steps)
+    }
+    note = (
+        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
+        f" at T=50 the slope is {slopes[50].estimate:.3f}"
+    )
     label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
     return Measurement(rate(label, slopes[steps], 0.0, 0.03), samples=len(sizes) * replicas, note=note)
 
@@ -273,8 +307,9 @@ def _(context):
     for N in counts:
         feedback, workers = context.subject(N)
         method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
-        result = run(method, problem, workers=workers, steps=steps, replicas=replicas, record_every=steps,
-                     seed=context.stream(N))  # fmt: skip
+        result = run(
+            method, problem, workers=workers, steps=steps, replicas=replicas, record_every=steps, seed=context.stream(N)
+        )
         columns.append(2.0 * curvature * result.funs)
     slope = loglog_slope(counts, np.stack(columns, axis=1))
     alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2

@@ -17,8 +17,16 @@ from .base import Measurement, claim, equality, identity
 def train(rows, targets, *, l2, workers, step, local_steps, rounds, shards="contiguous", replicas=1, seed=0):
     """The last iterate of local SGD on ridge regression; each worker owns as many rows as the others."""
     method = LocalSGD(Identity(), step=Constant(step), local_steps=local_steps, shards=shards)
-    return run(method, ridge((rows, targets), l2=l2), workers=workers, steps=rounds * local_steps, replicas=replicas,
-               seed=seed, record_every=rounds * local_steps, wire_dtype=np.float64).last  # fmt: skip
+    return run(
+        method,
+        ridge((rows, targets), l2=l2),
+        workers=workers,
+        steps=rounds * local_steps,
+        replicas=replicas,
+        seed=seed,
+        record_every=rounds * local_steps,
+        wire_dtype=np.float64,
+    ).last
 
 
 def quadratics(rows, targets, l2, workers):
@@ -70,9 +78,19 @@ def _(context):
         checks.append(identity(label, off, 0.0, tolerance=1e-9))
     rows, targets = 1.0 + 0.4 * context.normal((3 * workers, 1), "many"), context.normal(3 * workers, "many targets")
     A, b = quadratics(rows, targets, 0.0, workers)
-    found = context.subject(rows, targets, l2=0.0, workers=workers, step=0.1, local_steps=5, rounds=60,
-                            replicas=samples, seed=context.stream())  # fmt: skip
+    found = context.subject(
+        rows,
+        targets,
+        l2=0.0,
+        workers=workers,
+        step=0.1,
+        local_steps=5,
+        rounds=60,
+        replicas=samples,
+        seed=context.stream(),
+    )
     predicted = bounds.local_sgd_fixed_point(A, b, step=0.1, local_steps=5)[0]
-    checks.append(equality("E x, three rows each, drawn", mean_interval(found[:, 0], context.level(1)), predicted,
-                           tolerance=1e-6))  # fmt: skip
+    checks.append(
+        equality("E x, three rows each, drawn", mean_interval(found[:, 0], context.level(1)), predicted, tolerance=1e-6)
+    )
     return Measurement(*checks, samples=samples)

@@ -41,14 +41,21 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
     method = ParallelSGD(compressor, step=schedule, feedback=feedback, average=Polynomial(20.0, 2.0))
     with beyond_the_frontier():
         result = run(
-            method, quadratic(curvature, covariance=0.3), workers=workers, steps=steps, seed=seed, x0=start,
-            record_every=1, callback=lambda intermediate_result: trajectory.append(intermediate_result.last),
+            method,
+            quadratic(curvature, covariance=0.3),
+            workers=workers,
+            steps=steps,
+            seed=seed,
+            x0=start,
+            record_every=1,
+            callback=lambda intermediate_result: trajectory.append(intermediate_result.last),
             wire_dtype=wire_dtype,
-        )  # fmt: skip
+        )
     # The same noise alone: with no curvature the gradients of the same seed are nothing but noise.
     plain = ParallelSGD(Identity(), step=schedule)
-    noise = run(plain, quadratic(np.zeros(d), covariance=0.3), workers=workers, steps=steps, seed=seed,
-                wire_dtype=np.float64).last  # fmt: skip
+    noise = run(
+        plain, quadratic(np.zeros(d), covariance=0.3), workers=workers, steps=steps, seed=seed, wire_dtype=np.float64
+    ).last
     points = np.array(trajectory[-steps - 1 : -1])  # x_0, ..., x_{T-1}
     sizes = np.array([step_size(schedule, t) for t in range(steps)])
     return result, start + noise - curvature * (sizes @ points)

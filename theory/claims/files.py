@@ -38,8 +38,9 @@ def run_file(path: str | Path) -> ModuleType:
     require(path.is_file() and path.suffix == ".py", "path", str(path), "a Python file that exists", FileRefused)
     name, path = path.stem, path.resolve()
     # Under the name of one of Python's own modules it would be what others import later.
-    require(name not in sys.stdlib_module_names, "path", str(path), f"another name: Python has a module {name}",
-            FileRefused)  # fmt: skip
+    require(
+        name not in sys.stdlib_module_names, "path", str(path), f"another name: Python has a module {name}", FileRefused
+    )
     taken = sys.modules.get(name)
     if taken is not None:
         here = getattr(taken, "__file__", None)

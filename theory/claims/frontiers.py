@@ -127,8 +127,16 @@ def _(context):
         ((_, step),) = scaling(edge, a)
         exact = np.linalg.matrix_power(step, steps)[0, 0]
         method = ParallelSGD(compressor(delta), step=unchanging(edge), feedback=ErrorFeedback())
-        found = run(method, quadratic(np.ones(d), covariance=0.0), workers=2, steps=steps, seed=0, x0=np.ones(d),
-                    record_every=steps, wire_dtype=np.float64).last  # fmt: skip
+        found = run(
+            method,
+            quadratic(np.ones(d), covariance=0.0),
+            workers=2,
+            steps=steps,
+            seed=0,
+            x0=np.ones(d),
+            record_every=steps,
+            wire_dtype=np.float64,
+        ).last
         checks.append(identity(f"x_t at s* = {edge:.4g}, t={steps}, a={a:.4g}", found[0], exact, tolerance=1e-9))
     note = "growth: of x^2, x e and e^2 in a step, by the 2 x 2 matrix; x_t is what a run of the method has there"
     return Measurement(*stable.checks, *checks, *plain.checks, note=note)

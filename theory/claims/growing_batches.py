@@ -27,9 +27,17 @@ def train(context, diagonal, step, batch, *, steps, workers=1, start=0.0, replic
     """f(x_T) - f* on (1/2) sum h_j x_j^2, a number for each replica, and the gradients that a worker took."""
     d = len(diagonal)
     method = ParallelSGD(Identity(), step=Constant(step), batch=batch)
-    result = run(method, quadratic(diagonal, covariance=SIGMA2 / d), workers=workers, steps=steps, replicas=replicas,
-                 x0=np.full(d, start), seed=context.stream(name), record_every=steps,
-                 wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        method,
+        quadratic(diagonal, covariance=SIGMA2 / d),
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        x0=np.full(d, start),
+        seed=context.stream(name),
+        record_every=steps,
+        wire_dtype=np.float64,
+    )
     return result.funs, result.history["samples"][-1] / workers
 
 
@@ -58,19 +66,30 @@ def _(context):
     checks = []
     for c, steps, start in ((0.3, 12, 0.02), (0.7, 16, 0.02), (0.3, 2, 1.0)):  # the start: hardly, and half of it
         batch, simulated = context.subject(rho, first, workers)
-        found, _ = train(context, np.full(d, L), c / L, batch, steps=steps, workers=simulated, start=start,
-                         replicas=replicas, name=f"c={c}, {steps}")  # fmt: skip
+        found, _ = train(
+            context,
+            np.full(d, L),
+            c / L,
+            batch,
+            steps=steps,
+            workers=simulated,
+            start=start,
+            replicas=replicas,
+            name=f"c={c}, {steps}",
+        )
         sizes = bounds.growing_batches(10**6, rho, first)[:steps]
-        predicted = bounds.cr_psgd(sizes, mu=L, lipschitz=L, step=c / L, variance=SIGMA2, workers=workers,
-                                   gap=0.5 * L * d * start**2)  # fmt: skip
+        predicted = bounds.cr_psgd(
+            sizes, mu=L, lipschitz=L, step=c / L, variance=SIGMA2, workers=workers, gap=0.5 * L * d * start**2
+        )
         label = f"E f - f*, {steps} rounds, step {c:g}/L, N={workers}"
         checks.append(equality(label, mean_interval(found, context.level(3)), predicted))
     return Measurement(*checks, samples=3 * replicas)
 
 
 def _closed(rounds, rho, first, q, noise, gap):
-    return bounds.cr_psgd_geometric(rounds, rho=rho, first=first, mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q),
-                                    variance=noise, gap=gap)  # fmt: skip
+    return bounds.cr_psgd_geometric(
+        rounds, rho=rho, first=first, mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=noise, gap=gap
+    )
 
 
 @claim(
@@ -87,11 +106,12 @@ def _closed(rounds, rho, first, q, noise, gap):
     bound=bounds.cr_psgd_geometric,
     subject=_closed,
     mutants={
-        "one power of rho too many": lambda rounds, rho, first, q, noise, gap: _closed(rounds, rho, first, q,
-                                                                                       noise / rho, gap),
+        "one power of rho too many": lambda rounds, rho, first, q, noise, gap: _closed(
+            rounds, rho, first, q, noise / rho, gap
+        ),
         "one round too many": lambda rounds, *rest: _closed(rounds + 1, *rest),
     },
-)  # fmt: skip
+)
 def _(context):
     checks, noise, gap = [], 3.0, 5.0
     for rho, q, first in ((1.2, 0.64, 3), (1.02, 0.81, 1), (1.5, 0.25, 2)):
@@ -103,8 +123,14 @@ def _(context):
             budget = first * (rho**rounds - 1.0) / (rho - 1.0)
             spent = bounds.cr_psgd_rate(budget, rho=rho, first=first, **known, batches="real")
             left = q**rounds * gap
-            checks.append(identity("the budget's form, less (q rho)^t", left + (spent - left)
-                                   * (1.0 - (q * rho) ** rounds), found, 1e-10))  # fmt: skip
+            checks.append(
+                identity(
+                    "the budget's form, less (q rho)^t",
+                    left + (spent - left) * (1.0 - (q * rho) ** rounds),
+                    found,
+                    1e-10,
+                )
+            )
     return Measurement(*checks)
 
 
@@ -162,14 +188,24 @@ def _(context):
     rho = bounds.optimal_rho(mu, L)
     for workers, budget in ((4, 800), (1, 800)):
         sizes = bounds.growing_batches(budget, rho)
-        found, _ = train(context, [mu, L], 1.0 / L, context.subject(rho), steps=len(sizes), workers=workers, start=1.0,
-                         replicas=replicas, name=f"N={workers}")  # fmt: skip
+        found, _ = train(
+            context,
+            [mu, L],
+            1.0 / L,
+            context.subject(rho),
+            steps=len(sizes),
+            workers=workers,
+            start=1.0,
+            replicas=replicas,
+            name=f"N={workers}",
+        )
         known: dict[str, Any] = dict(mu=mu, lipschitz=L, variance=SIGMA2, workers=workers, gap=0.5 * (mu + L))
         measured = mean_interval(found, context.level(2))
         label = f"E f - f*, T={budget}, {len(sizes)} rounds, N={workers}"
         checks.append(upper(label, measured, bounds.cr_psgd(sizes, **known), trivial=known["gap"]))
-        checks.append(upper("the same, by the budget", measured, bounds.cr_psgd_rate(budget, **known),
-                            trivial=known["gap"]))  # fmt: skip
+        checks.append(
+            upper("the same, by the budget", measured, bounds.cr_psgd_rate(budget, **known), trivial=known["gap"])
+        )
     return Measurement(*checks, samples=2 * replicas)
 
 
@@ -197,15 +233,25 @@ def _(context):
     for budget in (50, 200, 800):
         batch, workers = context.subject(rho, 1)
         steps = len(bounds.growing_batches(budget, batch.rho, 2)) if isinstance(batch, GrowingBatch) else budget // 2
-        found, samples = train(context, [mu, L], 1.0 / L, batch, steps=steps, workers=workers, replicas=replicas,
-                               start=start, name=f"T={budget}")  # fmt: skip
+        found, samples = train(
+            context,
+            [mu, L],
+            1.0 / L,
+            batch,
+            steps=steps,
+            workers=workers,
+            replicas=replicas,
+            start=start,
+            name=f"T={budget}",
+        )
         by_budget.append(found)
         spent.append(samples)
     for N in counts:
         batch, workers = context.subject(rho, N)
         steps = len(bounds.growing_batches(60, batch.rho, 2)) if isinstance(batch, GrowingBatch) else 30
-        found, _ = train(context, [mu, L], 1.0 / L, batch, steps=steps, workers=workers, replicas=replicas,
-                         name=f"N={N}")  # fmt: skip
+        found, _ = train(
+            context, [mu, L], 1.0 / L, batch, steps=steps, workers=workers, replicas=replicas, name=f"N={N}"
+        )
         by_workers.append(found)
     level = context.level(2)
     return Measurement(
@@ -245,8 +291,9 @@ def _(context):
         history = run(method, problem, workers=workers, samples=spent, replicas=2, wire_dtype=np.float64).history
         rounds, label = exactly(history["rounds"][-1]), f"rounds, T={budget}, N={workers}, rho={rho:g}, B_1={first}"
         checks.append(upper(label, rounds, bounds.growing_rounds(budget, rho, first)))
-        checks.append(lower("not fewer than", rounds,
-                            math.floor(bounds.growing_rounds(budget, rho, first, batches="real"))))  # fmt: skip
+        checks.append(
+            lower("not fewer than", rounds, math.floor(bounds.growing_rounds(budget, rho, first, batches="real")))
+        )
     return Measurement(*checks)
 
 
@@ -320,8 +367,10 @@ def wavy_pl() -> float:
 def _(context):
     mu, L, start, replicas, level = wavy_pl(), 8.0, 3.0, context.samples(2000, 1000), context.level(8)
     rho, checks, found = bounds.optimal_rho(mu, L), [], {}
-    cells = {(T, N): len(bounds.growing_batches(T, rho)) for T, N in ((2000, 1), (8000, 1), (32000, 1), (2000, 4),
-                                                                      (2000, 16))}  # fmt: skip
+    cells = {
+        (T, N): len(bounds.growing_batches(T, rho))
+        for T, N in ((2000, 1), (8000, 1), (32000, 1), (2000, 4), (2000, 16))
+    }
     for (T, N), rounds in cells.items():
         rng = np.random.default_rng(context.stream(T, N))
         x, sizes = np.full(replicas, start), context.subject(rho)(np.arange(rounds, dtype=float))
@@ -334,6 +383,9 @@ def _(context):
     for name, key_of, values in (("T", lambda T: (T, 1), (2000, 8000, 32000)), ("N", lambda N: (2000, N), (1, 4, 16))):
         law = loglog_slope(values, np.stack([found[key_of(v)] for v in values], axis=1), level=level)
         checks.insert(0, rate(f"slope in {name}", law, -1.0, 0.2))
-    return Measurement(*checks, samples=len(cells) * replicas,
-                       note=f"mu = {mu:.6g} (the paper says 1/32), rho = {rho:.5g}; batches fixed by T, which the"
-                       " budget need not spend")  # fmt: skip
+    return Measurement(
+        *checks,
+        samples=len(cells) * replicas,
+        note=f"mu = {mu:.6g} (the paper says 1/32), rho = {rho:.5g}; batches fixed by T, which the"
+        " budget need not spend",
+    )

@@ -39,12 +39,14 @@ def _(context):
     c, L, step, tau, start, replicas, checks = 1.0, 2.0, 0.5, 1.3, 2.0, context.samples(1000, 400), []
     known = dict(step=step, curvature=c, lipschitz=L, noise=SIGMA2, gap=0.5 * (c + L) * start**2)
     for t in (24, 12, 4):
-        found, _ = train(context, [c, L], step, context.subject(tau), steps=t, start=start, replicas=replicas,
-                         name=f"t={t}")  # fmt: skip
+        found, _ = train(
+            context, [c, L], step, context.subject(tau), steps=t, start=start, replicas=replicas, name=f"t={t}"
+        )
         measured = mean_interval(found, context.level(3))
         for what, bound in (("", bounds.shrinking_noise), (", the recursion solved", bounds.shrinking_noise_recursion)):
-            checks.append(upper(f"E f - f*, t={t}{what}", measured, bound(t, **known, decay=1.0 / tau),
-                                trivial=known["gap"]))  # fmt: skip
+            checks.append(
+                upper(f"E f - f*, t={t}{what}", measured, bound(t, **known, decay=1.0 / tau), trivial=known["gap"])
+            )
     return Measurement(*checks, samples=3 * replicas)
 
 
@@ -62,13 +64,16 @@ def _(context):
     bound=bounds.shrinking_noise,
     subject=bounds.shrinking_noise,
     mutants={
-        "rho = max(1 - alpha c mu, zeta)": lambda t, *, step, curvature, lipschitz, noise, decay, gap, alignment=1.0,
-        length=1.0: max(step * lipschitz * noise / (curvature * alignment), gap)
-        * max(1.0 - step * curvature * alignment, decay) ** t,
-        "omega = f(x_0) - f*": lambda t, *, step, curvature, decay, gap, alignment=1.0, **known: gap
-        * max(1.0 - step * curvature * alignment / 2.0, decay) ** t,
+        "rho = max(1 - alpha c mu, "
+        "zeta)": lambda t, *, step, curvature, lipschitz, noise, decay, gap, alignment=1.0, length=1.0: (
+            max(step * lipschitz * noise / (curvature * alignment), gap)
+            * max(1.0 - step * curvature * alignment, decay) ** t
+        ),
+        "omega = f(x_0) - f*": lambda t, *, step, curvature, decay, gap, alignment=1.0, **known: (
+            gap * max(1.0 - step * curvature * alignment / 2.0, decay) ** t
+        ),
     },
-)  # fmt: skip
+)
 def _(context):
     checks = []
     for step, c, L, M, decay, gap, alignment, length in (
@@ -77,8 +82,9 @@ def _(context):
         (0.1, 1.0, 2.0, 40.0, 0.99, 1.0, 0.5, 1.5),
         (0.5, 1.0, 2.0, 8.0, 0.5, 8.0, 1.0, 1.0),
     ):
-        known = dict(step=step, curvature=c, lipschitz=L, noise=M, decay=decay, gap=gap, alignment=alignment,
-                     length=length)  # fmt: skip
+        known = dict(
+            step=step, curvature=c, lipschitz=L, noise=M, decay=decay, gap=gap, alignment=alignment, length=length
+        )
         ratios = [bounds.shrinking_noise_recursion(t, **known) / context.subject(t, **known) for t in range(120)]
         label = (
             f"largest recursion / bound, zeta={decay:g}, D_0={gap:g}, alpha L M/(c mu)={step * L * M / c / alignment:g}"
@@ -168,8 +174,9 @@ def _(context):
             checks.append(identity(f"f(x_t), t={t}, mu=L, errors {name}", found[t - 1], predicted))
         diagonal = np.array([1.0, 2.0, L])
         found = inexact_descent(diagonal, np.full(d, 0.5), 1.0 / L, errors)
-        predicted = bounds.inexact_gradients(steps, mu=1.0, lipschitz=L, error=error, decay=decay,
-                                             gap=0.5 * diagonal.sum() * 0.25)  # fmt: skip
+        predicted = bounds.inexact_gradients(
+            steps, mu=1.0, lipschitz=L, error=error, decay=decay, gap=0.5 * diagonal.sum() * 0.25
+        )
         checks.append(upper(f"f(x_t), t={steps}, mu=L/4, errors {name}", exactly(found[-1]), predicted))
     for g in (0.7, 0.75):  # the recursion D -> q D + E_0 g^t/(2 L), summed; q = 0.75
         left = 3.0

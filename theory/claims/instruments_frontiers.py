@@ -14,8 +14,16 @@ import math
 import numpy as np
 
 __all__ = [
-    "descent", "diana", "ef21", "error_feedback", "growth", "marina", "moment_matrix", "scaling", "tosses",
-]  # fmt: skip
+    "descent",
+    "diana",
+    "ef21",
+    "error_feedback",
+    "growth",
+    "marina",
+    "moment_matrix",
+    "scaling",
+    "tosses",
+]
 
 
 def moment_matrix(steps) -> np.ndarray:

@@ -115,7 +115,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
         "  ".join(
             f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
             for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()  # fmt: skip
+        ).rstrip()
         for line in rows
     ]
     lines.insert(1, "-" * max(map(len, lines)))

@@ -21,8 +21,17 @@ SIGMA2 = 0.5  # variance of a gradient
 
 
 def _train(problem, method, *, workers, steps, replicas, seed, start):
-    return run(method, problem, workers=workers, steps=steps, replicas=replicas, seed=seed,
-               x0=np.full(problem.d, start), record_every=steps, wire_dtype=np.float64)  # fmt: skip
+    return run(
+        method,
+        problem,
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        seed=seed,
+        x0=np.full(problem.d, start),
+        record_every=steps,
+        wire_dtype=np.float64,
+    )
 
 
 @claim(
@@ -39,11 +48,13 @@ def _train(problem, method, *, workers, steps, replicas, seed, start):
     mutants={
         "other noise": lambda step, H, seed: (InverseTime(1.0, 1.0, step), H, seed + H - 1),
         "step sizes of the round, not of the local step": lambda step, H, seed: (
-            InverseTime(1.0, 1.0 / H, H * step), H, seed
+            InverseTime(1.0, 1.0 / H, H * step),
+            H,
+            seed,
         ),
     },
     see=("local-sgd.deviation",),
-)  # fmt: skip
+)
 def _(context):
     problem, steps, workers, checks = quadratic([1.0, 2.0], covariance=SIGMA2 / 2.0), 40, 4, []
     ends, averages = {}, {}
@@ -82,12 +93,22 @@ def _(context):
     step = context.subject(shift)
     method = LocalSGD(Identity(), step=step, local_steps=H, average=Polynomial(shift))
     for workers in (4, 1):
-        found = _train(problem, method, workers=workers, steps=steps, replicas=replicas, seed=context.stream(workers),
-                       start=start).funs  # fmt: skip
+        found = _train(
+            problem, method, workers=workers, steps=steps, replicas=replicas, seed=context.stream(workers), start=start
+        ).funs
         # a worker by itself is SGD: E x_j^2 is below its start or its stationary value, eta sigma_j^2/(2 - eta h_j)/h_j
         second = (mu**2 + L**2) * start**2 + SIGMA2
-        bound = bounds.local_sgd(steps, mu=mu, lipschitz=L, local_steps=H, shift=shift, second_moment=second,
-                                 variance=SIGMA2, workers=workers, distance=2.0 * start**2)  # fmt: skip
+        bound = bounds.local_sgd(
+            steps,
+            mu=mu,
+            lipschitz=L,
+            local_steps=H,
+            shift=shift,
+            second_moment=second,
+            variance=SIGMA2,
+            workers=workers,
+            distance=2.0 * start**2,
+        )
         label = f"E f - f*, T={steps}, H={H}, N={workers}"
         checks.append(upper(label, mean_interval(found, context.level(2)), bound, trivial=0.5 * (mu + L) * start**2))
     return Measurement(*checks, samples=2 * replicas, note=f"a = {shift:g}, G^2 = {second:g}: the start's")
@@ -117,14 +138,28 @@ def _(context):
 def _(context):
     H, N, curvature, sigma2, eta, replicas, checks = 5, 4, 1.0, 2.0, 0.2, context.samples(4000, 2000), []
     exchange, scale = context.subject
-    _, spread, squares = local_steps_path(lambda x: curvature * x, steps=4 * H, local_steps=H, step=Constant(eta),
-                                          workers=N, deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5,
-                                          seed=context.stream(), exchange=exchange)  # fmt: skip
+    _, spread, squares = local_steps_path(
+        lambda x: curvature * x,
+        steps=4 * H,
+        local_steps=H,
+        step=Constant(eta),
+        workers=N,
+        deviation=scale * math.sqrt(sigma2),
+        replicas=replicas,
+        start=0.5,
+        seed=context.stream(),
+        exchange=exchange,
+    )
     for since in (H - 1, 1):
         t = 3 * H + since
         exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=curvature, variance=sigma2, workers=N)
-        checks.append(equality(f"E|xbar - x^k|^2, {since} steps after an exchange, H={H}, N={N}",
-                               mean_interval(spread[t], context.level(3)), exact))  # fmt: skip
+        checks.append(
+            equality(
+                f"E|xbar - x^k|^2, {since} steps after an exchange, H={H}, N={N}",
+                mean_interval(spread[t], context.level(3)),
+                exact,
+            )
+        )
     largest = mean_interval(spread[3 * H + H - 1], context.level(3))
     for form in ("sharp", "paper"):
         bound = bounds.local_sgd_deviation(eta, local_steps=H, second_moment=float(squares.max()), form=form)
@@ -160,11 +195,22 @@ def _(context):
     shift = bounds.local_sgd_shift(mu, L, bounds.local_steps_limit(steps, 1))
     weights = (shift + np.arange(steps)) ** 2
     for N in counts:
-        means, _, _ = local_steps_path(lopsided, steps=steps, local_steps=context.subject(steps, N), workers=N,
-                                       deviation=8.0, step=InverseTime(4.0, mu, shift), replicas=replicas, start=best,
-                                       seed=context.stream(N))  # fmt: skip
+        means, _, _ = local_steps_path(
+            lopsided,
+            steps=steps,
+            local_steps=context.subject(steps, N),
+            workers=N,
+            deviation=8.0,
+            step=InverseTime(4.0, mu, shift),
+            replicas=replicas,
+            start=best,
+            seed=context.stream(N),
+        )
         average = weights @ means / weights.sum()
         found.append(0.5 * curvature * (average - best) ** 2)  # f - f*, to the leading order
     law = loglog_slope(counts, np.stack(found, axis=1))
-    return Measurement(rate(f"slope in N, 1 to 16, T={steps}", law, -1.0, 0.25), samples=3 * replicas,
-                       note="H = 31, 15, 7 local steps; f - f* by the curvature at the minimum")  # fmt: skip
+    return Measurement(
+        rate(f"slope in N, 1 to 16, T={steps}", law, -1.0, 0.25),
+        samples=3 * replicas,
+        note="H = 31, 15, 7 local steps; f - f* by the curvature at the minimum",
+    )

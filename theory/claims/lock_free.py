@@ -107,9 +107,11 @@ def _(context):
     largest = float(expected.max() / expected.sum())
     lost = "less than 1e-4" if share < 1e-4 else f"{share:.0e}"
     label = f"{threads} threads, top-3 of 600, T={steps}"
-    note = (f"rounded up, since the run is not repeatable; lost in this run: {lost} of all steps; a thread that is"
-            f" halted in the midst of an update undoes the others' moves of that coordinate, {largest:.2g} of all"
-            " steps at most")  # fmt: skip
+    note = (
+        f"rounded up, since the run is not repeatable; lost in this run: {lost} of all steps; a thread that is"
+        f" halted in the midst of an update undoes the others' moves of that coordinate, {largest:.2g} of all"
+        " steps at most"
+    )
     return Measurement(
         upper(f"largest share of a coordinate's steps that arrived, {label}", _rounded_up(worst, 4), 1.0),
         upper(f"share of all steps that was lost, {label}", _rounded_up(share, 2), LOST),

@@ -40,9 +40,16 @@ def small(l2=L2, rows=ROWS):
 def runs(context, step, average, name):
     """SGD from 0: the result and G^2, a bound on E||g_t||^2 along the way at the level of three checks."""
     problem, _ = small()
-    result = run(ParallelSGD(Identity(), step=step, average=average), problem, workers=1, steps=STEPS, record_every=1,
-                 replicas=context.samples(200, 80), seed=context.stream(name),
-                 wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(Identity(), step=step, average=average),
+        problem,
+        workers=1,
+        steps=STEPS,
+        record_every=1,
+        replicas=context.samples(200, 80),
+        seed=context.stream(name),
+        wire_dtype=np.float64,
+    )
     peak = result.replica_last.T[:, int(np.argmax(result.replica_last.mean(axis=1)))]
     highest = float(peak[0]) if np.ptp(peak) == 0.0 else mean_interval(peak, context.level(3)).high
     return result, bounds.level_set_second_moment(max_lipschitz(problem), highest)
@@ -81,8 +88,9 @@ def _(context):
     return Measurement(
         upper(f"E||x_T - x*||^2, T={STEPS}", far, bounds.sgd_inverse_time(STEPS, mu=L2, second_moment=second), start),
         upper(f"E f(x_T) - f*, T={STEPS}", gap, smooth, start_gap()),
-        samples=result.funs.size, note=NOTE,
-    )  # fmt: skip
+        samples=result.funs.size,
+        note=NOTE,
+    )
 
 
 @claim(
@@ -101,8 +109,11 @@ def _(context):
     problem, best = small()
     one, two, half = InverseTime(context.subject, L2, 1.0), InverseTime(2.0 * context.subject, L2, 2.0), STEPS // 2
     trivial, checks = start_gap(), []
-    for name, step, average in (("weights t + 1", two, Polynomial(1.0, 1.0)), ("all alike", one, Uniform()),
-                                ("the last half", one, Suffix(half))):  # fmt: skip
+    for name, step, average in (
+        ("weights t + 1", two, Polynomial(1.0, 1.0)),
+        ("all alike", one, Uniform()),
+        ("the last half", one, Suffix(half)),
+    ):
         result, second = runs(context, step, average, name)
         interval, keywords = (
             mean_interval(result.funs - best.fun, context.level(3)),
@@ -112,14 +123,20 @@ def _(context):
         found = {
             "weights t + 1": [bounds.sgd_weighted_average(STEPS, **keywords)],
             "all alike": [bounds.sgd_uniform_average(STEPS, **keywords), smooth],
-            "the last half": [bounds.sgd_suffix_average(STEPS, alpha=0.5, **keywords),
-                              bounds.sgd_average(schedule(InverseTime(1.0, L2, 1.0), STEPS),
-                                                 schedule(average, STEPS), **keywords)],
-        }[name]  # fmt: skip
-        names = {"weights t + 1": [""], "all alike": [", by the logarithm", ", smooth"],
-                 "the last half": [", Theorem 5", ", by sgd_average"]}[name]  # fmt: skip
-        checks += [upper(f"E f - f*, {name}{which}", interval, bound, trivial)
-                   for which, bound in zip(names, found, strict=True)]  # fmt: skip
+            "the last half": [
+                bounds.sgd_suffix_average(STEPS, alpha=0.5, **keywords),
+                bounds.sgd_average(schedule(InverseTime(1.0, L2, 1.0), STEPS), schedule(average, STEPS), **keywords),
+            ],
+        }[name]
+        names = {
+            "weights t + 1": [""],
+            "all alike": [", by the logarithm", ", smooth"],
+            "the last half": [", Theorem 5", ", by sgd_average"],
+        }[name]
+        checks += [
+            upper(f"E f - f*, {name}{which}", interval, bound, trivial)
+            for which, bound in zip(names, found, strict=True)
+        ]
     return Measurement(*checks, samples=3 * result.funs.size, note=f"T={STEPS}. {NOTE}")
 
 
@@ -145,15 +162,27 @@ def _(context):
     mean = mean_interval(result.funs - best.fun, context.level(4))
     return Measurement(
         upper("E f(x_T) - f*, sharp", last, bounds.bottou_constant_step(STEPS, **keywords), start_gap()),
-        upper("E f(x_T) - f*, Theorem 4.6", last, bounds.bottou_constant_step(STEPS, **keywords, form="paper"),
-              start_gap()),
-        upper("E||x_T - x*||^2", far,
-              bounds.sgd_constant_step(STEPS, mu=L2, step=eta, second_moment=second, distance=start), start),
-        upper("E f of the mean of x_1, ..., x_{T-1}, less f*", mean,
-              bounds.sgd_smooth_convex_with_step(STEPS - 1, lipschitz=L, step=eta, variance=second, distance=start),
-              start_gap()),
-        samples=result.funs.size, note=f"eta={eta:g}, T={STEPS}; variances are bounded by G^2. {NOTE}",
-    )  # fmt: skip
+        upper(
+            "E f(x_T) - f*, Theorem 4.6",
+            last,
+            bounds.bottou_constant_step(STEPS, **keywords, form="paper"),
+            start_gap(),
+        ),
+        upper(
+            "E||x_T - x*||^2",
+            far,
+            bounds.sgd_constant_step(STEPS, mu=L2, step=eta, second_moment=second, distance=start),
+            start,
+        ),
+        upper(
+            "E f of the mean of x_1, ..., x_{T-1}, less f*",
+            mean,
+            bounds.sgd_smooth_convex_with_step(STEPS - 1, lipschitz=L, step=eta, variance=second, distance=start),
+            start_gap(),
+        ),
+        samples=result.funs.size,
+        note=f"eta={eta:g}, T={STEPS}; variances are bounded by G^2. {NOTE}",
+    )
 
 
 # --- one gradient or all of them --------------------------------------------------------------------------------------
@@ -189,8 +218,16 @@ def _(context):
 
     def last(share, name, steps, replicas):
         method = ParallelSGD(Identity(), step=Constant(share / largest))
-        found = run(method, problem, workers=1, steps=steps, replicas=replicas, seed=context.stream(name, steps),
-                    record_every=steps, wire_dtype=np.float64)  # fmt: skip
+        found = run(
+            method,
+            problem,
+            workers=1,
+            steps=steps,
+            replicas=replicas,
+            seed=context.stream(name, steps),
+            record_every=steps,
+            wire_dtype=np.float64,
+        )
         return found.funs - best.fun
 
     for number in passes:

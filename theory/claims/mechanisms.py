@@ -221,8 +221,9 @@ def _(context):
         found, name = exactly(context.subject(diversified(problem, mechanism, True), x)), type(mechanism).__name__
         checks.append(lower(f"{name}: B, n=12", found, batch_bound(problem, x)))
         checks.append(upper(f"{name}: B, n=12, and n", found, 12.0))
-        passes = by_passes(context, mechanism, rows_of(problem, x), True, context.samples(16_000, 8_000),
-                           context.level(3))  # fmt: skip
+        passes = by_passes(
+            context, mechanism, rows_of(problem, x), True, context.samples(16_000, 8_000), context.level(3)
+        )
         checks.append(equality(f"{name}: n sum E||g_i||^2/E||sum g_i||^2, n=12", passes, found.estimate))
     # near a minimum gradients cancel, and B_D exceeds n
     opposed = ridge((np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -1.9])), 0.0)
@@ -264,8 +265,11 @@ def _(context):
         more = (1.0 - 1.0 / r) * squared / batch
         repeats = (1.0 - 1.0 / (r * batch)) * (r - 1.0) * moment / problem.n if shared else 0.0
         name = "shared" if shared else "fresh"
-        checks.append(equality(f"E||mean of 12||^2, {name} noise", mean_interval(found, context.level(2)),
-                               plainly + more + repeats))  # fmt: skip
+        checks.append(
+            equality(
+                f"E||mean of 12||^2, {name} noise", mean_interval(found, context.level(2)), plainly + more + repeats
+            )
+        )
     bound = batch_bound(problem, x)
     for n in (None, problem.n):
         ratio = r * bound / bounds.mechanism_batch_bound(bound, r, n)

@@ -82,12 +82,21 @@ def _(context):
     problem = quadratic(np.linspace(mu, lipschitz, d), covariance=noise / d)
     start = np.full(d, (2.0 / d) ** 0.5)
     method = ParallelSGD(compressor, step=InverseTime(c, mu, shift), feedback=feedback, average="quadratic")
-    result = run(method, problem, workers=workers, steps=steps, replicas=replicas, x0=start, record_every=10,
-                 seed=context.stream())  # fmt: skip
+    result = run(
+        method,
+        problem,
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        x0=start,
+        record_every=10,
+        seed=context.stream(),
+    )
     f0 = float(problem.diagonal @ start**2) / 2.0
     second = 2.0 * lipschitz * f0 + noise  # ||grad f||^2 <= 2 L (f - f*), largest at the start where all is right
-    bound = bounds.mem_sgd(steps, mu=mu, lipschitz=lipschitz, second_moment=second, distance=float(start @ start),
-                           d=d, k=k, shift=shift)  # fmt: skip
+    bound = bounds.mem_sgd(
+        steps, mu=mu, lipschitz=lipschitz, second_moment=second, distance=float(start @ start), d=d, k=k, shift=shift
+    )
     label = f"E f(xbar_T) - f*, top-{k} of {d}, L/mu={lipschitz / mu:g}, N={workers}, T={steps}"
     note = f"f(x_0) - f* = {f0:.3g}, so the bound says something from T of about 200 on"
     return Measurement(upper(label, mean_interval(result.funs), bound, trivial=f0), samples=replicas, note=note)
@@ -158,14 +167,24 @@ def _(context):
     second = max(second_moment(problem, x) for x in (origin, *result.last))
 
     def bound(T):
-        return bounds.mem_sgd(T, mu=mu, lipschitz=lipschitz, second_moment=second,
-                              distance=float(optimum.x @ optimum.x), d=d, k=k, shift=shift)  # fmt: skip
+        return bounds.mem_sgd(
+            T,
+            mu=mu,
+            lipschitz=lipschitz,
+            second_moment=second,
+            distance=float(optimum.x @ optimum.x),
+            d=d,
+            k=k,
+            shift=shift,
+        )
 
     trivial = float(np.log(2.0) - optimum.fun)
     memory = mean_interval(np.sum(result.memory**2, axis=(1, 2)), context.level(2))
     of_lemma = bounds.mem_sgd_memory(d, k, 8.0 / (mu * (shift + steps)), second, shift=shift)
-    note = (f"{problem.name}, n={n}, d={d}; f(x_0) - f* = {trivial:.3g}: the bound would speak from T of about "
-            f"{first_time_below(bound, trivial):.1e} on")  # fmt: skip
+    note = (
+        f"{problem.name}, n={n}, d={d}; f(x_0) - f* = {trivial:.3g}: the bound would speak from T of about "
+        f"{first_time_below(bound, trivial):.1e} on"
+    )
     gap = mean_interval(result.funs - optimum.fun, context.level(2))
     return Measurement(
         upper(f"E f(xbar_T) - f*, top-{k}, a = 10 d/k, T={steps}", gap, bound(steps), trivial=trivial),
@@ -182,13 +201,16 @@ def _slope(context):
     problem, optimum = rcv1(context, share=0.125 if small else 1.0)
     n, replicas, tolerance = problem.n, context.effort * replicas, 0.2
     last = (2 if small else 4) * n
-    method = ParallelSGD(compressor, step=InverseTime(c, 1.0 / n, n // 4), feedback=feedback, average="quadratic",
-                         compress=compress)  # fmt: skip
+    method = ParallelSGD(
+        compressor, step=InverseTime(c, 1.0 / n, n // 4), feedback=feedback, average="quadratic", compress=compress
+    )
     result = run(method, problem, workers=1, steps=last, replicas=replicas, seed=context.stream(), record_every=n // 4)
     gaps, times = result.replica_values.T - optimum.fun, result.history["step"]
     slope = loglog_slope(times, gaps, window=(n // 4 + 1, last))
-    note = (f"{problem.name}, n={n}; window n/2 <= T <= {last // n} n: before n/2, T is not large against the shift"
-            f" n/4; tolerance {tolerance} for what is left of that")  # fmt: skip
+    note = (
+        f"{problem.name}, n={n}; window n/2 <= T <= {last // n} n: before n/2, T is not large against the shift"
+        f" n/4; tolerance {tolerance} for what is left of that"
+    )
     return Measurement(rate("slope of E f(xbar_T) - f* in T", slope, -1.0, tolerance), samples=replicas, note=note)
 
 

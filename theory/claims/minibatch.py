@@ -45,9 +45,14 @@ def _measure(context, n_in_formula):
         steps = [x - step * direction(problem, list(batch), x) for batch in batches(4, size)]
         measured = float(np.mean([np.sum((y - target) ** 2) for y in steps]))
         predicted = bounds.minibatch_step(
-            float(np.sum((x - target) ** 2)), float(gradient(problem, x) @ (x - target)), second, second / diversity,
-            batch=size, step=step, n=n_in_formula,
-        )  # fmt: skip
+            float(np.sum((x - target) ** 2)),
+            float(gradient(problem, x) @ (x - target)),
+            second,
+            second / diversity,
+            batch=size,
+            step=step,
+            n=n_in_formula,
+        )
         checks.append(identity(f"E||x+ - x*||^2, n=4, B={size}, B_D={diversity:.3g}", measured, predicted))
     return Measurement(*checks, note="all batches enumerated; gradients averaged over the batch (the source sums them)")
 

@@ -67,7 +67,7 @@ def _(context):
     subject=Natural,
     mutants=MUTANTS
     | {"powers of four": lambda: NUQSGD(25, 0.25, math.inf), "powers of 4/3": lambda: NUQSGD(99, 0.75, math.inf)},
-)  # fmt: skip
+)
 def _(context):
     samples, checks, level = context.samples(8_000, 1_000), [], context.level(4)
     v = np.ldexp(4.0 / 3.0, np.arange(64) % 9 - 4) * np.where(np.arange(64) % 2, 1.0, -1.0)

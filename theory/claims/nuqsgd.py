@@ -41,9 +41,12 @@ def _name(power: int) -> str:
     kind="equality",
     proof="Between levels a and b, b is drawn with probability (r - a)/(b - a).",
     subject=NUQSGD,
-    mutants=MUTANTS | {"rounding down": partial(WrongRounding, fault=DOWN),
-                       "two levels taken for each other": partial(WrongRounding, fault=SWAPPED)},
-)  # fmt: skip
+    mutants=MUTANTS
+    | {
+        "rounding down": partial(WrongRounding, fault=DOWN),
+        "two levels taken for each other": partial(WrongRounding, fault=SWAPPED),
+    },
+)
 def _(context):
     samples, checks = context.samples(16_000, 2_000), []
     for s, ratio, norm, power in CASES:
@@ -66,9 +69,12 @@ def _(context):
     proof="An unbiased choice between a and b has the second moment of the chord of r^2 through a and b.",
     bound=bounds.chord_variance,
     subject=NUQSGD,
-    mutants=MUTANTS | {"one level less": lambda s, ratio, norm: NUQSGD(s - 1, ratio, norm),
-                       "two levels taken for each other": partial(WrongRounding, fault=SWAPPED)},
-)  # fmt: skip
+    mutants=MUTANTS
+    | {
+        "one level less": lambda s, ratio, norm: NUQSGD(s - 1, ratio, norm),
+        "two levels taken for each other": partial(WrongRounding, fault=SWAPPED),
+    },
+)
 def _(context):
     samples, checks = context.samples(8_000, 600), []
     for s, ratio, norm, power in CASES:
@@ -121,9 +127,11 @@ def _(context):
     bound=bounds.nuqsgd_variance,
     subject=NUQSGD,
     mutants={name: MUTANTS[name] for name in list(MUTANTS)[:2]}
-    | {"the largest entry as the norm": partial(NUQSGD, norm=math.inf),
-       "one level less": lambda s, ratio: NUQSGD(s - 1, ratio)},
-)  # fmt: skip
+    | {
+        "the largest entry as the norm": partial(NUQSGD, norm=math.inf),
+        "one level less": lambda s, ratio: NUQSGD(s - 1, ratio),
+    },
+)
 def _(context):
     samples, checks, level = context.samples(8_000, 1_500), [], context.level(4)
     found = moments(context.subject(3, 0.5), flat(1024), samples, seed=context.stream("flat"))
@@ -354,9 +362,12 @@ def _(context):
     kind="upper",
     bound=bounds.optimal_ratio,
     subject=bounds.optimal_ratio,
-    mutants={"always 1/2": lambda s, d: 0.5, "always 1/3": lambda s, d: 1 / 3,
-             "for one level less": lambda s, d: bounds.optimal_ratio(s - 1, d)},
-)  # fmt: skip
+    mutants={
+        "always 1/2": lambda s, d: 0.5,
+        "always 1/3": lambda s, d: 1 / 3,
+        "for one level less": lambda s, d: bounds.optimal_ratio(s - 1, d),
+    },
+)
 def _(context):
     checks = []
     for s, d in ((6, 8192), (7, 8192), (3, 8192), (3, 100)):

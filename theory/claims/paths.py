@@ -18,19 +18,23 @@ from .instruments import LeakyFeedback
 __all__ = ["follow", "local_steps_path"]
 
 
-def follow(
-    compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1
-) -> list:
+def follow(compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1) -> list:
     """(x_t, e_t) of error feedback on one worker, for every so many t from 0 to T.
 
     ``gradient(x, t)`` is that of step t; ``kept`` is the share of a memory that is kept, 0 for none.
     """
     path, times = [], count()
     problem = function(lambda x: 0.0, lambda x, rng: gradient(x, next(times)), d=len(start))
-    run(ParallelSGD(compressor, Constant(step), LeakyFeedback(kept)), problem, workers=1, steps=steps, x0=start,
-        wire_dtype=np.float64, record_every=every,
+    run(
+        ParallelSGD(compressor, Constant(step), LeakyFeedback(kept)),
+        problem,
+        workers=1,
+        steps=steps,
+        x0=start,
+        wire_dtype=np.float64,
+        record_every=every,
         callback=lambda intermediate_result: path.append((intermediate_result.last, intermediate_result.memory[0])),
-    )  # fmt: skip
+    )
     return path
 
 
@@ -48,8 +52,15 @@ def local_steps_path(slope, *, steps, local_steps, step, workers, deviation, rep
         return g
 
     every = local_steps if exchange else steps
-    run(LocalSGD(Identity(), step, every), function(lambda x: 0.0, gradient, d=replicas), workers=workers,
-        steps=-(-steps // every) * every, x0=np.full(replicas, float(start)), seed=seed, wire_dtype=np.float64,
-        record_every=steps)  # fmt: skip
+    run(
+        LocalSGD(Identity(), step, every),
+        function(lambda x: 0.0, gradient, d=replicas),
+        workers=workers,
+        steps=-(-steps // every) * every,
+        x0=np.full(replicas, float(start)),
+        seed=seed,
+        wire_dtype=np.float64,
+        record_every=steps,
+    )
     y = np.array(seen).reshape(-1, workers, replicas)[:steps]
     return y.mean(axis=1), y.var(axis=1), np.array(squares).reshape(-1, workers)[:steps].mean(axis=1)

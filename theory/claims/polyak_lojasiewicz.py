@@ -185,8 +185,15 @@ def _(context):
 
 def _descent(problem, x0, step, steps):
     """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the simulator."""
-    result = run(ParallelSGD(Identity(), step=Constant(step)), problem, workers=1, steps=steps, x0=x0, record_every=1,
-                 wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(Identity(), step=Constant(step)),
+        problem,
+        workers=1,
+        steps=steps,
+        x0=x0,
+        record_every=1,
+        wire_dtype=np.float64,
+    )
     return result.history["f"]
 
 

@@ -43,8 +43,9 @@ def _(context):
     for x in (0.7, 0.2):  # the noise is +- 1.5, so that the expectation is a mean of two numbers
         g, known = L * x, dict(lipschitz=L, step=step)
         after = np.mean([0.5 * L * (x - step * (g + s * noise)) ** 2 for s in (-1.0, 1.0)])
-        bound = bounds.pl_sgd_step(0.5 * L * x * x, gradient_squared=g * g,
-                                   second_moment=context.subject(g * g, noise**2), **known)  # fmt: skip
+        bound = bounds.pl_sgd_step(
+            0.5 * L * x * x, gradient_squared=g * g, second_moment=context.subject(g * g, noise**2), **known
+        )
         checks.append(identity(f"E f(x_+) on (L/2) x^2, x = {x:g}", float(after), bound))
     points = np.linspace(-4.0, 4.0, 2001)
     f, slope = sine(points)
@@ -61,8 +62,17 @@ def _(context):
 def _gaps(context, step, problem, x0, records, *, replicas, workers=1):
     """f(x_T) - f* for T = every, 2 every, ..., one row for each replica."""
     every, steps = records
-    result = run(ParallelSGD(Identity(), step=step), problem, workers=workers, steps=steps, replicas=replicas,
-                 seed=context.stream(), x0=x0, record_every=every, wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(Identity(), step=step),
+        problem,
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        seed=context.stream(),
+        x0=x0,
+        record_every=every,
+        wire_dtype=np.float64,
+    )
     return result.history["step"], result.replica_last.T
 
 
@@ -126,8 +136,14 @@ def _(context):
     times, found = _gaps(context, step, problem, np.array([start, 0.0]), (200, steps), replicas=replicas)
     checks = []
     for T in (1000, 400):
-        bound = bounds.pl_sgd_constant_step(T, mu=pl_constant(problem).mu, lipschitz=lipschitz(problem), step=alpha,
-                                            second_moment=slope**2 + problem.noise, gap=f0)  # fmt: skip
+        bound = bounds.pl_sgd_constant_step(
+            T,
+            mu=pl_constant(problem).mu,
+            lipschitz=lipschitz(problem),
+            step=alpha,
+            second_moment=slope**2 + problem.noise,
+            gap=f0,
+        )
         interval = mean_interval(found[:, times == T][:, 0], context.level(2))
         checks.append(upper(f"E f(x_{T}) - f*", interval, bound, trivial=f0))
     return Measurement(*checks, samples=replicas)
@@ -224,8 +240,9 @@ def _(context):
 )
 def _(context):
     replicas = context.samples(1000, 500)
-    times, found = _gaps(context, context.subject, isotropic(), np.full(D, 1.0 / math.sqrt(D)), (20, 400),
-                         replicas=replicas)  # fmt: skip
+    times, found = _gaps(
+        context, context.subject, isotropic(), np.full(D, 1.0 / math.sqrt(D)), (20, 400), replicas=replicas
+    )
     slope = loglog_slope(times[1:], found[:, 1:])
     exact = [bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2) for T in (20, 400)]
     bend = math.log(exact[1] / exact[0]) / math.log(20.0)

@@ -50,8 +50,9 @@ def _(context):
     for workers, bad in ((9, 2), (9, 4), (15, 3)):
         square = bounds.median_deviation(workers, bad) ** 2
         honest = np.where(np.arange(workers - bad) < (workers - 1) // 2, 0.0, 1.0)[:, None]
-        checks.append(identity(f"worst case, squared, N={workers}, f={bad}", lied_to(context.subject, honest, bad),
-                               square))  # fmt: skip
+        checks.append(
+            identity(f"worst case, squared, N={workers}, f={bad}", lied_to(context.subject, honest, bad), square)
+        )
         drawn = (rng.standard_normal((workers - bad, 5)) ** 3 for _ in range(tries))
         worst = max(lied_to(context.subject, honest, bad) for honest in drawn)
         checks.append(upper(f"largest of {tries} random ones, N={workers}, f={bad}", exactly(worst), square))

@@ -32,8 +32,17 @@ def distances(context, step, records, *, workers=1, start=0.0, replicas=1000, na
     """||x_T||^2 for the T in ``records`` (every so many steps), one row for each replica."""
     every, steps = records
     x0 = np.full(D, start / math.sqrt(D))
-    result = run(ParallelSGD(Identity(), step=step), isotropic(), workers=workers, steps=steps, replicas=replicas,
-                 seed=context.stream(name), x0=x0, record_every=every, wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(Identity(), step=step),
+        isotropic(),
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        seed=context.stream(name),
+        x0=x0,
+        record_every=every,
+        wire_dtype=np.float64,
+    )
     return result.history["step"], 2.0 / MU * result.replica_last.T
 
 
@@ -60,8 +69,9 @@ def _(context):
     replicas, checks = context.samples(1000, 500), []
     for workers in (4, 1):
         step, simulated = context.subject(workers)
-        times, found = distances(context, step, (10, 100), workers=simulated, start=30.0, replicas=replicas,
-                                 name=f"N={workers}")  # fmt: skip
+        times, found = distances(
+            context, step, (10, 100), workers=simulated, start=30.0, replicas=replicas, name=f"N={workers}"
+        )
         for T in (100, 10):
             interval = mean_interval(found[:, times == T][:, 0], context.level(4))
             predicted = bounds.sgd_inverse_time_exact(T, mu=MU, variance=SIGMA2 / workers)
@@ -203,8 +213,17 @@ def _(context):
     replicas, workers, steps, start = context.samples(1000, 300), 4, 100, 2.0
     method = ParallelSGD(Identity(), step=InverseTime(context.subject, MU, 2.0), average=Polynomial(1.0, 1.0))
     x0 = np.full(D, start / math.sqrt(D))
-    result = run(method, isotropic(), workers=workers, steps=steps, replicas=replicas, x0=x0, record_every=steps,
-                 seed=context.stream(), wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        method,
+        isotropic(),
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        x0=x0,
+        record_every=steps,
+        seed=context.stream(),
+        wire_dtype=np.float64,
+    )
     second = (MU * start) ** 2 + SIGMA2 / workers  # largest at the start
     bound = bounds.sgd_weighted_average(steps, mu=MU, second_moment=second)
     interval, f0, t = mean_interval(result.funs, context.level(2)), MU / 2.0 * start**2, np.arange(steps)
@@ -242,11 +261,18 @@ def _(context):
     squared = float(MU**2 * start @ start)  # ||grad f||^2
     for N in counts:
         compressor, workers, step = context.subject(k, N, eta)
-        result = run(ParallelSGD(compressor, step=Constant(step)), isotropic(), workers=workers, steps=1, x0=start,
-                     replicas=replicas, seed=context.stream(N), wire_dtype=np.float64)  # fmt: skip
+        result = run(
+            ParallelSGD(compressor, step=Constant(step)),
+            isotropic(),
+            workers=workers,
+            steps=1,
+            x0=start,
+            replicas=replicas,
+            seed=context.stream(N),
+            wire_dtype=np.float64,
+        )
         columns.append(np.sum(((start - result.last) / eta - MU * start) ** 2, axis=1))
-        predicted = bounds.averaged_variance(SIGMA2, SIGMA2 + squared, workers=N,
-                                             omega=bounds.rand_k_variance(D, k))  # fmt: skip
+        predicted = bounds.averaged_variance(SIGMA2, SIGMA2 + squared, workers=N, omega=bounds.rand_k_variance(D, k))
         checks.append(equality(f"variance, N={N}", mean_interval(columns[-1], context.level(4)), predicted))
     law = loglog_slope(counts, np.stack(columns, axis=1), level=context.level(4))
     return Measurement(*reversed(checks), rate("slope in N", law, -1.0, 0.1), samples=3 * replicas)

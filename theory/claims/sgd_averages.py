@@ -67,8 +67,13 @@ def _(context):
         step, average = context.subject
         average = Suffix(int(average * T)) if isinstance(average, float) else average
         found = on_the_box(context, step, average, (T,), replicas, start=0.0)[0]
-        checks.append(lower(f"E f(xbar_T) - f*, from the minimum, T={T}", mean_interval(found, context.level(2)),
-                            bounds.sgd_uniform_average_lower(T)))  # fmt: skip
+        checks.append(
+            lower(
+                f"E f(xbar_T) - f*, from the minimum, T={T}",
+                mean_interval(found, context.level(2)),
+                bounds.sgd_uniform_average_lower(T),
+            )
+        )
     return Measurement(*checks, samples=2 * replicas)
 
 
@@ -129,11 +134,24 @@ def _(context):
     replicas, steps, checks = context.samples(20_000, 8_000), 40, []
     for name, weights in (("uniform", Uniform()), ("weights t + 1", Polynomial(1.0, 1.0)), ("last half", Suffix(20))):
         step, average, workers = context.subject(weights)
-        found = run(ParallelSGD(Identity(), step=step, average=average), quadratic(DIAGONAL, covariance=VARIANCE),
-                    workers=workers, steps=steps, replicas=replicas, x0=START, seed=context.stream(name),
-                    record_every=steps, wire_dtype=np.float64).funs  # fmt: skip
-        law = bounds.quadratic_average_exact(schedule(InverseTime(1.0, 0.5, 4.0), steps), schedule(weights, steps),
-                                             diagonal=DIAGONAL, variance=VARIANCE, start=START)  # fmt: skip
+        found = run(
+            ParallelSGD(Identity(), step=step, average=average),
+            quadratic(DIAGONAL, covariance=VARIANCE),
+            workers=workers,
+            steps=steps,
+            replicas=replicas,
+            x0=START,
+            seed=context.stream(name),
+            record_every=steps,
+            wire_dtype=np.float64,
+        ).funs
+        law = bounds.quadratic_average_exact(
+            schedule(InverseTime(1.0, 0.5, 4.0), steps),
+            schedule(weights, steps),
+            diagonal=DIAGONAL,
+            variance=VARIANCE,
+            start=START,
+        )
         interval = mean_interval(found, context.level(3))
         checks.append(equality(f"E f(xbar_T) - f*, T={steps}, {name}", interval, float(DIAGONAL @ law) / 2.0))
     return Measurement(*checks, samples=3 * replicas)
@@ -163,16 +181,31 @@ def _(context):
     problem = quadratic(DIAGONAL, covariance=VARIANCE)
     for size in (0.8, 0.4):
         step, average = context.subject(size)
-        result = run(ParallelSGD(Identity(), step=step, average=average), problem, workers=1, steps=steps, x0=START,
-                     replicas=replicas, seed=context.stream(int(10 * size)), record_every=steps,
-                     wire_dtype=np.float64)  # fmt: skip
+        result = run(
+            ParallelSGD(Identity(), step=step, average=average),
+            problem,
+            workers=1,
+            steps=steps,
+            x0=START,
+            replicas=replicas,
+            seed=context.stream(int(10 * size)),
+            record_every=steps,
+            wire_dtype=np.float64,
+        )
         true, found = (
-            bounds.quadratic_average_exact(schedule(Constant(size), steps), schedule(weights, steps),
-                                           diagonal=DIAGONAL, variance=VARIANCE, start=START)
+            bounds.quadratic_average_exact(
+                schedule(Constant(size), steps),
+                schedule(weights, steps),
+                diagonal=DIAGONAL,
+                variance=VARIANCE,
+                start=START,
+            )
             for weights in (Uniform(), average)
-        )  # fmt: skip
-        for of, samples, factor in (("gap", result.funs, DIAGONAL / 2.0),
-                                    ("distance", np.sum(result.x**2, axis=1), np.ones(3))):  # fmt: skip
+        )
+        for of, samples, factor in (
+            ("gap", result.funs, DIAGONAL / 2.0),
+            ("distance", np.sum(result.x**2, axis=1), np.ones(3)),
+        ):
             limit = bounds.polyak_ruppert(DIAGONAL, VARIANCE, of=of)
             measured = mean_interval(steps * samples, context.level(4))
             label = f"T times the {of}, step {size:g}, T={steps}"
@@ -212,8 +245,13 @@ def _(context):
     moments = bounds.quadratic_moments_exact(eta, diagonal=[mu], variance=variance, start=distance**0.5)
     checks.append(upper("largest E||g_t||^2 on the way", exactly(float(mu**2 * moments.max() + variance)), second))
     for steps in (T, 100, 5):
-        law = bounds.quadratic_average_exact(schedule(InverseTime(c, mu, 1.0), steps), schedule(average, steps),
-                                             diagonal=[mu], variance=variance, start=distance**0.5)  # fmt: skip
+        law = bounds.quadratic_average_exact(
+            schedule(InverseTime(c, mu, 1.0), steps),
+            schedule(average, steps),
+            diagonal=[mu],
+            variance=variance,
+            start=distance**0.5,
+        )
         bound = bounds.sgd_smooth_average(steps, mu=mu, lipschitz=mu, second_moment=second)
         checks.insert(-1, upper(f"E f(xbar_T) - f*, exactly, T={steps}", exactly(mu / 2.0 * float(law.sum())), bound))
     return Measurement(*checks)

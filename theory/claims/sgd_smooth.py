@@ -42,8 +42,9 @@ def _(context):
         for form, promised in (("sharp", "sharp"), ("paper", "same step"), ("paper", "paper")):
             keywords: dict[str, Any] = {"lipschitz": L, "variance": sigma2, "distance": R2}
             step = context.subject * bounds.sgd_smooth_convex_step(T, **keywords, form=form)
-            law = bounds.quadratic_average_exact(np.full(T + 1, step), np.arange(T + 1) > 0, diagonal=curvatures,
-                                                 variance=sigma2, start=R2**0.5)  # fmt: skip
+            law = bounds.quadratic_average_exact(
+                np.full(T + 1, step), np.arange(T + 1) > 0, diagonal=curvatures, variance=sigma2, start=R2**0.5
+            )
             worst = float(np.max(curvatures / 2.0 * law))
             bound = bounds.sgd_smooth_convex(T, **keywords, form=promised)
             checks.append(
@@ -59,8 +60,17 @@ def _on_the_ball(context, form):
     step = bounds.sgd_smooth_convex_step(STEPS, **keywords, form=form)
     method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS)
     problem = quadratic(np.ones(D), covariance=SIGMA2 / D)
-    found = run(method, problem, workers=N, steps=STEPS + 1, replicas=replicas, x0=np.eye(1, D)[0] * RADIUS,
-                seed=context.stream(), record_every=STEPS + 1, wire_dtype=np.float64).funs  # fmt: skip
+    found = run(
+        method,
+        problem,
+        workers=N,
+        steps=STEPS + 1,
+        replicas=replicas,
+        x0=np.eye(1, D)[0] * RADIUS,
+        seed=context.stream(),
+        record_every=STEPS + 1,
+        wire_dtype=np.float64,
+    ).funs
     bound = bounds.sgd_smooth_convex(STEPS, **keywords, form="paper")
     label = f"E f(mean) - f*, unit ball, d={D}, N={N}, T={STEPS}, eta={step:.3g}"
     return Measurement(upper(label, mean_interval(found), bound, trivial=0.5), samples=replicas)

@@ -34,8 +34,9 @@ def _(context):
         second = MU**2 * distance + SIGMA2
         step, steps = bounds.sgd_steps_for(eps, mu=MU, second_moment=second, distance=distance)
         steps = max(1, round(fewer * steps))
-        times, found = distances(context, Constant(larger * step), (steps, steps), replicas=replicas,
-                                 start=distance**0.5, name=f"{distance}")  # fmt: skip
+        times, found = distances(
+            context, Constant(larger * step), (steps, steps), replicas=replicas, start=distance**0.5, name=f"{distance}"
+        )
         interval = mean_interval(found[:, times == steps][:, 0], context.level(2))
         checks.append(upper(f"E||x_T||^2, D_0={distance:g}, T={steps}", interval, eps, trivial=distance))
     return Measurement(*checks, samples=2 * replicas)

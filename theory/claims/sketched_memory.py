@@ -108,9 +108,13 @@ def _(context):
         frontier = bounds.linear_sketch_frontier(n, 1.0)
         for beta in (frontier - 0.02, frontier + 0.02):
             before, after = (
-                sizes(repeat(context.subject(beta), KICK, pure_noise(n + 1), steps=t, replicas=2, k=n,
-                             seed=context.stream(n)))[0] for t in (1, steps)
-            )  # fmt: skip
+                sizes(
+                    repeat(
+                        context.subject(beta), KICK, pure_noise(n + 1), steps=t, replicas=2, k=n, seed=context.stream(n)
+                    )
+                )[0]
+                for t in (1, steps)
+            )
             grown = (after / before) ** (1.0 / (steps - 1))
             predicted = bounds.linear_sketch_factor(n, beta, 1.0)
             checks.append(identity(f"S^2 in a step, n={n}, beta={beta:.4g}", grown, predicted, tolerance=1e-9))
@@ -148,8 +152,15 @@ def _(context):
         square = bounds.kept_square(n, rate, "random-k", D)
         frontier = bounds.linear_sketch_frontier(n, rate, square)
         for beta in (frontier - 0.1, frontier + 0.1):
-            result = repeat(context.subject(width, beta), KICK, pure_noise(D), steps=steps, replicas=replicas, k=k,
-                            seed=context.stream(width, int(beta > frontier)))  # fmt: skip
+            result = repeat(
+                context.subject(width, beta),
+                KICK,
+                pure_noise(D),
+                steps=steps,
+                replicas=replicas,
+                k=k,
+                seed=context.stream(width, int(beta > frontier)),
+            )
             factor = bounds.linear_sketch_factor(n, beta, rate, square)
             found = mean_interval(sizes(result) / (n * D * (1 - rate)), level)  # coordinate j reads its counter
             label = f"E S^2 after {steps} steps/after 1, n={n}, beta={beta:.4g}, factor {factor:.4g}"
@@ -181,8 +192,15 @@ def _(context):
     for width, beta, k in ((10, 0.5, 15), (6, 0.7, 24)):
         n, rate = D // width, k / D
         square = bounds.kept_square(n, rate, "random-k", D)
-        result = repeat(context.subject(width, beta), unchanging(ETA), pure_noise(D), steps=steps, replicas=replicas,
-                        k=k, seed=context.stream(width))  # fmt: skip
+        result = repeat(
+            context.subject(width, beta),
+            unchanging(ETA),
+            pure_noise(D),
+            steps=steps,
+            replicas=replicas,
+            k=k,
+            seed=context.stream(width),
+        )
         exact = bounds.linear_sketch_memory(n, beta, rate, ETA**2, square)
         label = f"E S^2, n={n}, beta={beta}, k={k}, t={steps}"
         checks.append(equality(label, mean_interval(sizes(result) / D, level), exact))

@@ -97,8 +97,9 @@ def _(context):
         alone, x = last(c, 0.0), last(c, context.subject)
         fitted = 2.0 * value(ridge(train, l2=0.0), x)
         error = 2.0 * value(there, x)
-        checks.append(upper(f"held-out error with memory / without, {name}",
-                            exactly(error / (2.0 * value(there, alone))), 0.2))  # fmt: skip
+        checks.append(
+            upper(f"held-out error with memory / without, {name}", exactly(error / (2.0 * value(there, alone))), 0.2)
+        )
         checks.append(upper(f"training error with memory, {name}", exactly(fitted), 1e-3))
         checks.append(upper(f"held-out error with memory - gradient descent's, {name}", exactly(error - descent), 0.05))
     note = "held-out error (accuracy): gradient descent {}; the sign {}, with memory {}; with sign(0) = 0 {}, {}"

@@ -474,9 +474,17 @@ def _(context):
     for p in SHARES:
         k, every = round(p * SPARSE_D), round(1 / p)
         compressor, step = context.subject(k, p)
-        result = run(ParallelSGD(compressor, step=Constant(step)), problem, workers=1, steps=70 * every, x0=x0,
-                     replicas=replicas, seed=context.stream(str(p)), wire_dtype=np.float64,
-                     record_every=every)  # fmt: skip
+        result = run(
+            ParallelSGD(compressor, step=Constant(step)),
+            problem,
+            workers=1,
+            steps=70 * every,
+            x0=x0,
+            replicas=replicas,
+            seed=context.stream(str(p)),
+            wire_dtype=np.float64,
+            record_every=every,
+        )
         times, found = result.history["step"], 2.0 * result.replica_last.T
         taken.append(_until(found.reshape(-1, GROUP, times.size).mean(axis=1), times, ACCURACY, times[-1]))
         sent.append(taken[-1] * k)

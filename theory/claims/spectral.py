@@ -202,8 +202,14 @@ def _(context):
         checks.append(identity(f"{label}, against the dual", second, bound, 1e-9))
         n = len(g)
         start, constraint = np.full(n, budget / n), {"type": "eq", "fun": lambda q, budget=budget: q.sum() - budget}
-        found = minimize(lambda q, g=g: np.sum(g**2 / q), start, method="SLSQP", bounds=[(1e-3, 1.0)] * n,
-                         constraints=constraint, options={"ftol": 1e-12, "maxiter": 300})  # fmt: skip
+        found = minimize(
+            lambda q, g=g: np.sum(g**2 / q),
+            start,
+            method="SLSQP",
+            bounds=[(1e-3, 1.0)] * n,
+            constraints=constraint,
+            options={"ftol": 1e-12, "maxiter": 300},
+        )
         checks.append(identity(f"{label}, against scipy.optimize", second, float(found.fun), 1e-6))
     return Measurement(checks[1], checks[0], *checks[2:])
 
@@ -434,10 +440,14 @@ def _(context):
     repeat(c, v, key(context.stream("start")), new_symbols(c, v.size, np.empty(0)), out, errors)
     best = bounds.best_rank_error(s, rank)
     excess = errors - best
-    checks.append(rate(
-        "excess of step 10 over that of step 9", exactly(excess[9] / excess[8]), bounds.power_sgd_warm_factor(s, rank),
-        0.01,
-    ))  # fmt: skip
+    checks.append(
+        rate(
+            "excess of step 10 over that of step 9",
+            exactly(excess[9] / excess[8]),
+            bounds.power_sgd_warm_factor(s, rank),
+            0.01,
+        )
+    )
     checks.append(upper("error after 14 steps, relative to the best", exactly(errors[-1] / best), 1.001))
     note = f"the excess at step 10 is {excess[9] / best:.1e} of the best error: small angles, far above rounding"
     return Measurement(*checks, note=note)
@@ -524,8 +534,7 @@ def _gaps(seed, compressor, steps, replicas):
     """f(x) - f* after so many steps, and the bits that a worker sent, in independent runs."""
     problem, L, best = _digits()
     method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32)
-    result = run(method, problem, workers=4, steps=steps, replicas=replicas, record_every=steps,
-                 seed=seed)  # fmt: skip
+    result = run(method, problem, workers=4, steps=steps, replicas=replicas, record_every=steps, seed=seed)
     return result.funs - best, float(result.history["bits_up"][-1])
 
 
@@ -557,5 +566,6 @@ def _(context):
     return Measurement(
         upper("mean f - f* after 100 steps over that of full precision after 40", ratio_interval(spectral, full), 1.0),
         lower("times fewer bits a step (expected: 640/74 = 8.6)", exactly(times), 8.0),
-        samples=2 * replicas, note=note,
-    )  # fmt: skip
+        samples=2 * replicas,
+        note=note,
+    )

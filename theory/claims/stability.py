@@ -67,8 +67,10 @@ def pair_of_data(context, n, d, **options):
 def _after(problem, w, v, step, batch):
     """The mean of ||w+ - v+||^2 over all batches, gradients summed; and B_D(w, v)."""
     differences = rows_of(problem, w, v)
-    after = [np.sum((w - v - step * differences[list(rows)].sum(axis=0)) ** 2)
-             for rows in itertools.product(range(problem.n), repeat=batch)]  # fmt: skip
+    after = [
+        np.sum((w - v - step * differences[list(rows)].sum(axis=0)) ** 2)
+        for rows in itertools.product(range(problem.n), repeat=batch)
+    ]
     return float(np.mean(after)), by_definition(differences)
 
 
@@ -172,11 +174,19 @@ def _(context):
     turned[0] = -1.0
     for batch in (4, 10):
         step, simulated = context.subject(0.1, batch)
-        found = twins(Losses(linear_slope, X, b), Losses(linear_slope, X, turned), batch=simulated, step=step,
-                      gradients=gradients, replicas=replicas, seed=context.stream(batch))  # fmt: skip
+        found = twins(
+            Losses(linear_slope, X, b),
+            Losses(linear_slope, X, turned),
+            batch=simulated,
+            step=step,
+            gradients=gradients,
+            replicas=replicas,
+            seed=context.stream(batch),
+        )
         predicted = bounds.sgd_stability(gradients, n=n, step=0.1, lipschitz=L) / L
-        checks.append(equality(f"E||w_T - w'_T||, T=40, n=10, B={batch}", mean_interval(found, context.level(2)),
-                               predicted))  # fmt: skip
+        checks.append(
+            equality(f"E||w_T - w'_T||, T=40, n=10, B={batch}", mean_interval(found, context.level(2)), predicted)
+        )
     return Measurement(*checks, samples=2 * replicas)
 
 
@@ -200,12 +210,22 @@ def _(context):
     first, second, diversity = pair_of_data(context, n, d)
     for batch in (16, 4, 1):
         allowed = bounds.stability_step(0.25, batch=batch, batch_bound=diversity)
-        found = twins(first, second, batch=batch, step=context.subject(allowed), gradients=gradients,
-                      replicas=replicas, seed=context.stream(batch))  # fmt: skip
+        found = twins(
+            first,
+            second,
+            batch=batch,
+            step=context.subject(allowed),
+            gradients=gradients,
+            replicas=replicas,
+            seed=context.stream(batch),
+        )
         bound = bounds.sgd_stability(gradients, n=n, step=allowed, lipschitz=1.0)
         checks.append(upper(f"E||w_T - w'_T||, T=320, n=40, B={batch}", mean_interval(found, context.level(3)), bound))
-    return Measurement(*checks, samples=3 * replicas,
-                       note="logistic losses, unit features: beta=1/4, L=1; the label of a row is turned")  # fmt: skip
+    return Measurement(
+        *checks,
+        samples=3 * replicas,
+        note="logistic losses, unit features: beta=1/4, L=1; the label of a row is turned",
+    )
 
 
 @claim(
@@ -231,10 +251,12 @@ def _(context):
     for batch in (16, 4, 1):
         # differences of gradients are H_i u, lambda <= H_i <= beta, so that B_D(w, w') >= 1 is all that is used here
         step = bounds.stability_step(beta, batch=batch, batch_bound=1.0, mu=l2)
-        found = twins(first, second, batch=batch, step=step, gradients=gradients, replicas=replicas,
-                      seed=context.stream(batch))  # fmt: skip
+        found = twins(
+            first, second, batch=batch, step=step, gradients=gradients, replicas=replicas, seed=context.stream(batch)
+        )
         interval = mean_interval(found, context.level(3))
         bound = bounds.sgd_stability_strongly_convex(n=n, mu=l2, lipschitz=L, smoothness=beta) / L
         checks.append(upper(f"E||w_T - w'_T||, T=1280, n=40, B={batch}", interval, bound))
-    return Measurement(*checks, samples=3 * replicas,
-                       note="logistic losses, unit features, lambda=1/2, on the unit ball: L=3/2")  # fmt: skip
+    return Measurement(
+        *checks, samples=3 * replicas, note="logistic losses, unit features, lambda=1/2, on the unit ball: L=3/2"
+    )

@@ -50,10 +50,12 @@ def _order_statistics(context, times, ks, mean, variance):
 def _(context):
     s, mu = 1.0, 2.0
     return _order_statistics(
-        context, ShiftedExponential(s, mu), (8, 1, 14, 16),
+        context,
+        ShiftedExponential(s, mu),
+        (8, 1, 14, 16),
         lambda k: bounds.exponential_order_mean(N, k, shift=s, rate=mu),
         lambda k: bounds.exponential_order_variance(N, k, rate=mu),
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -72,17 +74,20 @@ def _(context):
         "one worker too many": lambda times: (times, lambda k: min(k, N - 1)),
         "the shape off by one": lambda times: (Pareto(times.shape + 1.0, times.scale), lambda k: k - 1),
         "exponential times with the same mean": lambda times: (
-            ShiftedExponential(0.0, (times.shape - 1.0) / (times.shape * times.scale)), lambda k: k - 1,
+            ShiftedExponential(0.0, (times.shape - 1.0) / (times.shape * times.scale)),
+            lambda k: k - 1,
         ),
     },
-)  # fmt: skip
+)
 def _(context):
     a, scale = 4.0, 0.5  # the k below leave at least 4 workers behind: moments up to the 16th exist
     return _order_statistics(
-        context, Pareto(a, scale), (8, 1, 12),
+        context,
+        Pareto(a, scale),
+        (8, 1, 12),
         lambda k: bounds.pareto_order_mean(N, k, shape=a, scale=scale),
         lambda k: bounds.pareto_order_variance(N, k, shape=a, scale=scale),
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -139,8 +144,14 @@ def _(context):
     rounds, checks = context.samples(40_000, 20_000), []
     for k in (2, 3, 1):
         speeds = context.subject(np.array(RATES))
-        chosen = race(ShiftedExponential(0.5, 1.0), workers=len(RATES), fastest=k, rounds=rounds, speeds=speeds,
-                      seed=context.stream(k))[1]  # fmt: skip
+        chosen = race(
+            ShiftedExponential(0.5, 1.0),
+            workers=len(RATES),
+            fastest=k,
+            rounds=rounds,
+            speeds=speeds,
+            seed=context.stream(k),
+        )[1]
         predicted = bounds.inclusion_probabilities(k, RATES)
         for i in (0, 3):
             hits = (chosen == i).any(axis=1).astype(float)
@@ -171,31 +182,50 @@ def _(context):
     d, mu, sigma2, step, start, n, k, rounds = 10, 2.0, 30.0, 0.1, 40.0, 8, 4, 25
     replicas, shift, rate = context.samples(2000, 1000), 0.5, 1.0
     result = run_fastest_k(
-        quadratic(np.full(d, mu), covariance=sigma2 / d), workers=n, rounds=rounds,
+        quadratic(np.full(d, mu), covariance=sigma2 / d),
+        workers=n,
+        rounds=rounds,
         times=ShiftedExponential(shift, rate),
-        x0=np.full(d, np.sqrt(start / d)), replicas=replicas, seed=context.stream(), record_every=rounds,
+        x0=np.full(d, np.sqrt(start / d)),
+        replicas=replicas,
+        seed=context.stream(),
+        record_every=rounds,
         **context.subject(k, step),
-    )  # fmt: skip
+    )
     distance = bounds.sgd_constant_step_exact(rounds, mu=mu, step=step, variance=sigma2 / k, distance=start)
     seconds = rounds * bounds.exponential_order_mean(n, k, shift=shift, rate=rate)
     needed = bounds.fastest_rounds(distance, k, mu=mu, step=step, variance=sigma2, distance=start)
     level = context.level(2)
     return Measurement(
-        equality(f"E||x_t||^2, t = {rounds}, k = {k} of {n}",
-                 mean_interval(2.0 / mu * result.replica_values[-1], level), distance),
+        equality(
+            f"E||x_t||^2, t = {rounds}, k = {k} of {n}",
+            mean_interval(2.0 / mu * result.replica_values[-1], level),
+            distance,
+        ),
         equality("seconds", mean_interval(result.replica_seconds[-1], level), seconds),
         identity("rounds to that distance, by the formula", needed, rounds),
         samples=replicas,
-    )  # fmt: skip
+    )
 
 
 def _fastest_mean(context, weights, speeds, checks=1):
     """Where x settles on the mean of (x - b_i)^2/2 with one row for each worker: E x_T / (1 - (1-eta)^T)."""
     replicas, rounds, step = context.samples(4000, 2000), 20, 0.2
     problem = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0)
-    result = run_fastest_k(problem, workers=TARGETS.size, fastest=2, rounds=rounds, step=step, speeds=speeds,
-                           times=ShiftedExponential(0.5, 1.0), weights=weights, shards="contiguous",
-                           replicas=replicas, seed=context.stream(), record_every=rounds)  # fmt: skip
+    result = run_fastest_k(
+        problem,
+        workers=TARGETS.size,
+        fastest=2,
+        rounds=rounds,
+        step=step,
+        speeds=speeds,
+        times=ShiftedExponential(0.5, 1.0),
+        weights=weights,
+        shards="contiguous",
+        replicas=replicas,
+        seed=context.stream(),
+        record_every=rounds,
+    )
     scale = 1.0 - (1.0 - step) ** rounds
     interval = mean_interval(result.last[:, 0], context.level(checks)).scaled(1.0 / scale)
     return interval, replicas, result.weights
@@ -248,11 +278,18 @@ def _(context):
 def _(context):
     settled, replicas, used = _fastest_mean(context, "inclusion", RATES, checks=2)
     rounds = context.samples(40_000, 20_000)
-    chosen = race(ShiftedExponential(0.5, 1.0), workers=TARGETS.size, fastest=2, rounds=rounds, speeds=RATES,
-                  seed=context.stream("one step"))[1]  # fmt: skip
+    chosen = race(
+        ShiftedExponential(0.5, 1.0),
+        workers=TARGETS.size,
+        fastest=2,
+        rounds=rounds,
+        speeds=RATES,
+        seed=context.stream("one step"),
+    )[1]
     weighted = (context.subject(used) * TARGETS)[chosen].sum(axis=1)
     predicted = float(TARGETS.mean())
     return Measurement(
         equality("one step from 0, k = 2 of 5, with its weights", mean_interval(weighted, context.level(2)), predicted),
-        equality("where x settles", settled, predicted), samples=replicas + rounds,
-    )  # fmt: skip
+        equality("where x settles", settled, predicted),
+        samples=replicas + rounds,
+    )

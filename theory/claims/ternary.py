@@ -86,9 +86,9 @@ def _(context):
     proof="E Q_i^2 = C^2 |v_i|/C.",
     bound=bounds.ternary_variance_exact,
     subject=ternary,
-    mutants=MUTANTS | {"always the largest magnitude": lambda scale, v: TernGrad(),
-                       "always the 2-norm": lambda scale, v: QSGD(1)},
-)  # fmt: skip
+    mutants=MUTANTS
+    | {"always the largest magnitude": lambda scale, v: TernGrad(), "always the 2-norm": lambda scale, v: QSGD(1)},
+)
 def _(context):
     samples, checks, v = context.samples(8_000, 2_000), [], context.normal(500)
     for scale in SCALES:
@@ -250,7 +250,7 @@ def _(context):
         "clipped at 2": lambda: ClippedTernGrad(2.0),
         "not clipped": TernGrad,
     },
-)  # fmt: skip
+)
 def _(context):
     d, vectors, predicted = 20_000, context.samples(200, 20), bounds.clipped_gaussian(2.5)
     rng, density, second, bias = np.random.default_rng(context.stream("vectors")), [], [], []
@@ -291,8 +291,17 @@ def ternary_run(compressor, factor: float, d: int, replicas: int, seed: int) -> 
     """SGD on (1/2)||x||^2 from a flat x_0, with noise of the same E||xi||^2 for all d and a step divided by factor."""
     problem, x0 = quadratic(np.ones(d), covariance=NOISE / d), np.full(d, math.sqrt(START / d))
     # full precision takes about 10
-    result = run(ParallelSGD(compressor, step=Constant(STEP / factor)), problem, workers=1, x0=x0, replicas=replicas,
-                 steps=math.ceil(14 * factor), record_every=1, seed=seed, wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(compressor, step=Constant(STEP / factor)),
+        problem,
+        workers=1,
+        x0=x0,
+        replicas=replicas,
+        steps=math.ceil(14 * factor),
+        record_every=1,
+        seed=seed,
+        wire_dtype=np.float64,
+    )
     times, squares = result.history["step"], 2.0 * result.replica_last.T
     groups = squares.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
     taken = np.where(groups.any(axis=1), times[groups.argmax(axis=1)], times[-1])

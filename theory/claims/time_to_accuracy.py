@@ -23,9 +23,17 @@ D, MU, SIGMA2, START = 20, 2.0, 30.0, 20.0
 def _distances(context, compressor, *, workers, batch, step, steps, replicas):
     """||x_T||^2 of independent runs on (mu/2)||x||^2."""
     problem = quadratic(np.full(D, MU), covariance=SIGMA2 / D)
-    result = run(ParallelSGD(compressor, step=Constant(step), batch=batch), problem, workers=workers, steps=steps,
-                 replicas=replicas, seed=context.stream(workers, batch), x0=np.full(D, math.sqrt(START / D)),
-                 record_every=steps, wire_dtype=np.float64)  # fmt: skip
+    result = run(
+        ParallelSGD(compressor, step=Constant(step), batch=batch),
+        problem,
+        workers=workers,
+        steps=steps,
+        replicas=replicas,
+        seed=context.stream(workers, batch),
+        x0=np.full(D, math.sqrt(START / D)),
+        record_every=steps,
+        wire_dtype=np.float64,
+    )
     return 2.0 / MU * result.replica_last[-1]
 
 
@@ -45,24 +53,33 @@ def _distances(context, compressor, *, workers, batch, step, steps, replicas):
     mutants={
         "one worker less": lambda k, workers, batch, step: (RandK(k, unbiased=True), workers - 1, batch, step),
         "gradients of a batch summed": lambda k, workers, batch, step: (
-            RandK(k, unbiased=True), workers, batch, batch * step,
+            RandK(k, unbiased=True),
+            workers,
+            batch,
+            batch * step,
         ),
         "one row less in a batch": lambda k, workers, batch, step: (RandK(k, unbiased=True), workers, batch - 1, step),
         "factor d/k forgotten": lambda k, workers, batch, step: (RandK(k), workers, batch, step),
     },
-)  # fmt: skip
+)
 def _(context):
     k, steps, step, replicas, checks = 5, 12, 0.05, context.samples(1500, 600), []
     omega = bounds.rand_k_variance(D, k)
     for N, B in ((2, 2), (4, 3)):
         compressor, workers, batch, gamma = context.subject(k, N, B, step)
-        found = _distances(context, compressor, workers=workers, batch=batch, step=gamma, steps=steps,
-                           replicas=replicas)  # fmt: skip
+        found = _distances(
+            context, compressor, workers=workers, batch=batch, step=gamma, steps=steps, replicas=replicas
+        )
         law: dict[str, Any] = {"mu": MU, "step": step, "variance": SIGMA2, "distance": START, "workers": N, "batch": B}
         law["omega"] = omega
         accuracy = bounds.compressed_distance(steps, **law)
-        checks.append(equality(f"E||x_T||^2, T = {steps}, N = {N}, B = {B}, rand-{k} of {D}",
-                               mean_interval(found, context.level(2)), accuracy))  # fmt: skip
+        checks.append(
+            equality(
+                f"E||x_T||^2, T = {steps}, N = {N}, B = {B}, rand-{k} of {D}",
+                mean_interval(found, context.level(2)),
+                accuracy,
+            )
+        )
         checks.append(identity(f"steps to it, N = {N}, B = {B}", bounds.iterations_to_accuracy(accuracy, **law), steps))
     return Measurement(*checks, samples=2 * replicas)
 
@@ -87,10 +104,14 @@ def _(context):
     omega = bounds.rand_k_variance(D, k)
     moment = bounds.averaged_second_moment(SIGMA2, SIGMA2 + MU**2 * START, workers=N, batch=B, omega=omega)
     steps = math.ceil(context.subject * bounds.sgd_iterations(eps, mu=MU, second_moment=moment, distance=START))
-    found = _distances(context, RandK(k, unbiased=True), workers=N, batch=B, step=eps * MU / moment, steps=steps,
-                       replicas=replicas)  # fmt: skip
-    return Measurement(upper(f"E||x_T||^2, T = {steps}, rand-{k} of {D}", mean_interval(found, context.level(1)), eps),
-                       samples=replicas, note="M^2 at the start, where it is largest")  # fmt: skip
+    found = _distances(
+        context, RandK(k, unbiased=True), workers=N, batch=B, step=eps * MU / moment, steps=steps, replicas=replicas
+    )
+    return Measurement(
+        upper(f"E||x_T||^2, T = {steps}, rand-{k} of {D}", mean_interval(found, context.level(1)), eps),
+        samples=replicas,
+        note="M^2 at the start, where it is largest",
+    )
 
 
 @claim(

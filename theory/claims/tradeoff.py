@@ -99,10 +99,12 @@ def _unsubtracted(x, step, rng):
     subject={"coin": coin, "shared": shared},
     mutants={
         "the shared number is not subtracted": {"coin": coin, "shared": _unsubtracted},
-        "always to the nearest": {"coin": lambda x, step, rng: (np.rint(x / step), np.rint(x / step) * step - x),
-                                  "shared": shared},
+        "always to the nearest": {
+            "coin": lambda x, step, rng: (np.rint(x / step), np.rint(x / step) * step - x),
+            "shared": shared,
+        },
     },
-)  # fmt: skip
+)
 def _(context):
     checks, n, parts, step = [], context.samples(40_000, 20_000), 20, 0.125
     for name, rounding in context.subject.items():
@@ -112,6 +114,12 @@ def _(context):
             x = rng.standard_normal(n)
             levels, error = rounding(x, step, rng)
             gaps.append(empirical_entropy(levels) - bounds.least_unbiased_bits(1, np.mean(error**2)))
-        checks.append(equality(f"gap, {name}, step {step:g} sigma", mean_interval(gaps, context.level(2)),
-                               bounds.uniform_levels_gap(name), tolerance=0.01))  # fmt: skip
+        checks.append(
+            equality(
+                f"gap, {name}, step {step:g} sigma",
+                mean_interval(gaps, context.level(2)),
+                bounds.uniform_levels_gap(name),
+                tolerance=0.01,
+            )
+        )
     return Measurement(*checks, samples=2 * parts * n, note="1 % is left for levels that are not dense")

@@ -82,10 +82,15 @@ def _plain(value):
 def _as_dict(c: Check) -> dict:
     """A check as JSON holds it."""
     return {
-        "label": c.label, "rule": c.rule, "measured": _plain(c.interval.estimate),
-        "interval": [_plain(c.interval.low), _plain(c.interval.high)], "predicted": _plain(c.predicted),
-        "tolerance": _plain(c.tolerance), "trivial": _plain(c.trivial), "verdict": judge(c),
-    }  # fmt: skip
+        "label": c.label,
+        "rule": c.rule,
+        "measured": _plain(c.interval.estimate),
+        "interval": [_plain(c.interval.low), _plain(c.interval.high)],
+        "predicted": _plain(c.predicted),
+        "tolerance": _plain(c.tolerance),
+        "trivial": _plain(c.trivial),
+        "verdict": judge(c),
+    }
 
 
 @dataclass(frozen=True)
@@ -160,13 +165,27 @@ class Verification:
         """All of it as numbers, texts, lists and dicts, for JSON."""
         found = {name: [_as_dict(c) for c in checks] for name, checks in self.mutant_checks.items()}
         return {
-            "id": self.id, "title": self.title, "kind": self.kind, "statement": self.statement,
-            "verdict": self.verdict, "measured": _plain(self.measured), "interval": [_plain(e) for e in self.interval],
-            "predicted": _plain(self.predicted), "tightness": _plain(self.tightness), "mutants": dict(self.mutants),
-            "checks": [_as_dict(c) for c in self.checks], "mutant_checks": found,
-            "samples": int(self.samples), "seconds": float(self.seconds), "note": self.note,
-            "printed": self.printed, "ok": self.ok, "seed": int(self.seed), "quick": self.quick, "effort": self.effort,
-        }  # fmt: skip
+            "id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "statement": self.statement,
+            "verdict": self.verdict,
+            "measured": _plain(self.measured),
+            "interval": [_plain(e) for e in self.interval],
+            "predicted": _plain(self.predicted),
+            "tightness": _plain(self.tightness),
+            "mutants": dict(self.mutants),
+            "checks": [_as_dict(c) for c in self.checks],
+            "mutant_checks": found,
+            "samples": int(self.samples),
+            "seconds": float(self.seconds),
+            "note": self.note,
+            "printed": self.printed,
+            "ok": self.ok,
+            "seed": int(self.seed),
+            "quick": self.quick,
+            "effort": self.effort,
+        }
 
     def __str__(self) -> str:
         expected = ", as expected of this printed statement" if self.printed and self.verdict == "refuted" else ""
@@ -177,8 +196,10 @@ class Verification:
             ends = f"[{_number(c.interval.low)}, {_number(c.interval.high)}]" if c.interval.samples else "computed"
             ratio = f"  ratio {c.interval.estimate / c.predicted:.4g}" if c.predicted else ""
             within = f" within {c.tolerance:g}" if c.rule == "rate" or not c.predicted else ""
-            lines.append(f"  {c.label:<{width}}  {_number(c.interval.estimate, 6):>11} {ends}  {sign} "
-                         f"{_number(c.predicted, 6)}{within}{ratio}  {judge(c)}")  # fmt: skip
+            lines.append(
+                f"  {c.label:<{width}}  {_number(c.interval.estimate, 6):>11} {ends}  {sign} "
+                f"{_number(c.predicted, 6)}{within}{ratio}  {judge(c)}"
+            )
         for name, fate in self.mutants.items():
             lines.append(f"  mutant {fate}: {name}")
         if self.note:
@@ -239,8 +260,22 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     if verdict == "holds" and claim.kind == "equality" and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot tell the truth from a mutant shows nothing
     return Verification(
-        claim.id, claim.title, claim.kind, claim.statement, verdict, headline.interval.estimate,
-        (headline.interval.low, headline.interval.high), headline.predicted, fates, tuple(truth.checks),
-        truth.samples, time.perf_counter() - begin, truth.note, claim.printed, seed, quick, effort,
+        claim.id,
+        claim.title,
+        claim.kind,
+        claim.statement,
+        verdict,
+        headline.interval.estimate,
+        (headline.interval.low, headline.interval.high),
+        headline.predicted,
+        fates,
+        tuple(truth.checks),
+        truth.samples,
+        time.perf_counter() - begin,
+        truth.note,
+        claim.printed,
+        seed,
+        quick,
+        effort,
         found_by,
-    )  # fmt: skip
+    )

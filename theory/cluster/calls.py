@@ -102,8 +102,13 @@ class Calls:
 
     def _column(self, rate):
         if not isinstance(rate, Rate):
-            require(isinstance(rate, (int, float, np.number)), "rate", type(rate).__name__,
-                    "a number, or a rate such as run.eta", TypeError)  # fmt: skip
+            require(
+                isinstance(rate, (int, float, np.number)),
+                "rate",
+                type(rate).__name__,
+                "a number, or a rate such as run.eta",
+                TypeError,
+            )
             rate = self.rates.constant(float(rate))
         return rate.column()
 
@@ -120,10 +125,18 @@ class Calls:
             shapes = [(self.replicas, n, self.d) for n in dict.fromkeys(counts)]
             require(rows.shape in shapes, told, f"shape {rows.shape}", f"shape {' or '.join(map(str, shapes))}")
             copies = id(rows) in self._copies
-            require(owners is self.heard or not copies or rows.shape[1] == 1, told, "copies of the rows of all workers",
-                    "those of the workers here, run.own(copies)")  # fmt: skip
-            require(owners is not self.heard or copies or rows.shape[1] == 1, told, "rows of the workers here",
-                    "run.copies(name), which has those of all workers, or the model")  # fmt: skip
+            require(
+                owners is self.heard or not copies or rows.shape[1] == 1,
+                told,
+                "copies of the rows of all workers",
+                "those of the workers here, run.own(copies)",
+            )
+            require(
+                owners is not self.heard or copies or rows.shape[1] == 1,
+                told,
+                "rows of the workers here",
+                "run.copies(name), which has those of all workers, or the model",
+            )
 
 
 def is_always(rate, number: float) -> bool:

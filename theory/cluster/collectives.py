@@ -130,8 +130,9 @@ def _tree(machine, vectors):
         distance *= 2
     while distance > 1:
         distance //= 2
-        for r, words in machine.round([(r - distance, r, vectors[r - distance])
-                                       for r in range(distance, p, 2 * distance)]).items():  # fmt: skip
+        for r, words in machine.round(
+            [(r - distance, r, vectors[r - distance]) for r in range(distance, p, 2 * distance)]
+        ).items():
             vectors[r][:] = words
 
 
@@ -169,9 +170,14 @@ def _server_sharded(machine, vectors):
 
 
 ALLREDUCES: dict[str, Callable] = {
-    "ring": _ring, "recursive-doubling": _recursive_doubling, "rabenseifner": _rabenseifner, "tree": _tree,
-    "server": _server, "server-overlapped": _server_overlapped, "server-sharded": _server_sharded,
-}  # fmt: skip
+    "ring": _ring,
+    "recursive-doubling": _recursive_doubling,
+    "rabenseifner": _rabenseifner,
+    "tree": _tree,
+    "server": _server,
+    "server-overlapped": _server_overlapped,
+    "server-sharded": _server_sharded,
+}
 
 
 def _gather_ring(machine, blocks):
@@ -187,9 +193,9 @@ def _gather_doubling(machine, blocks):
     p, have = len(blocks), 1
     while have < p:
         take = min(have, p - have)
-        got = machine.round([
-            (r, (r - have) % p, np.concatenate([blocks[r][(r + j) % p] for j in range(take)])) for r in range(p)
-        ])  # fmt: skip
+        got = machine.round(
+            [(r, (r - have) % p, np.concatenate([blocks[r][(r + j) % p] for j in range(take)])) for r in range(p)]
+        )
         for r in range(p):
             for j, words in enumerate(np.split(got[r], take)):
                 blocks[r][(r + have + j) % p] = words

@@ -189,8 +189,12 @@ class Run(Exchange):
         require(t < len(chosen), "chosen", f"{len(chosen)} rounds", f"the workers of each round, here of round {t}")
         mine = np.asarray(chosen[t])
         known = mine.ndim == 1 and mine.dtype.kind in "iu" and bool((np.diff(mine) > 0).all())
-        require(known and not (mine.size and (mine[0] < 0 or mine[-1] >= self.workers)), "chosen", mine,
-                f"numbers of workers from 0 to {self.workers - 1}, increasing")  # fmt: skip
+        require(
+            known and not (mine.size and (mine[0] < 0 or mine[-1] >= self.workers)),
+            "chosen",
+            mine,
+            f"numbers of workers from 0 to {self.workers - 1}, increasing",
+        )
         return mine
 
     def _act(self, chosen, weights) -> None:
@@ -207,22 +211,38 @@ class Run(Exchange):
         self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
 
     def _some_act(self) -> None:
-        require(self.replicas == 1, "replicas", self.replicas,
-                "1 where workers are chosen; the method says one_by_one = True")  # fmt: skip
+        require(
+            self.replicas == 1,
+            "replicas",
+            self.replicas,
+            "1 where workers are chosen; the method says one_by_one = True",
+        )
         self._chooses = True
         self._check_average()
         for phase in self.phases.values():
             self._check_all_send(phase)
 
     def _check_all_send(self, phase: Phase) -> None:
-        require(not (self._chooses and phase.high > phase.low), "topology", "AllReduce()",
-                "AllGather() where workers are chosen: a sum has a part of each")  # fmt: skip
-        require(not (self._chooses and phase.numbers.shape[2]), "compressor", phase.compressor,
-                "where workers are chosen, one whose workers agree on nothing before they send")  # fmt: skip
+        require(
+            not (self._chooses and phase.high > phase.low),
+            "topology",
+            "AllReduce()",
+            "AllGather() where workers are chosen: a sum has a part of each",
+        )
+        require(
+            not (self._chooses and phase.numbers.shape[2]),
+            "compressor",
+            phase.compressor,
+            "where workers are chosen, one whose workers agree on nothing before they send",
+        )
 
     def _check_average(self) -> None:
-        require(not (self._chooses and self._counts_each), "average", self.setup.average,
-                "'last' where workers are chosen: each would have counted other steps")  # fmt: skip
+        require(
+            not (self._chooses and self._counts_each),
+            "average",
+            self.setup.average,
+            "'last' where workers are chosen: each would have counted other steps",
+        )
 
     @contextlib.contextmanager
     def after(self, t: int) -> Iterator[None]:

@@ -18,8 +18,14 @@ from ..methods.topology import reduced
 from ..settings import require, setting
 
 __all__ = [
-    "NETWORKS", "Network", "allreduce_seconds", "gather_seconds", "gathering", "reduce_seconds", "round_seconds",
-]  # fmt: skip
+    "NETWORKS",
+    "Network",
+    "allreduce_seconds",
+    "gather_seconds",
+    "gathering",
+    "reduce_seconds",
+    "round_seconds",
+]
 
 SHORT, LONG = 81_920, 524_288  # bytes in all, where MPICH's all-gather goes over to the ring (its default settings)
 
@@ -201,9 +207,15 @@ def reduce_seconds(network: Network, ranks: int, size: float, workers: int | Non
 
 
 def round_seconds(
-    network: Network, method, d: int, *, ranks: int, workers: int | None = None, message_bytes: float | None = None,
+    network: Network,
+    method,
+    d: int,
+    *,
+    ranks: int,
+    workers: int | None = None,
+    message_bytes: float | None = None,
     wire_dtype=np.float32,
-) -> float:  # fmt: skip
+) -> float:
     """Time of the exchange of one round of a method, as :func:`theory.run` does it on MPI ranks.
 
     Parameters

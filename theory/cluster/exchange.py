@@ -129,8 +129,12 @@ class Exchange(Rows):
         ``reduce``: the messages will be added up before they are decoded.  Every exchange of a round is a ``phase``
         with a name of its own; in the phase "down" the model sends, to all workers.
         """
-        require(not rest or phase != "down", "rest", rest,
-                "False in the phase 'down': accumulate what was broadcast, with the rate -1")  # fmt: skip
+        require(
+            not rest or phase != "down",
+            "rest",
+            rest,
+            "False in the phase 'down': accumulate what was broadcast, with the rate -1",
+        )
         p = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
         same = same_setting(compressor, self._compressors[phase]) and reduce == (p.high > p.low)
         require(same, "phase", phase, f"another name: {self._compressors[phase]} uses this one")
@@ -148,14 +152,19 @@ class Exchange(Rows):
             self.restore(P, -1.0, phase)
         if p.high == p.low:
             column = BITS if p.up else DOWN_BITS
-            self.call(Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent, column),
-                      owners)  # fmt: skip
+            self.call(
+                Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent, column), owners
+            )
         return p
 
     def restore(self, P, rate, phase: str = "up") -> None:
         """P = P + rate Q, each worker's own message."""
-        require(phase in self.phases and phase != "down", "phase", phase,
-                "one in which the workers have compressed something")  # fmt: skip
+        require(
+            phase in self.phases and phase != "down",
+            "phase",
+            phase,
+            "one in which the workers have compressed something",
+        )
         p = self.phases[phase]
         each = not isinstance(P, np.ndarray) or P.shape[1] == p.keys.shape[1]
         require(each, "P", f"shape {getattr(P, 'shape', ())}", f"a vector for each of {p.keys.shape[1]} senders")
@@ -170,8 +179,12 @@ class Exchange(Rows):
         R, d, wire, up = self.replicas, self.d, self.wire.dtype, name != "down"
         here = self.here if up else 1
         low, high = (int(end) for end in summed(c, d)) if reduce else (0, 0)
-        require(not reduce or high > low, "reduce", reduce,
-                f"False: messages of {type(c).__name__} cannot be added before they are decoded")  # fmt: skip
+        require(
+            not reduce or high > low,
+            "reduce",
+            reduce,
+            f"False: messages of {type(c).__name__} cannot be added before they are decoded",
+        )
         rows, first = (here, 0) if reduce or not up else (self.workers, self.first)
         one = self.symbols(c)
 
@@ -184,8 +197,22 @@ class Exchange(Rows):
         states = self.array(f"{name} states", (R, here, int(state_size(c, d))), np.float64)
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
-        phase = Phase(name, c, symbols, total, states, keys, round_keys, np.zeros((R, here), np.int64), first, low,
-                      high, overhead(header_template(c, d, wire)), *numbers, up)  # fmt: skip
+        phase = Phase(
+            name,
+            c,
+            symbols,
+            total,
+            states,
+            keys,
+            round_keys,
+            np.zeros((R, here), np.int64),
+            first,
+            low,
+            high,
+            overhead(header_template(c, d, wire)),
+            *numbers,
+            up,
+        )
         self._check_all_send(phase)
         self.phases[name] = phase
         self._fill_keys(phase, self.replica)
@@ -193,8 +220,9 @@ class Exchange(Rows):
 
     def _check_compressor(self, compressor) -> None:
         """Refuse what the door of `run` did not see: a second compressor."""
-        require(quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)",
-                TypeError)  # fmt: skip
+        require(
+            quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)", TypeError
+        )
         check_parts("compressor", compressor)
         check(compressor, self.d)
 
@@ -213,15 +241,17 @@ class Exchange(Rows):
         """The messages of all workers, at every one of them."""
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         self.transport.gather(self, phase)
-        return self.once(("heard", phase.name), lambda: Messages(
-            phase.compressor, phase.symbols, self.weight, self.heard))  # fmt: skip
+        return self.once(
+            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
+        )
 
     def broadcast(self, phase: Phase) -> Messages:
         """The model's message, at every worker."""
         require(not phase.up, "phase", phase.name, "'down', in which the model sends")
         self.transport.broadcast(self, phase)
-        return self.once(("heard", phase.name), lambda: Messages(
-            phase.compressor, phase.symbols, np.ones(1), self.single))  # fmt: skip
+        return self.once(
+            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, np.ones(1), self.single)
+        )
 
     def reduce(self, phase: Phase) -> Messages:
         """The mean of the messages of all workers, as one message."""
@@ -231,8 +261,9 @@ class Exchange(Rows):
         self.transport.combine(self, phase.symbols.value, phase.total.value, phase.low, phase.high, False)
         if phase.numbers.shape[2]:
             self.call(Learn(phase.compressor, phase.states, phase.total, self.d))
-        return self.once(("heard", phase.name), lambda: Messages(
-            phase.compressor, phase.total, np.ones(1), self.single))  # fmt: skip
+        return self.once(
+            ("heard", phase.name), lambda: Messages(phase.compressor, phase.total, np.ones(1), self.single)
+        )
 
     def accumulate(self, heard: Messages, X, rate=1.0) -> None:
         """X = X + rate (the mean of what is restored from the messages)."""

@@ -367,7 +367,8 @@ class Ranks:
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[0, 0] = everybody's numbers from ``low`` on and before ``high``, their mean or their maximum."""
-        reduction = run.once(("reduction", id(numbers)), lambda: Reduction(
-            self.comm, run.here, high - low, run.weight, numbers.dtype))  # fmt: skip
+        reduction = run.once(
+            ("reduction", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+        )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
         run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)

@@ -121,8 +121,7 @@ class Rows(Calls):
         floats = others and Y.dtype.kind == "f" and Y.shape == (self.replicas, others, self.d)
         require(floats, "Y", f"shape {getattr(Y, 'shape', ())}", f"floats of shape ({self.replicas}, owners, {self.d})")
         fitting = getattr(weights, "shape", None) == (several, others) and weights.dtype.kind == "f"
-        require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}",
-                f"floats of shape ({several}, {others})")  # fmt: skip
+        require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}", f"floats of shape ({several}, {others})")
         check_apart(X, Y, "Y")
         self.call(Mix(X, Y, weights, self._column(rate), first), owners)
 

@@ -116,8 +116,20 @@ def run(
     >>> th.run(method, problem, workers=2, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
-    setup = prepare(method, problem, workers=workers, steps=steps, seed=seed, samples=samples, x0=x0, replicas=replicas,
-                    record_every=record_every, dtype=dtype, wire_dtype=wire_dtype, comm=comm)  # fmt: skip
+    setup = prepare(
+        method,
+        problem,
+        workers=workers,
+        steps=steps,
+        seed=seed,
+        samples=samples,
+        x0=x0,
+        replicas=replicas,
+        record_every=record_every,
+        dtype=dtype,
+        wire_dtype=wire_dtype,
+        comm=comm,
+    )
     if replicas > 1:
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
@@ -167,8 +179,14 @@ def _run_once(setup, callback, transport, fast):
             if status == DONE and callback is not None and last is not None:
                 with run.after(done):
                     memory = setup.method.feedback.error(run)[0]
-                intermediate = Result(x=x.copy(), last=last.copy(), memory=memory, fun=history["f"][k],
-                                      nit=int(history["step"][k]), history=history[: k + 1])  # fmt: skip
+                intermediate = Result(
+                    x=x.copy(),
+                    last=last.copy(),
+                    memory=memory,
+                    fun=history["f"][k],
+                    nit=int(history["step"][k]),
+                    history=history[: k + 1],
+                )
                 try:
                     callback(intermediate_result=intermediate)
                 except StopIteration:
@@ -180,9 +198,19 @@ def _run_once(setup, callback, transport, fast):
             break
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
-    return Result(x=x.copy(), fun=float(history["f"][-1]), funs=history["f"][-1:].copy(), last=last, history=history,
-                  memory=memory, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
-                  success=status == DONE, status=status, message=message)  # fmt: skip
+    return Result(
+        x=x.copy(),
+        fun=float(history["f"][-1]),
+        funs=history["f"][-1:].copy(),
+        last=last,
+        history=history,
+        memory=memory,
+        memory_bytes=setup.memory_bytes,
+        nit=int(history["step"][-1]),
+        success=status == DONE,
+        status=status,
+        message=message,
+    )
 
 
 def _row(setup, rounds, sent, nanoseconds, seconds):
@@ -229,7 +257,18 @@ def _run_replicas(setup, replicas, fast):
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
-    return Result(x=runs.chosen, fun=float(history["f"][-1]), funs=runs.values[:, -1].copy(), last=runs.last,
-                  history=history, replica_values=runs.values.T.copy(), replica_last=runs.last_values.T.copy(),
-                  memory=runs.errors, memory_bytes=setup.memory_bytes, nit=int(history["step"][-1]),
-                  success=status == DONE, status=status, message=message)  # fmt: skip
+    return Result(
+        x=runs.chosen,
+        fun=float(history["f"][-1]),
+        funs=runs.values[:, -1].copy(),
+        last=runs.last,
+        history=history,
+        replica_values=runs.values.T.copy(),
+        replica_last=runs.last_values.T.copy(),
+        memory=runs.errors,
+        memory_bytes=setup.memory_bytes,
+        nit=int(history["step"][-1]),
+        success=status == DONE,
+        status=status,
+        message=message,
+    )

@@ -53,14 +53,30 @@ class Setup(NamedTuple):
 
 
 def prepare(
-    method, problem, *, workers, steps=None, seed=0, samples=None, x0=None, replicas=1, record_every=None,
-    dtype=np.float64, wire_dtype=np.float32, comm=None,
-) -> Setup:  # fmt: skip
+    method,
+    problem,
+    *,
+    workers,
+    steps=None,
+    seed=0,
+    samples=None,
+    x0=None,
+    replicas=1,
+    record_every=None,
+    dtype=np.float64,
+    wire_dtype=np.float32,
+    comm=None,
+) -> Setup:
     """Check the arguments of `run`, and make every choice that is left."""
     require(hasattr(method, "round"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
     method.domain()  # what _replace changed was not checked yet
-    require(dimension.implements(type(problem)), "problem", type(problem).__name__,
-            "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
+    require(
+        dimension.implements(type(problem)),
+        "problem",
+        type(problem).__name__,
+        "a problem, from logistic, ridge, softmax or quadratic",
+        TypeError,
+    )
     for name, number in (("workers", workers), ("replicas", replicas)):
         require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "a whole number, at least 1")
     for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
@@ -92,8 +108,12 @@ def prepare(
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
-    require(not shards.shuffle or largest <= smallest, "batch", largest,
-            f"at most the rows of a worker, {smallest}, where they are drawn without replacement")  # fmt: skip
+    require(
+        not shards.shuffle or largest <= smallest,
+        "batch",
+        largest,
+        f"at most the rows of a worker, {smallest}, where they are drawn without replacement",
+    )
     if isinstance(method, LocalSGD):
         check_single_message(method, d)
     l2, whole = float(regularization(problem)), method.compress == "full"
@@ -104,8 +124,23 @@ def prepare(
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
-    return Setup(method, problem, int(workers), d, l2 if whole else 0.0, 0.0 if whole else l2, average, batches, shards,
-                 purposes, x0, wire, records, kept, sparse)  # fmt: skip
+    return Setup(
+        method,
+        problem,
+        int(workers),
+        d,
+        l2 if whole else 0.0,
+        0.0 if whole else l2,
+        average,
+        batches,
+        shards,
+        purposes,
+        x0,
+        wire,
+        records,
+        kept,
+        sparse,
+    )
 
 
 def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:
@@ -133,8 +168,12 @@ def _growing(batch, steps, samples) -> list[int]:
     while len(sizes) < steps if samples is None else spent <= samples:
         size = batch_size(batch, len(sizes))
         whole = isinstance(size, (int, np.integer)) and size >= 1
-        require(whole and (size <= LARGEST_BATCH or samples is not None), "batch", f"{size!r} at step {len(sizes)}",
-                f"whole numbers from 1 to {LARGEST_BATCH}")  # fmt: skip
+        require(
+            whole and (size <= LARGEST_BATCH or samples is not None),
+            "batch",
+            f"{size!r} at step {len(sizes)}",
+            f"whole numbers from 1 to {LARGEST_BATCH}",
+        )
         sizes.append(min(int(size), 2**52))
         spent += int(size)
     return sizes

@@ -58,21 +58,38 @@ class SparseRun(Run):
 
     def _gradients(self, name: str, longest: int) -> GradientRows:
         shape, d = (self.replicas, self.here), self.d
-        touched = Touched(np.zeros(d, self.dtype), np.empty(d, np.uint32), np.empty(d, np.uint32),
-                          np.zeros(1, np.int64), np.zeros(d, np.bool_))  # fmt: skip
+        touched = Touched(
+            np.zeros(d, self.dtype),
+            np.empty(d, np.uint32),
+            np.empty(d, np.uint32),
+            np.zeros(1, np.int64),
+            np.zeros(d, np.bool_),
+        )
         return GradientRows(
-            np.empty((*shape, longest), np.uint32), np.empty((*shape, longest), self.dtype),
-            self.array(f"{name}, count", shape, np.int64), self.array(f"{name}, h", shape, np.float64),
-            self.array(f"{name}, last", shape, np.float64), touched, np.empty(self.x.reach.shape[2]), self.x,
+            np.empty((*shape, longest), np.uint32),
+            np.empty((*shape, longest), self.dtype),
+            self.array(f"{name}, count", shape, np.int64),
+            self.array(f"{name}, h", shape, np.float64),
+            self.array(f"{name}, last", shape, np.float64),
+            touched,
+            np.empty(self.x.reach.shape[2]),
+            self.x,
             self.setup.sparse.exact,
-        )  # fmt: skip
+        )
 
     def memory(self) -> MemoryRows:
         """What the workers keep, at the start 0."""
         x, shape = self.x, (self.replicas, self.here)
-        return self.once("memory", lambda: MemoryRows(
-            x.c, x.h, self.array("top", (*shape, x.reach.shape[2]), np.float64), self.array("last", shape, np.float64),
-            x))  # fmt: skip
+        return self.once(
+            "memory",
+            lambda: MemoryRows(
+                x.c,
+                x.h,
+                self.array("top", (*shape, x.reach.shape[2]), np.float64),
+                self.array("last", shape, np.float64),
+                x,
+            ),
+        )
 
     def model(self, name: str) -> Velocity:
         """What stands beside the model: its velocity."""
@@ -84,8 +101,12 @@ class SparseRun(Run):
 
         def make():
             touched = np.empty((*shape, how.steps * how.gradient), np.uint32)
-            y = LocalRows(self.x.z, self.array("y, scale", shape, np.float64, 1.0), touched,
-                          self.array("y, count", shape, np.int64))  # fmt: skip
+            y = LocalRows(
+                self.x.z,
+                self.array("y, scale", shape, np.float64, 1.0),
+                touched,
+                self.array("y, count", shape, np.int64),
+            )
             return y, self._gradients("g", how.gradient)
 
         return self.once("local", make)

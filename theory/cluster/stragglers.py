@@ -261,8 +261,13 @@ def run_fastest_k(
     >>> result.last, bool(result.replica_seconds[-1, 0] > 2.0)
     (array([[1., 0.]]), True)
     """
-    require(add_loss_gradient.implements(type(problem)), "problem", type(problem).__name__,
-            "a problem, such as quadratic(...)", TypeError)  # fmt: skip
+    require(
+        add_loss_gradient.implements(type(problem)),
+        "problem",
+        type(problem).__name__,
+        "a problem, such as quadratic(...)",
+        TypeError,
+    )
     require(draw_time.implements(type(times)), "times", times, "ShiftedExponential(...) or Pareto(...)", TypeError)
     _count(1, workers=workers, rounds=rounds, batch=batch, replicas=replicas)
     _count(1, workers, fastest=fastest)
@@ -284,11 +289,21 @@ def run_fastest_k(
         every = record_every
     results, clocks = [], []
     for r in range(replicas):
-        waits, chosen = race(times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds,
-                             replica=r)  # fmt: skip
+        waits, chosen = race(
+            times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds, replica=r
+        )
         given = FastestK(Constant(step), chosen, factors, batch, shards)
-        results.append(run(given, problem, workers=workers, steps=rounds, seed=int(key(seed, "stragglers", r)), x0=x0,
-                           record_every=every))  # fmt: skip
+        results.append(
+            run(
+                given,
+                problem,
+                workers=workers,
+                steps=rounds,
+                seed=int(key(seed, "stragglers", r)),
+                x0=x0,
+                record_every=every,
+            )
+        )
         clocks.append(np.append(0.0, np.cumsum(waits[:, -1]))[results[-1].history["rounds"]])
     last, seconds = np.stack([result.last for result in results]), np.stack(clocks)
     values = np.stack([result.history["f"] for result in results])
@@ -296,6 +311,16 @@ def run_fastest_k(
     history["rounds"] = results[0].history["rounds"]
     history["seconds"], history["f"] = seconds.mean(axis=0), values.mean(axis=0)
     x = last.mean(axis=0)
-    return Result(x=x, fun=float(history["f"][-1]), last=last, replica_seconds=seconds.T.copy(),
-                          replica_values=values.T.copy(), history=history, weights=factors, nit=rounds,
-                          success=bool(np.isfinite(last).all()), status=0, message="all rounds done")  # fmt: skip
+    return Result(
+        x=x,
+        fun=float(history["f"][-1]),
+        last=last,
+        replica_seconds=seconds.T.copy(),
+        replica_values=values.T.copy(),
+        history=history,
+        weights=factors,
+        nit=rounds,
+        success=bool(np.isfinite(last).all()),
+        status=0,
+        message="all rounds done",
+    )

@@ -54,22 +54,31 @@ class Symbols(NamedTuple):
 capacity = generic(
     "capacity",
     "capacity(c, d) -> (int, int, int, int): room for index, value, level and scratch for vectors of length d.",
-    interpreted=True)  # fmt: skip
+    interpreted=True,
+)
 parts = generic(
     "parts",
     "parts(c, d) -> int: how many triples of counts its symbols need (1; a combinator: those of all its parts).",
-    lambda c, d: 1, interpreted=True)
+    lambda c, d: 1,
+    interpreted=True,
+)
 state_size = generic(
     "state_size",
     "state_size(c, d) -> int: length of the float64 state that a worker keeps between messages (0: none).",
-    lambda c, d: 0, interpreted=True)
+    lambda c, d: 0,
+    interpreted=True,
+)
 quantize = generic(
     "quantize",
     "quantize(c, state, v, stream, symbols): fill symbols with the message for v; randomness from the key `stream`. "
-    "v is an array or any vector of theory.vectors (then entry, largest and nonzeros are asked).", inline=False)
+    "v is an array or any vector of theory.vectors (then entry, largest and nonzeros are asked).",
+    inline=False,
+)
 accumulate = generic(
     "accumulate",
-    "accumulate(c, symbols, weight, out): out += weight * (the vector that the receiver restores).", inline=False)
+    "accumulate(c, symbols, weight, out): out += weight * (the vector that the receiver restores).",
+    inline=False,
+)
 payload_bits = generic(
     "payload_bits", "payload_bits(c, symbols, d) -> int: exact length of the packed symbols.", inline=False
 )
@@ -95,7 +104,9 @@ def _max_payload_bits(c, d, float_bits):
 max_payload_bits = generic(
     "max_payload_bits",
     "max_payload_bits(c, d, float_bits) -> int: no payload for vectors of length d is longer (for buffers).",
-    _max_payload_bits, interpreted=True)
+    _max_payload_bits,
+    interpreted=True,
+)
 
 
 def buffer_bits(c, d: int, float_bits: int) -> int:
@@ -125,14 +136,18 @@ quantize_rest = generic(
     "quantize_rest",
     "quantize_rest(c, state, v, stream, symbols): quantize v, and leave in v what the receiver does not restore, in "
     "one pass where that is faster: the same symbols, and the same numbers as accumulate(c, symbols, -1.0, v).",
-    _quantize_rest, inline=False)
+    _quantize_rest,
+    inline=False,
+)
 restore = generic(
     "restore", "restore(c, symbols, out): out = the vector that the receiver restores.", _restore, inline=False
 )
 compress_into = generic(
     "compress_into",
     "compress_into(c, state, v, stream, symbols, out): quantize and restore in one pass where that is faster.",
-    _compress_into, inline=False)
+    _compress_into,
+    inline=False,
+)
 encode_into = generic(
     "encode_into",
     "encode_into(c, state, v, stream, symbols, buffer, cursor) -> int: quantize and pack tile by tile, where that is "
@@ -150,21 +165,29 @@ decode_into = generic(
 shares_stream = generic(
     "shares_stream",
     "shares_stream(c) -> bool: whether all workers draw the same random numbers in a step (a shared seed).",
-    lambda c: False, interpreted=True)
+    lambda c: False,
+    interpreted=True,
+)
 summed = generic(
     "summed",
     "summed(c, d) -> (int, int): the range of `value` that may be added up over the workers instead of sending whole "
     "messages; everything else in the symbols is then the same for all of them. (0, 0): messages cannot be added.",
-    lambda c, d: (0, 0), interpreted=True)
+    lambda c, d: (0, 0),
+    interpreted=True,
+)
 opening = generic(
     "opening",
     "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Two generics more are "
     "then asked, propose and settle. Where nobody combines anything, quantize proposes to itself.",
-    lambda c, d: 0, interpreted=True)
+    lambda c, d: 0,
+    interpreted=True,
+)
 opening_is_maximum = generic(
     "opening_is_maximum",
     "opening_is_maximum(c) -> bool: whether those numbers are combined to their maximum (otherwise to their mean).",
-    lambda c: False, interpreted=True)
+    lambda c: False,
+    interpreted=True,
+)
 
 
 def _propose(c, state, v, stream, numbers):

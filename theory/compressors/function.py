@@ -97,8 +97,13 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
 def check_parts(name: str, c) -> None:
     """Raise ``TypeError`` where a function stands within another compressor, whose kernels could not call it."""
     for part in c if isinstance(c, tuple) and not isinstance(c, FunctionCompressor) else ():
-        require(not isinstance(part, FunctionCompressor), name, f"a function within {type(c).__name__}",
-                "a function by itself, or a class (see add-a-compressor)", TypeError)  # fmt: skip
+        require(
+            not isinstance(part, FunctionCompressor),
+            name,
+            f"a function within {type(c).__name__}",
+            "a function by itself, or a class (see add-a-compressor)",
+            TypeError,
+        )
         check_parts(name, part)
 
 

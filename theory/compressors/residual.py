@@ -149,8 +149,10 @@ def _(c: Residual, d: int) -> None:
         inner = getattr(c, name)
         check(inner, d)
         if state_size(inner, d) or opening(inner, d):
-            raise ValueError(f"Residual: {name}: got {inner!r}, allowed: a compressor without a state of its own and "
-                             "without numbers that workers share")  # fmt: skip
+            raise ValueError(
+                f"Residual: {name}: got {inner!r}, allowed: a compressor without a state of its own and "
+                "without numbers that workers share"
+            )
 
 
 @omega.register

@@ -94,9 +94,12 @@ def why_not_compiled(c, d: int, error) -> str:
     try:
         symbols, state, buffer = new_symbols(c, d, np.empty(0, np.float32)), np.zeros(d), np.zeros(0, np.uint8)
         for part, given in (
-            (quantize, (state, v, np.uint64(0), symbols)), (accumulate, (symbols, 1.0, np.zeros(d))),
-            (payload_bits, (symbols, d)), (pack, (symbols, d, buffer, 0)), (unpack, (buffer, 0, 0, d, symbols)),
-        ):  # fmt: skip
+            (quantize, (state, v, np.uint64(0), symbols)),
+            (accumulate, (symbols, 1.0, np.zeros(d))),
+            (payload_bits, (symbols, d)),
+            (pack, (symbols, d, buffer, 0)),
+            (unpack, (buffer, 0, 0, d, symbols)),
+        ):
             own = part.table.get(type(c))
             if own is not None:
                 own.compile(tuple(map(typeof, (c, *given))))
@@ -251,8 +254,15 @@ def found_of(table) -> dict:
     points = []
     for one in table:
         (row,) = (row for row in one.rows if row.name == "gaussian")
-        points.append(Point(name_of(one.compressor), family_of(one.compressor), one.wire.coded.estimate,
-                            row.error.estimate, one.unbiased))  # fmt: skip
+        points.append(
+            Point(
+                name_of(one.compressor),
+                family_of(one.compressor),
+                one.wire.coded.estimate,
+                row.error.estimate,
+                one.unbiased,
+            )
+        )
     return {"points": points, "d": table[0].d, "seed": table[0].seed}
 
 
@@ -334,9 +344,14 @@ def page(table, figure: str, markdown: str, text: str = FIRST) -> str:
     link = os.path.relpath(Path(figure).resolve(), Path(markdown).resolve().parent) + ".png"
     samples = sorted({one.samples for one in table})
     body = BODY.format(
-        d=table[0].d, inputs=", ".join(row.name for row in table[0].rows), timed=TIMED, alt=ALT,
+        d=table[0].d,
+        inputs=", ".join(row.name for row in table[0].rows),
+        timed=TIMED,
+        alt=ALT,
         samples=f"{samples[0]:,}" + (f" to {samples[-1]:,}" if len(samples) > 1 else ""),
-        law=_markdown(*law_table(table)), wire=_markdown(*wire_table(table)), figure=Path(link).as_posix(),
-    )  # fmt: skip
+        law=_markdown(*law_table(table)),
+        wire=_markdown(*wire_table(table)),
+        figure=Path(link).as_posix(),
+    )
     before, _, after = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{body}\n{END}{after.partition(END)[2]}"

@@ -37,19 +37,29 @@ def calibration_text(calibration) -> str:
     times = []
     for s in calibration.samples:
         predicted = s.starts * a + s.sent * b + s.added * c
-        times.append((s.kind, f"{s.size:,}", number(1e6 * s.seconds), number(1e6 * predicted),
-                      number(predicted / s.seconds)))  # fmt: skip
+        times.append(
+            (s.kind, f"{s.size:,}", number(1e6 * s.seconds), number(1e6 * predicted), number(predicted / s.seconds))
+        )
     lines = [
-        f"{calibration.ranks} ranks", "",
-        text_table([("", "", "95 % interval", "")], rows, left=(0, 3)), "",
-        text_table([("call", "bytes", "measured, us", "model, us", "model/measured")], times), "",
+        f"{calibration.ranks} ranks",
+        "",
+        text_table([("", "", "95 % interval", "")], rows, left=(0, 3)),
+        "",
+        text_table([("call", "bytes", "measured, us", "model, us", "model/measured")], times),
+        "",
         f"R^2 of the logarithms {calibration.r2:.3f}; median relative error {calibration.median_error:.0%}",
-    ]  # fmt: skip
+    ]
     if calibration.held_out:
         whole = [
-            (row.kind, f"{row.size:,}", number(1e6 * row.seconds), number(1e6 * row.model),
-             number(row.model / row.seconds)) for row in calibration.held_out
-        ]  # fmt: skip
+            (
+                row.kind,
+                f"{row.size:,}",
+                number(1e6 * row.seconds),
+                number(1e6 * row.model),
+                number(row.model / row.seconds),
+            )
+            for row in calibration.held_out
+        ]
         error = np.median([abs(row.model / row.seconds - 1.0) for row in calibration.held_out])
         head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
         said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
@@ -95,8 +105,9 @@ def compare_exchange(record: Record, network) -> list[Exchange]:
             continue
         low, high, _ = reduced(job.method, constants.d)
         size = 4.0 * (high - low) if high > low else run["message_bytes_up"] / run["rounds"]
-        model = round_seconds(network, job.method, constants.d, ranks=ranks, workers=job.cell.workers,
-                              message_bytes=size)  # fmt: skip
+        model = round_seconds(
+            network, job.method, constants.d, ranks=ranks, workers=job.cell.workers, message_bytes=size
+        )
         kind = "reduced" if high > low else "gathered"
         found.append(Exchange(job.title, kind, size, 1e3 * run["seconds_exchange"] / run["rounds"], 1e3 * model))
     return found
@@ -105,16 +116,25 @@ def compare_exchange(record: Record, network) -> list[Exchange]:
 def exchange_text(rows: list[Exchange], crowded: bool) -> str:
     """The table of :func:`compare_exchange`, and the model's error."""
     cells = [
-        (row.title, row.kind, bits(8 * row.size), number(row.measured), number(row.model),
-         number(row.model / row.measured)) for row in rows
-    ]  # fmt: skip
+        (
+            row.title,
+            row.kind,
+            bits(8 * row.size),
+            number(row.measured),
+            number(row.model),
+            number(row.model / row.measured),
+        )
+        for row in rows
+    ]
     head = [("", "messages", "a message", "measured, ms", "model, ms", "model/measured")]
     error = np.median([abs(row.model / row.measured - 1.0) for row in rows])
     lines = [
-        text_table(head, cells, left=(0, 1)), "", f"median relative error of the model: {error:.0%}",
+        text_table(head, cells, left=(0, 1)),
+        "",
+        f"median relative error of the model: {error:.0%}",
         "measured: rank 0's seconds from its own message to everybody's; that it waits for the slowest rank and for a\n"
         "processor that others use is part of them, and no part of the model",
-    ]  # fmt: skip
+    ]
     if crowded:
         lines.append("out of the model's domain: more ranks than processors")
     return "\n".join(lines)

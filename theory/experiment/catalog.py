@@ -21,7 +21,7 @@ FAMILIES = {
     "top-K-memory": (r"top-(?P<number>\d+|k)-memory", "the K largest entries of step times gradient plus memory"),
     "rand-K": (r"rand-(?P<number>\d+|k)", "K random entries times d/K (unbiased, no memory)"),
     "rand-K-memory": (r"rand-(?P<number>\d+|k)-memory", "K random entries of step times gradient plus memory"),
-}  # fmt: skip
+}
 
 
 class UnknownName(ValueError):

@@ -16,13 +16,21 @@ from .progress import announce_compiling
 from .records import RecordError, read_record
 
 LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
-    "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "MPI_LOCALRANKID",
     "PALS_RANKID",
-)  # fmt: skip
+)
 SLURM = "SLURM_STEP_NUM_TASKS"
 SIZES = (  # how many processes a launcher says that it started; Slurm's number comes last, since mpirun may be within
-    "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", SLURM,
-)  # fmt: skip
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    SLURM,
+)
 USAGE_ERROR = 2  # argparse's
 PROGRAM = "python -m theory.experiment"
 
@@ -101,9 +109,12 @@ def _shared_flags(parser) -> None:
 
 def _parser(command: str, text: str, example: str) -> Parser:
     return Parser(
-        prog=f"{PROGRAM} {command}".strip(), description=text, epilog=f"example:\n  {example}", allow_abbrev=False,
+        prog=f"{PROGRAM} {command}".strip(),
+        description=text,
+        epilog=f"example:\n  {example}",
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
 
 
 def _configuration(parser: Parser, options) -> Configuration:
@@ -253,8 +264,13 @@ def _audit(argv, comm) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
     add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
-    add("-j", type=int, metavar="N", dest="processes",
-        help="processes (default: the usable cores; 1 with --markdown, which shows times)")  # fmt: skip
+    add(
+        "-j",
+        type=int,
+        metavar="N",
+        dest="processes",
+        help="processes (default: the usable cores; 1 with --markdown, which shows times)",
+    )
     options = parser.parse_args(argv)
     if not 1 <= options.d <= 10**6:
         parser.error(f"--d: got {options.d}, allowed: 1 to 1,000,000")
@@ -513,9 +529,17 @@ def _warm(argv, comm) -> int:
 
 
 COMMANDS = {
-    "run": _run, "list": _list, "explain": _explain, "verify": _verify, "audit": _audit, "study": _study,
-    "figures": _figures, "plot": _plot, "calibrate": _calibrate, "warm": _warm,
-}  # fmt: skip
+    "run": _run,
+    "list": _list,
+    "explain": _explain,
+    "verify": _verify,
+    "audit": _audit,
+    "study": _study,
+    "figures": _figures,
+    "plot": _plot,
+    "calibrate": _calibrate,
+    "warm": _warm,
+}
 
 
 def _say(text: str) -> None:

@@ -33,10 +33,15 @@ def figure_of(record: Record):
         covered = theorem.function and result["verdict"] != "not covered"
         curves.append(Curve(result["title"], record.histories[label], cache(theorem.__call__) if covered else None))
     return draw_panels(
-        curves, constants.lower, title=describe(record), start=constants.trivial,
-        notes=[f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
-               "curves are one run each"],
-    )  # fmt: skip
+        curves,
+        constants.lower,
+        title=describe(record),
+        start=constants.trivial,
+        notes=[
+            f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
+            "curves are one run each"
+        ],
+    )
 
 
 def draw_record(record: Record, folder=None) -> list[Path]:

@@ -190,8 +190,10 @@ def plan_text(figures, records) -> str:
             said = ", ".join(
                 f"{key} {value}" for key, value in record.how.items() if key in ("seed", "quick") and value
             )
-            lines.append(f"{figure.name:<26}from its record; measuring took {record.seconds:.0f} s"
-                         + (f" ({said})" if said else ""))  # fmt: skip
+            lines.append(
+                f"{figure.name:<26}from its record; measuring took {record.seconds:.0f} s"
+                + (f" ({said})" if said else "")
+            )
     return "\n".join(lines)
 
 

@@ -59,9 +59,13 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
         method = ParallelSGD(
-            what, step, feedback=ErrorFeedback() if entry.memory else NoFeedback(), batch=cell.batch,
-            average="quadratic", compress="loss" if entry.family == "sgd-sparse" else "full",
-        )  # fmt: skip
+            what,
+            step,
+            feedback=ErrorFeedback() if entry.memory else NoFeedback(),
+            batch=cell.batch,
+            average="quadratic",
+            compress="loss" if entry.family == "sgd-sparse" else "full",
+        )
         jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
     return jobs
 
@@ -147,12 +151,26 @@ def _open_record(configuration, command, ranks, data, problem, constants) -> Rec
         raise ConfigurationError(f"out: cannot write to {configuration.out}: {error.strerror or error}") from None
     recorder.text("configuration.toml", configuration.to_toml())
     recorder.line(
-        "experiment", format=1, started=time.strftime("%Y-%m-%dT%H:%M:%S%z"), command=command, ranks=ranks,
-        configuration=configuration.as_dict(), seed=configuration.seed, versions=versions(),
-        data={"name": data.name, "n": data.n, "d": data.d, "nnz": data.nnz, "task": data.task,
-              "notes": list(data.notes), "digest": digest((problem.A, problem.b))},
-        problem=type(problem).__name__, constants=constants._asdict(),
-    )  # fmt: skip
+        "experiment",
+        format=1,
+        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        command=command,
+        ranks=ranks,
+        configuration=configuration.as_dict(),
+        seed=configuration.seed,
+        versions=versions(),
+        data={
+            "name": data.name,
+            "n": data.n,
+            "d": data.d,
+            "nnz": data.nnz,
+            "task": data.task,
+            "notes": list(data.notes),
+            "digest": digest((problem.A, problem.b)),
+        },
+        problem=type(problem).__name__,
+        constants=constants._asdict(),
+    )
     recorder.flush()
     return recorder
 
@@ -179,9 +197,15 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
             bar.start(job.title)
             interruption.running = True
             result = run(
-                job.method, problem, workers=job.cell.workers, steps=job.cell.steps, seed=job.cell.seed, comm=comm,
-                record_every=max(1, job.cell.steps // configuration.points), callback=watch,
-            )  # fmt: skip
+                job.method,
+                problem,
+                workers=job.cell.workers,
+                steps=job.cell.steps,
+                seed=job.cell.seed,
+                comm=comm,
+                record_every=max(1, job.cell.steps // configuration.points),
+                callback=watch,
+            )
             if root and result.nit > 0:
                 _record(recorder, job, result, constants, largest)
             interruption.running = False
@@ -194,19 +218,37 @@ def _record(recorder: Recorder, job: Job, result, constants: Constants, largest:
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
     theorem = theorem_for(
-        job.entry, job.method.compressor, constants, c=job.method.step.c, shift=job.method.step.shift,
-        workers=job.cell.workers, batch=job.cell.batch,
-    )  # fmt: skip
+        job.entry,
+        job.method.compressor,
+        constants,
+        c=job.method.step.c,
+        shift=job.method.step.shift,
+        workers=job.cell.workers,
+        batch=job.cell.batch,
+    )
     verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
     recorder.history(job.cell.label, result.history)
     recorder.arrays(job.cell.label, x=result.x, last=result.last)
     recorder.line(
-        "result", run=job.cell.label, **job.cell._asdict(), family=job.entry.family, title=job.title,
-        settings=repr(job.method), success=bool(result.success), status=int(result.status), message=result.message,
-        f=float(result.fun), gap=gap, largest_f=float(largest), taken=int(result.nit),
+        "result",
+        run=job.cell.label,
+        **job.cell._asdict(),
+        family=job.entry.family,
+        title=job.title,
+        settings=repr(job.method),
+        success=bool(result.success),
+        status=int(result.status),
+        message=result.message,
+        f=float(result.fun),
+        gap=gap,
+        largest_f=float(largest),
+        taken=int(result.nit),
         **{name: end[name] for name in end.dtype.names if name not in ("step", "f")},
-        theorem=theorem._asdict(), bound=verdict.bound, verdict=verdict.word, sentence=verdict.sentence,
-    )  # fmt: skip
+        theorem=theorem._asdict(),
+        bound=verdict.bound,
+        verdict=verdict.word,
+        sentence=verdict.sentence,
+    )
     recorder.flush()
 
 

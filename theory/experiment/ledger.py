@@ -75,9 +75,13 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
     code = exit_code(results)
     if json_file is not None:
         content = {
-            "seed": seed, "quick": quick, "versions": versions(), "interrupted": interrupted, "exit_code": code,
+            "seed": seed,
+            "quick": quick,
+            "versions": versions(),
+            "interrupted": interrupted,
+            "exit_code": code,
             "results": [result.as_dict() for result in results],
-        }  # fmt: skip
+        }
         _write(json_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
         say(f"ledger: {json_file}")
     if html_file is not None and results:

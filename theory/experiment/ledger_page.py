@@ -28,10 +28,17 @@ SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "eq
 NARROW = "\u202f"  # a space at which no line breaks
 MARKS = {"holds": "✓", "holds, vacuous": "○", "refuted": "✗", "undecided": "?"}
 COLUMNS = (  # what it is sorted by, its heading, its width in percent
-    ("id", "Claim", 12), ("title", "Statement", 25), ("source", "Source", 11), ("kind", "Kind", 6),
-    ("measured", "Measured", 10), ("bound", "Bound", 8), ("tightness", "Measured / bound", 8),
-    ("verdict", "Verdict", 8), ("mutants", "Mutants caught", 6), ("seconds", "Seconds", 6),
-)  # fmt: skip
+    ("id", "Claim", 12),
+    ("title", "Statement", 25),
+    ("source", "Source", 11),
+    ("kind", "Kind", 6),
+    ("measured", "Measured", 10),
+    ("bound", "Bound", 8),
+    ("tightness", "Measured / bound", 8),
+    ("verdict", "Verdict", 8),
+    ("mutants", "Mutants caught", 6),
+    ("seconds", "Seconds", 6),
+)
 
 
 def command(result: Verification) -> str:
@@ -94,8 +101,9 @@ def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: in
     topics = [result.id.split(".")[0] for result in results]
     heads = "".join(
         f'<th role="columnheader" scope="col" aria-sort="none" data-key="{key}"><button type="button">{title}'
-        f"</button></th>" for key, title, _ in COLUMNS
-    )  # fmt: skip
+        f"</button></th>"
+        for key, title, _ in COLUMNS
+    )
     parts = {
         "policy": _policy(frame),
         "summary": _summary(results, known, interrupted),
@@ -212,11 +220,18 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
     headline, ratio = result.checks[0], result.tightness
     share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
     keys = {
-        "id": result.id, "topic": result.id.split(".")[0], "title": result.title, "source": claim.source,
-        "kind": result.kind, "verdict": _verdict(result), "measured": _key(result.measured),
-        "bound": _key(result.predicted), "tightness": _key(ratio), "mutants": _key(share),
+        "id": result.id,
+        "topic": result.id.split(".")[0],
+        "title": result.title,
+        "source": claim.source,
+        "kind": result.kind,
+        "verdict": _verdict(result),
+        "measured": _key(result.measured),
+        "bound": _key(result.predicted),
+        "tightness": _key(ratio),
+        "mutants": _key(share),
         "seconds": _key(result.seconds),
-    }  # fmt: skip
+    }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the head of the page says why
     tone = _tone(result.verdict, result.printed)

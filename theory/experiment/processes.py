@@ -94,8 +94,10 @@ def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) 
                     good, found = member.pipe.recv()
                 except (EOFError, ConnectionError):
                     member.process.join()
-                    raise RuntimeError(f"the process that had {items[member.number]!r} was ended from outside (exit "
-                                       f"code {member.process.exitcode}): too little memory?") from None  # fmt: skip
+                    raise RuntimeError(
+                        f"the process that had {items[member.number]!r} was ended from outside (exit "
+                        f"code {member.process.exitcode}): too little memory?"
+                    ) from None
                 if not good:
                     raise found
                 number = member.number

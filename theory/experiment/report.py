@@ -28,13 +28,22 @@ def report(record: Record) -> str:
             if other["family"] == "sgd-sparse" and all(other[axis] == run[axis] for axis in AXES):
                 sparse = other["payload_bits_up"] * run["rounds"] / max(1, other["rounds"])
         mark = notes.setdefault((run["verdict"], run["sentence"]), len(notes) + 1)
-        rows.append([
-            run["title"] + ("" if run["success"] else " *"), number(run["gap"]),
-            bits(up), bits(run["payload_bits_down"]),
-            factor(dense / up if up else 0.0), factor(sparse / up if up else 0.0), f"{run['rounds']:,}",
-            seconds(run["seconds_gradient"]), seconds(run["seconds_coding"]), seconds(run["seconds_exchange"]),
-            number(run["bound"]), f"{run['verdict']} [{mark}]",
-        ])  # fmt: skip
+        rows.append(
+            [
+                run["title"] + ("" if run["success"] else " *"),
+                number(run["gap"]),
+                bits(up),
+                bits(run["payload_bits_down"]),
+                factor(dense / up if up else 0.0),
+                factor(sparse / up if up else 0.0),
+                f"{run['rounds']:,}",
+                seconds(run["seconds_gradient"]),
+                seconds(run["seconds_coding"]),
+                seconds(run["seconds_exchange"]),
+                number(run["bound"]),
+                f"{run['verdict']} [{mark}]",
+            ]
+        )
     samples = sorted({run["samples"] for run in runs})
     seen = f"{samples[-1]:,} samples a method ({samples[-1] / constants.n:.1f} passes)"
     lines = [describe(record), f"{seen}, seed {record.experiment['seed']}", ""]

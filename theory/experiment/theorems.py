@@ -52,11 +52,19 @@ def measure_constants(problem) -> Constants:
     # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||, and strong convexity turns the certificate into the last distance
     distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
     return Constants(
-        n=problem.n, d=problem.d, l2=problem.l2, smoothness=L, mu=mu, start=start, lower=lower,
+        n=problem.n,
+        d=problem.d,
+        l2=problem.l2,
+        smoothness=L,
+        mu=mu,
+        start=start,
+        lower=lower,
         row_moment=level_set_second_moment(max_lipschitz(problem), start),
         gradient=level_set_gradient(L, start, lower),
-        optimum=float(optimum.fun), certificate=float(optimum.gap), distance=distance,
-    )  # fmt: skip
+        optimum=float(optimum.fun),
+        certificate=float(optimum.gap),
+        distance=distance,
+    )
 
 
 class Theorem(NamedTuple):
@@ -115,10 +123,12 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for c = 8, not {c:g}")
         kept = delta(compressor, constants.d) * constants.d
         arguments = common | {
-            "lipschitz": constants.smoothness, "d": constants.d, "k": kept,
+            "lipschitz": constants.smoothness,
+            "d": constants.d,
+            "k": kept,
             "second_moment": averaged_second_moment(**noise, workers=1, batch=batch),
             "averaged_second_moment": averaged_second_moment(**noise, workers=workers, batch=batch),
-        }  # fmt: skip
+        }
         if shift <= 1.0:
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
         return Theorem("mem_sgd", arguments, "bounds.mem_sgd: Mem-SGD's Theorem 2.4, for workers that average")

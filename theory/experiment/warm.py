@@ -21,8 +21,18 @@ from .progress import on_terminal
 __all__ = ["COMMON", "NoSuchJob", "chosen", "jobs", "warm"]
 
 COMMON = "common"
-FIRST = ("EntropyCoded", "logistic-sparse", "Composed", "sparse-rows", "Residual", "Bucketed", "lock-free", "NUQSGD",
-         "CountSketch", "QSGD")  # take longest; what jobs on sparse rows share is in the first of these  # fmt: skip
+FIRST = (
+    "EntropyCoded",
+    "logistic-sparse",
+    "Composed",
+    "sparse-rows",
+    "Residual",
+    "Bucketed",
+    "lock-free",
+    "NUQSGD",
+    "CountSketch",
+    "QSGD",
+)  # take longest; what jobs on sparse rows share is in the first of these
 D = 64  # of the vectors that compressors are tried on: 8 x 8 for those that see a matrix
 STEPS, WORKERS = 3, 2
 
@@ -130,9 +140,10 @@ def _rule(name: str) -> None:
         "PartialErrorFeedback": [th.PartialErrorFeedback(0.3)],
         "ContractiveErrorFeedback": [th.ContractiveErrorFeedback(c) for c in (th.Natural(), half, qsgd, sketch)],
         "ImprovedContractiveErrorFeedback": [
-            th.ImprovedContractiveErrorFeedback(th.Natural(), version=k) for k in (1, 2)],
+            th.ImprovedContractiveErrorFeedback(th.Natural(), version=k) for k in (1, 2)
+        ],
         "LinearSketchFeedback": [th.LinearSketchFeedback(sketch, 0.9)],
-    }  # fmt: skip
+    }
     for rule in memories[name]:
         _run(_method(th.TopK(6), feedback=rule), _problem("quadratic"))
 
@@ -167,8 +178,11 @@ def _local() -> None:
         for c, rule in ((th.Identity(), th.NoFeedback()), (th.TopK(6), th.ErrorFeedback())):
             method = th.LocalSGD(c, step=th.Constant(0.01), local_steps=4, feedback=rule)
             _run(method, problem, steps=8)
-    _run(th.LocalSGD(th.Identity(), step=th.Constant(0.01), local_steps=4, average="uniform"), _problem("logistic"),
-         steps=8)  # fmt: skip
+    _run(
+        th.LocalSGD(th.Identity(), step=th.Constant(0.01), local_steps=4, average="uniform"),
+        _problem("logistic"),
+        steps=8,
+    )
 
 
 def _sparse() -> None:
@@ -199,16 +213,29 @@ def _lock_free() -> None:
 
     for sparse in (False, True):
         problem = _problem("logistic", sparse)
-        for c, rule in ((th.Identity(), th.NoFeedback()), (th.TopK(6), th.ErrorFeedback()),
-                        (th.RandK(6), th.ErrorFeedback())):  # fmt: skip
+        for c, rule in (
+            (th.Identity(), th.NoFeedback()),
+            (th.TopK(6), th.ErrorFeedback()),
+            (th.RandK(6), th.ErrorFeedback()),
+        ):
             th.run_lock_free(_method(c, feedback=rule), problem, threads=2, steps=STEPS)
 
 
-DENSE = ("logistic", "ridge", "softmax", "nonconvex-logistic", "quadratic", "quadratic-full", "sine-valley",
-         "sine-quadratic", "saturating-quadratic", "langevin", "dropconnect")  # fmt: skip
+DENSE = (
+    "logistic",
+    "ridge",
+    "softmax",
+    "nonconvex-logistic",
+    "quadratic",
+    "quadratic-full",
+    "sine-valley",
+    "sine-quadratic",
+    "saturating-quadratic",
+    "langevin",
+    "dropconnect",
+)
 SPARSE = ("logistic", "ridge", "softmax", "nonconvex-logistic")
-RULES = ("PartialErrorFeedback", "ContractiveErrorFeedback", "ImprovedContractiveErrorFeedback",
-         "LinearSketchFeedback")  # fmt: skip
+RULES = ("PartialErrorFeedback", "ContractiveErrorFeedback", "ImprovedContractiveErrorFeedback", "LinearSketchFeedback")
 
 
 def jobs() -> dict[str, Callable[[], None]]:
@@ -220,8 +247,14 @@ def jobs() -> dict[str, Callable[[], None]]:
     found |= {name: partial(_rule, name) for name in RULES}
     found |= {name: partial(_family, name, False) for name in DENSE}
     found |= {f"{name}-sparse": partial(_family, name, True) for name in SPARSE}
-    return found | {"averages": _averages, "server": _server, "local-steps": _local, "sparse-rows": _sparse,
-                    "loops": _loops, "lock-free": _lock_free}  # fmt: skip
+    return found | {
+        "averages": _averages,
+        "server": _server,
+        "local-steps": _local,
+        "sparse-rows": _sparse,
+        "loops": _loops,
+        "lock-free": _lock_free,
+    }
 
 
 def chosen(names=()) -> list[str]:
@@ -285,6 +318,8 @@ def warm(names, processes: int | None, say) -> int:
                 bar.update()
                 bar.set_postfix_str(part[number])
     took, count = time.perf_counter() - begin, f"{len(names)} job{'s' * (len(names) != 1)}"
-    say(f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in "
-        f"{cache_folder().parent}")  # fmt: skip
+    say(
+        f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in "
+        f"{cache_folder().parent}"
+    )
     return 0

@@ -210,9 +210,13 @@ def _z(samples) -> float:
 def _row(c, name: str, v, samples: int, seed: int, threads: int) -> InputRow:
     found = moments(c, v, samples, seed=seed, threads=threads)
     return InputRow(
-        name, _z(found.cross / found.squared_norm), found.bias(), found.variance(), mean_interval(found.nonzeros),
+        name,
+        _z(found.cross / found.squared_norm),
+        found.bias(),
+        found.variance(),
+        mean_interval(found.nonzeros),
         _closed_form(expected_nonzeros, c, v),
-    )  # fmt: skip
+    )
 
 
 def _seed(seed: int, *path) -> int:
@@ -255,14 +259,18 @@ def _law_faults(bench: _Bench, rows, worst: Worst, inputs, ceilings) -> list[str
                 found = error.estimate if name == "omega" else 1.0 - error.estimate
                 stated = ceiling if name == "omega" else 1.0 - ceiling
                 side = "above" if name == "omega" else "below"
-                faults.append(f"{'above' if name == 'omega' else 'error above'} its closed form! "
-                              f"({name} = {found:.4g}, {side} {stated:.4g}, on {worst.where})")  # fmt: skip
+                faults.append(
+                    f"{'above' if name == 'omega' else 'error above'} its closed form! "
+                    f"({name} = {found:.4g}, {side} {stated:.4g}, on {worst.where})"
+                )
     for row in rows:
         if row.nonzeros_stated is not None and _differs(row.nonzeros, row.nonzeros_stated):
             nonzeros = bench.row(row.name, inputs[row.name], "non-zeros again", effort=CONFIRM).nonzeros
             if _differs(nonzeros, row.nonzeros_stated):
-                faults.append(f"non-zeros differ from their closed form! ({nonzeros.estimate:.4g}, not "
-                              f"{row.nonzeros_stated:.4g}, on {row.name})")  # fmt: skip
+                faults.append(
+                    f"non-zeros differ from their closed form! ({nonzeros.estimate:.4g}, not "
+                    f"{row.nonzeros_stated:.4g}, on {row.name})"
+                )
                 break
     return faults
 
@@ -354,9 +362,15 @@ def _wire(c, d: int, name: str, v, row: InputRow, seed: int) -> tuple[Wire, list
             faults.append(f"payload differs from its closed form! ({again.estimate:.5g} bits, not {stated:.5g})")
     squeezed = 8.0 * len(zlib.compress(restored.astype(np.float32).tobytes(), 6))
     wire = Wire(
-        name, row.nonzeros.estimate, row.nonzeros_stated, None if stated is None else stated / d, bits.scaled(1.0 / d),
-        None if entropy is None else entropy / d, squeezed / d, frame,
-    )  # fmt: skip
+        name,
+        row.nonzeros.estimate,
+        row.nonzeros_stated,
+        None if stated is None else stated / d,
+        bits.scaled(1.0 / d),
+        None if entropy is None else entropy / d,
+        squeezed / d,
+        frame,
+    )
     return wire, faults
 
 
@@ -398,9 +412,11 @@ def _timing(c, d: int, seed: int, calls: int) -> Timing:
     receiver()
     unit = 1e9 / d
     return Timing(
-        d, unit * _fastest(sender, calls), unit * _fastest(receiver, calls),
+        d,
+        unit * _fastest(sender, calls),
+        unit * _fastest(receiver, calls),
         unit * _fastest(lambda: np.copyto(out, v), 10 * calls),
-    )  # fmt: skip
+    )
 
 
 # --- all of it --------------------------------------------------------------------------------------------------------
@@ -417,8 +433,18 @@ def _plan(c, v, threads: int, count: int, seconds: float) -> tuple[int, int]:
     return min(max(samples, LEAST), MOST), min(max(evaluations, EFFORT[0]), EFFORT[1])
 
 
-def audit(compressor, d: int = 1000, inputs=None, *, seed: int = 0, samples: int | None = None,
-          evaluations: int | None = None, threads: int = 2, quick: bool = False, timing=None) -> Audit:  # fmt: skip
+def audit(
+    compressor,
+    d: int = 1000,
+    inputs=None,
+    *,
+    seed: int = 0,
+    samples: int | None = None,
+    evaluations: int | None = None,
+    threads: int = 2,
+    quick: bool = False,
+    timing=None,
+) -> Audit:
     """Hold a compressor against what it states about itself, and measure what it costs.
 
     Parameters
@@ -465,8 +491,13 @@ def audit(compressor, d: int = 1000, inputs=None, *, seed: int = 0, samples: int
     ('flat', 1.0)
     """
     c = compressor
-    require(quantize.implements(type(c)) and capacity.implements(type(c)), "compressor", c,
-            "a compressor, such as QSGD(7)", TypeError)  # fmt: skip
+    require(
+        quantize.implements(type(c)) and capacity.implements(type(c)),
+        "compressor",
+        c,
+        "a compressor, such as QSGD(7)",
+        TypeError,
+    )
     require(d >= 1 and float(d).is_integer(), "d", d, "a whole number, at least 1")
     require(samples is None or samples >= 4, "samples", samples, "a whole number, at least 4")
     d = int(d)
@@ -494,17 +525,34 @@ def audit(compressor, d: int = 1000, inputs=None, *, seed: int = 0, samples: int
     faults += found
     clocked, length = timing or (c, d)
     return Audit(
-        c, d, stated["omega"], stated["delta"], rows, worst, wire, _timing(clocked, length, seed, CALLS),
-        tuple(faults), "; ".join(faults) or ("as stated" if ceilings else "nothing stated"), samples,
-        int(state_size(c, d)), seed,
-    )  # fmt: skip
+        c,
+        d,
+        stated["omega"],
+        stated["delta"],
+        rows,
+        worst,
+        wire,
+        _timing(clocked, length, seed, CALLS),
+        tuple(faults),
+        "; ".join(faults) or ("as stated" if ceilings else "nothing stated"),
+        samples,
+        int(state_size(c, d)),
+        seed,
+    )
 
 
 def _worst(bench: _Bench, rows, inputs, evaluations: int, any_scale: bool) -> Worst:
     """Search, measure what was found and the worst input anew, and once more the worse of them."""
     known = max(rows, key=lambda row: row.error.estimate)
-    ends = worst_vectors(bench.c, bench.d, starts={known.name: inputs[known.name]}, evaluations=evaluations,
-                         samples=DRAWS, any_scale=any_scale, seed=_seed(bench.seed, "search"))  # fmt: skip
+    ends = worst_vectors(
+        bench.c,
+        bench.d,
+        starts={known.name: inputs[known.name]},
+        evaluations=evaluations,
+        samples=DRAWS,
+        any_scale=any_scale,
+        seed=_seed(bench.seed, "search"),
+    )
     candidates = [(known.name, inputs[known.name]), *((end.start, end.v) for end in ends)]
     errors = [bench.row(name, v, "candidate", i).error.low for i, (name, v) in enumerate(candidates)]  # what is sure
     best = int(np.argmax([np.inf if math.isnan(error) else error for error in errors]))

@@ -79,29 +79,53 @@ def law_table(audits):
     for one in audits:
         symbol, stated, measured, found = _law(one)
         verdict = one.verdict if one.ok else "; ".join(fault.split(" (")[0] for fault in one.faults)
-        rows.append((
-            name_of(one.compressor), "yes" if one.unbiased else "no", _z(one.z), symbol, _number(stated),
-            _interval(one.measured.error, measured), one.measured.name, _interval(one.worst.error, found),
-            one.worst.where, verdict,
-        ))  # fmt: skip
+        rows.append(
+            (
+                name_of(one.compressor),
+                "yes" if one.unbiased else "no",
+                _z(one.z),
+                symbol,
+                _number(stated),
+                _interval(one.measured.error, measured),
+                one.measured.name,
+                _interval(one.worst.error, found),
+                one.worst.where,
+                verdict,
+            )
+        )
     return head, rows
 
 
 def wire_table(audits):
     """Head and rows: non-zeros, bits a coordinate, frame, time."""
     head = (
-        "compressor", "non-zeros", "formula", "bits", "formula", "entropy", "zlib", "frame", "encode ns", "decode ns",
+        "compressor",
+        "non-zeros",
+        "formula",
+        "bits",
+        "formula",
+        "entropy",
+        "zlib",
+        "frame",
+        "encode ns",
+        "decode ns",
         "x memcpy",
-    )  # fmt: skip
+    )
     rows = []
     for one in audits:
         wire, timing = one.wire, one.timing
         numbers = (wire.nonzeros, wire.nonzeros_stated, wire.coded.estimate, wire.stated, wire.entropy, wire.zlib)
         times = f"{_two(timing.encode / timing.copy)} + {_two(timing.decode / timing.copy)}"
-        rows.append((
-            name_of(one.compressor), *map(_number, numbers), str(wire.frame), _two(timing.encode), _two(timing.decode),
-            times,
-        ))  # fmt: skip
+        rows.append(
+            (
+                name_of(one.compressor),
+                *map(_number, numbers),
+                str(wire.frame),
+                _two(timing.encode),
+                _two(timing.decode),
+                times,
+            )
+        )
     return head, rows
 
 

@@ -88,8 +88,13 @@ def _degree(n, row_start, column, column_start, row, often):
 
 
 def _rows_of(problem, what: str):
-    require(hasattr(problem, "A"), "problem", type(problem).__name__,
-            f"a problem with a data matrix, from logistic, ridge or softmax, for {what}", TypeError)  # fmt: skip
+    require(
+        hasattr(problem, "A"),
+        "problem",
+        type(problem).__name__,
+        f"a problem with a data matrix, from logistic, ridge or softmax, for {what}",
+        TypeError,
+    )
     return to_scipy(problem.A)
 
 

@@ -125,8 +125,9 @@ def _child(v: np.ndarray, step: float, rng) -> np.ndarray:
     return child
 
 
-def worst_vectors(c, d: int, *, starts=None, evaluations: int = 2000, samples: int = 16, any_scale: bool = True,
-                  seed: int = 0) -> list[Found]:  # fmt: skip
+def worst_vectors(
+    c, d: int, *, starts=None, evaluations: int = 2000, samples: int = 16, any_scale: bool = True, seed: int = 0
+) -> list[Found]:
     """Vectors with a large relative error E||C(v) - v||^2 / ||v||^2, best guess first.
 
     Parameters

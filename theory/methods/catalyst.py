@@ -30,15 +30,37 @@ __all__ = ["catalyst"]
 
 FULL = Identity()
 
-COSTS = ("step", "samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down", "seconds",
-         "seconds_gradient", "seconds_coding", "seconds_exchange")  # fmt: skip
+COSTS = (
+    "step",
+    "samples",
+    "rounds",
+    "bits_up",
+    "bits_down",
+    "message_bytes_up",
+    "message_bytes_down",
+    "seconds",
+    "seconds_gradient",
+    "seconds_coding",
+    "seconds_exchange",
+)
 
 
 def catalyst(
-    problem, *, workers: int, samples: int, first: int = 1, rho: float | None = None, theta: float | None = None,
-    step: float | None = None, seed: int = 0, x0: ArrayLike | None = None, comm=None, compressor: NamedTuple = FULL,
-    wire_dtype: DTypeLike = np.float32, record_every: int | None = None,
-) -> Result:  # fmt: skip
+    problem,
+    *,
+    workers: int,
+    samples: int,
+    first: int = 1,
+    rho: float | None = None,
+    theta: float | None = None,
+    step: float | None = None,
+    seed: int = 0,
+    x0: ArrayLike | None = None,
+    comm=None,
+    compressor: NamedTuple = FULL,
+    wire_dtype: DTypeLike = np.float32,
+    record_every: int | None = None,
+) -> Result:
     """Run CR-PSGD-Catalyst: parallel SGD with growing batches on one proximal problem after the other.
 
     Parameters
@@ -114,8 +136,12 @@ def catalyst(
     rho = bounds.optimal_rho(theta - L, theta + L, gamma) if rho is None else float(rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     outer, budget = bounds.catalyst_budget(samples, workers)
-    require(budget >= first, "samples", samples,
-            f"at least workers * first**2 = {workers * first**2}: one round of every proximal problem")  # fmt: skip
+    require(
+        budget >= first,
+        "samples",
+        samples,
+        f"at least workers * first**2 = {workers * first**2}: one round of every proximal problem",
+    )
     method = ParallelSGD(compressor, step=Constant(gamma), batch=GrowingBatch(rho, first))
 
     rows: list[Any] = []
@@ -123,8 +149,17 @@ def catalyst(
     done: Any = None
     for k in range(outer):
         h = proximal(problem, y, theta)
-        done = run(method, h, workers=workers, samples=budget, seed=int(key(seed, "catalyst", k)), x0=y, comm=comm,
-                   record_every=budget, wire_dtype=wire_dtype)  # fmt: skip
+        done = run(
+            method,
+            h,
+            workers=workers,
+            samples=budget,
+            seed=int(key(seed, "catalyst", k)),
+            x0=y,
+            comm=comm,
+            record_every=budget,
+            wire_dtype=wire_dtype,
+        )
         rows.append(_after(spent, done.history[0]))  # at y = centre, h and its gradient are those of f
         spent = _after(spent, done.history[-1])
         y = done.last
@@ -134,10 +169,17 @@ def catalyst(
     end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
     squares = [float(row["gradient_norm"]) ** 2 for row in rows]
     return Result(
-        x=y, last=y.copy(), fun=float(end["f"]), history=np.array([*_kept(rows, record_every), end]), outer=len(rows),
-        nit=int(end["step"]), mean_squared_gradient=float(np.mean(squares)),
-        success=done.success, status=done.status, message=done.message,
-    )  # fmt: skip
+        x=y,
+        last=y.copy(),
+        fun=float(end["f"]),
+        history=np.array([*_kept(rows, record_every), end]),
+        outer=len(rows),
+        nit=int(end["step"]),
+        mean_squared_gradient=float(np.mean(squares)),
+        success=done.success,
+        status=done.status,
+        message=done.message,
+    )
 
 
 def _start(problem, x0) -> np.ndarray:

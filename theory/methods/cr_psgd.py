@@ -21,9 +21,18 @@ FULL = Identity()
 
 
 def cr_psgd(
-    problem, *, workers: int, samples: int, first: int = 1, rho: float | None = None, step: float | None = None,
-    mu: float | None = None, radius: float = math.inf, compressor: NamedTuple = FULL, **options,
-) -> Result:  # fmt: skip
+    problem,
+    *,
+    workers: int,
+    samples: int,
+    first: int = 1,
+    rho: float | None = None,
+    step: float | None = None,
+    mu: float | None = None,
+    radius: float = math.inf,
+    compressor: NamedTuple = FULL,
+    **options,
+) -> Result:
     """Run CR-PSGD, parallel SGD whose batches grow geometrically, with the choices of its theorem.
 
     Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is spent.
@@ -91,14 +100,18 @@ def cr_psgd(
     mu = pl_constant(problem, radius if radius < math.inf else None).mu if mu is None else float(mu)
     limit = bounds.growth_limit(mu, L, step)
     if rho is None:
-        require(limit < math.inf, "rho", rho, "any number above 1: give rho=, as none is best where one exact step"
-                " would reach the minimum (q = 1 - nu = 0)")  # fmt: skip
+        require(
+            limit < math.inf,
+            "rho",
+            rho,
+            "any number above 1: give rho=, as none is best where one exact step"
+            " would reach the minimum (q = 1 - nu = 0)",
+        )
         rho = bounds.optimal_rho(mu, L, step)
     rho = float(rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     batch = GrowingBatch(rho, first)
-    method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch,
-                         radius=radius)  # fmt: skip
+    method = ParallelSGD(compressor, step=Constant(1.0 / L if step is None else step), batch=batch, radius=radius)
     if isinstance(samples, int) and samples > first and bounds.growing_batches(samples, rho, first)[-1] == first:
         warnings.warn(
             f"cr_psgd: with L/mu = {L / mu:.3g} the growth is rho = {rho:.9g}, and {samples} gradients for each worker "

@@ -67,8 +67,12 @@ def method(cls: type[T]) -> type[T]:
     for name in PARTS:
         if not hasattr(made, name):
             setattr(made, name, DEFAULTS.get(name, ParallelSGD._field_defaults[name]))
-    for name, given in (*((name, vars(ParallelSGD)[name]) for name in QUESTIONS), ("step_factors", _step_factors),
-                        ("settled", _settled), ("domain", _domain)):  # fmt: skip
+    for name, given in (
+        *((name, vars(ParallelSGD)[name]) for name in QUESTIONS),
+        ("step_factors", _step_factors),
+        ("settled", _settled),
+        ("domain", _domain),
+    ):
         if not hasattr(made, name):
             setattr(made, name, given)
     return cast(type[T], made)

@@ -55,14 +55,18 @@ def warn_of_frontier(feedback, compressor, d: int) -> None:
         warnings.warn(
             f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; what is known of "
             "this rule (theory.bounds.conef and its neighbours) is for unbiased ones, such as Natural(), "
-            "Bucketed(QSGD(s=15), 64) or CountSketch(...)", BiasedErrorCompressorWarning, stacklevel=4,
-        )  # fmt: skip
+            "Bucketed(QSGD(s=15), 64) or CountSketch(...)",
+            BiasedErrorCompressorWarning,
+            stacklevel=4,
+        )
     found = frontier(feedback, compressor, d)
     if found is not None and found.kappa >= 1.0 - 1e-12:
         warnings.warn(
             f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1 ({found.because}), so the "
-            f"memory may grow without bound; allowed: {found.allowed}", FrontierWarning, stacklevel=4,
-        )  # fmt: skip
+            f"memory may grow without bound; allowed: {found.allowed}",
+            FrontierWarning,
+            stacklevel=4,
+        )
 
 
 @singledispatch

@@ -45,11 +45,12 @@ gradient_target = generic(
     "gradient_target",
     "gradient_target(rows, r, w, size) -> vector: what the gradients of a worker's batch of this size are added to.",
     lambda rows, r, w, size: row_of(rows, r, w),
-)  # fmt: skip
+)
 finish_gradient = generic(
-    "finish_gradient", "finish_gradient(rows, r, w, size): the batch is done; put what was added in its place.",
+    "finish_gradient",
+    "finish_gradient(rows, r, w, size): the batch is done; put what was added in its place.",
     _finish_gradient,
-)  # fmt: skip
+)
 
 
 @operation(kind=GRADIENT, shared=("X",))

@@ -71,5 +71,9 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
         check_error_compressor("error_compressor", self.error_compressor, d)
         check_parts("compressor", self.as_conef(compressor).error_compressor)
         plain = state_size(compressor, d) == 0 and opening(compressor, d) == 0
-        require(self.version == 1 or plain, "version", self.version,
-                f"1 with {type(compressor).__name__}, which has a state or numbers that workers share")  # fmt: skip
+        require(
+            self.version == 1 or plain,
+            "version",
+            self.version,
+            f"1 with {type(compressor).__name__}, which has a state or numbers that workers share",
+        )

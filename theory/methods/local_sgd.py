@@ -137,5 +137,9 @@ class LocalSGD(NamedTuple):
 
 def check_single_message(method: LocalSGD, d: int) -> None:
     """Refuse compressors whose workers combine numbers before they quantize: those see gradients, not differences."""
-    require(int(opening(method.compressor, d)) == 0, "compressor", method.compressor,
-            "with LocalSGD, one whose workers combine nothing before they send")  # fmt: skip
+    require(
+        int(opening(method.compressor, d)) == 0,
+        "compressor",
+        method.compressor,
+        "with LocalSGD, one whose workers combine nothing before they send",
+    )

@@ -58,9 +58,16 @@ class Rules(NamedTuple):
 
 
 def run_lock_free(
-    method: ParallelSGD, problem, *, threads: int, steps: int, seed: int = 0, x0: ArrayLike | None = None,
-    clock: str = "thread", record_every: int | None = None,
-) -> Result:  # fmt: skip
+    method: ParallelSGD,
+    problem,
+    *,
+    threads: int,
+    steps: int,
+    seed: int = 0,
+    x0: ArrayLike | None = None,
+    clock: str = "thread",
+    record_every: int | None = None,
+) -> Result:
     """Run a method on threads that share x, without locks: Parallel-Mem-SGD, or plain lock-free SGD.
 
     Parameters
@@ -148,8 +155,21 @@ def run_lock_free(
         if plain:
             without_memory(problem.A, code, data, shards, rules, order[w], streams[w], shared, now, w, start)
         else:
-            with_memory(problem.A, code, data, method.compressor, shards, rules, order[w], streams[w], shared,
-                        private[w], now, w, start)  # fmt: skip
+            with_memory(
+                problem.A,
+                code,
+                data,
+                method.compressor,
+                shards,
+                rules,
+                order[w],
+                streams[w],
+                shared,
+                private[w],
+                now,
+                w,
+                start,
+            )
 
     def row(step):
         return (step, step * threads * method.batch, seconds, float(value(problem, x)))
@@ -173,34 +193,69 @@ def run_lock_free(
     kept = np.array(history, HISTORY)
     fun, finite = float(kept["f"][-1]), bool(np.isfinite(kept["f"][-1]))
     message = "all steps done" if finite else f"f is no longer finite at step {done}; try a smaller step size"
-    return Result(x=x, fun=fun, memory=memory, history=kept, seconds=seconds, nit=done, threads=threads,
-                          repeatable=threads == 1, success=finite, status=DONE if finite else DIVERGED,
-                          message=message)  # fmt: skip
+    return Result(
+        x=x,
+        fun=fun,
+        memory=memory,
+        history=kept,
+        seconds=seconds,
+        nit=done,
+        threads=threads,
+        repeatable=threads == 1,
+        success=finite,
+        status=DONE if finite else DIVERGED,
+        message=message,
+    )
 
 
 def _check(method, problem, threads, steps, clock, record_every) -> None:
     require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
-    require(is_slope_times_row(problem), "problem", type(problem).__name__,
-            "a problem of rows and margins, from logistic or ridge", TypeError)  # fmt: skip
+    require(
+        is_slope_times_row(problem),
+        "problem",
+        type(problem).__name__,
+        "a problem of rows and margins, from logistic or ridge",
+        TypeError,
+    )
     for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
         good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
         require(good or (name == "record_every" and number is None), name, number, "a whole number, at least 1")
     require(clock in CLOCKS, "clock", clock, " or ".join(map(repr, CLOCKS)))
     compressor = method.compressor
-    require(isinstance(compressor, Identity) or choose.implements(type(compressor)), "compressor", compressor,
-            "TopK(k) or RandK(k) with a memory, or Identity(sparse=True) for plain SGD")  # fmt: skip
+    require(
+        isinstance(compressor, Identity) or choose.implements(type(compressor)),
+        "compressor",
+        compressor,
+        "TopK(k) or RandK(k) with a memory, or Identity(sparse=True) for plain SGD",
+    )
     require(not getattr(compressor, "shared", False), "compressor", compressor, "a RandK that is not shared")
     kept = keeps_the_rest(method.feedback)
     plain = isinstance(compressor, Identity) and type(method.feedback) is NoFeedback
-    require(kept or plain, "feedback", method.feedback, "ErrorFeedback(): what a thread does not send it keeps, as it "
-            "is; with Identity also NoFeedback()")  # fmt: skip
-    require(isinstance(averaging(method), Last), "average", method.average,
-            "'last': the threads have no iterate in common that could be averaged")  # fmt: skip
+    require(
+        kept or plain,
+        "feedback",
+        method.feedback,
+        "ErrorFeedback(): what a thread does not send it keeps, as it is; with Identity also NoFeedback()",
+    )
+    require(
+        isinstance(averaging(method), Last),
+        "average",
+        method.average,
+        "'last': the threads have no iterate in common that could be averaged",
+    )
     require(method.shards == "shared", "shards", method.shards, "'shared'")
-    require((method.momentum, method.aggregation) == (0.0, "mean"), "momentum and aggregation",
-            (method.momentum, method.aggregation), "(0.0, 'mean')")  # fmt: skip
-    require(method.server is None and method.topology is None, "server and topology", (method.server, method.topology),
-            "(None, None): threads share x")  # fmt: skip
+    require(
+        (method.momentum, method.aggregation) == (0.0, "mean"),
+        "momentum and aggregation",
+        (method.momentum, method.aggregation),
+        "(0.0, 'mean')",
+    )
+    require(
+        method.server is None and method.topology is None,
+        "server and topology",
+        (method.server, method.topology),
+        "(None, None): threads share x",
+    )
     require(isinstance(method.batch, int), "batch", method.batch, "a whole number, at least 1")
     require(method.radius == math.inf, "radius", method.radius, "infinite: threads do not wait for a projection")
     require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
@@ -229,8 +284,12 @@ def _marks(rates, l2, steps, record_every):
     They stop to record, and before the scale of x comes near to the smallest number that there is.
     """
     shrunk = l2 * np.array([r[:, ETA] for r in rates])
-    require(bool((shrunk < 1.0).all()), "step", f"eta * l2 up to {shrunk.max():.6g}",
-            "below 1: larger steps would turn x round; try a larger shift")  # fmt: skip
+    require(
+        bool((shrunk < 1.0).all()),
+        "step",
+        f"eta * l2 up to {shrunk.max():.6g}",
+        "below 1: larger steps would turn x round; try a larger shift",
+    )
     deep = np.floor(np.cumsum(-np.log1p(-shrunk).sum(axis=0)) / DEEPEST)
     recorded = {*range(0, steps, record_every or steps), steps} - {0}
     return [(int(s), s in recorded) for s in sorted(recorded | set(1 + np.flatnonzero(np.diff(deep))))]

@@ -72,8 +72,13 @@ def mem_sgd(compressor, problem, *, alpha=None, shift=None, batch=1, sampling="i
     >>> round(mem_sgd(th.TopK(1), problem).step.shift, 3)
     15.786
     """
-    require(dimension.implements(type(problem)), "problem", type(problem).__name__,
-            "a problem, from logistic, ridge, softmax or quadratic", TypeError)  # fmt: skip
+    require(
+        dimension.implements(type(problem)),
+        "problem",
+        type(problem).__name__,
+        "a problem, from logistic, ridge, softmax or quadratic",
+        TypeError,
+    )
     d = int(dimension(problem))
     k, mu = delta(compressor, d) * d, strong_convexity(problem)
     require(mu > 0, "problem", f"mu = {mu:g}", "a strongly convex one: give it an l2 term")
@@ -83,7 +88,17 @@ def mem_sgd(compressor, problem, *, alpha=None, shift=None, batch=1, sampling="i
         least = 1.0 if alpha is None else bounds.mem_sgd_shift(d, k, alpha)
         allowed = "more than 1" if alpha is None else f"at least {least:.6g}"
         known = "for some alpha > 4" if alpha is None else f"for alpha = {alpha:g}"
-        require(shift > 1.0 and shift >= least, "shift", shift,
-                f"{allowed}: Mem-SGD's theorem asks {CONDITION}, {known}, here with d/k = {d / k:g}")  # fmt: skip
-    return ParallelSGD(compressor, step=InverseTime(8.0, mu, shift), feedback=ErrorFeedback(), batch=batch,
-                       average="quadratic", sampling=sampling)  # fmt: skip
+        require(
+            shift > 1.0 and shift >= least,
+            "shift",
+            shift,
+            f"{allowed}: Mem-SGD's theorem asks {CONDITION}, {known}, here with d/k = {d / k:g}",
+        )
+    return ParallelSGD(
+        compressor,
+        step=InverseTime(8.0, mu, shift),
+        feedback=ErrorFeedback(),
+        batch=batch,
+        average="quadratic",
+        sampling=sampling,
+    )

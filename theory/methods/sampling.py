@@ -61,8 +61,12 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> 
     require(kind in SHARDS, "shards", kind, " or ".join(map(repr, SHARDS)))
     require(sampling in SAMPLING, "sampling", sampling, " or ".join(map(repr, SAMPLING)))
     if n == 0:
-        require(kind == "shared" and sampling == "iid", "shards and sampling", (kind, sampling),
-                "('shared', 'iid'): this problem draws its gradients and has no rows")  # fmt: skip
+        require(
+            kind == "shared" and sampling == "iid",
+            "shards and sampling",
+            (kind, sampling),
+            "('shared', 'iid'): this problem draws its gradients and has no rows",
+        )
     edges = np.zeros(workers + 1, np.int64)
     rows = np.empty(0, np.uint32)
     if kind == "shared":

@@ -140,33 +140,74 @@ class ParallelSGD(NamedTuple):
         require(0.0 <= self.momentum < 1.0, "momentum", self.momentum, "a number from 0 to below 1")
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
         memory = has_memory(self.feedback)
-        require(self.aggregation == "mean" or not (memory or self.momentum), "aggregation", self.aggregation,
-                "'mean' with momentum or a memory")  # fmt: skip
+        require(
+            self.aggregation == "mean" or not (memory or self.momentum),
+            "aggregation",
+            self.aggregation,
+            "'mean' with momentum or a memory",
+        )
         require(self.radius > 0.0, "radius", self.radius, "a number above 0")
-        require(self.radius == math.inf or not memory, "radius", self.radius,
-                "infinite with a memory, which knows nothing of the projection")  # fmt: skip
+        require(
+            self.radius == math.inf or not memory,
+            "radius",
+            self.radius,
+            "infinite with a memory, which knows nothing of the projection",
+        )
         short = (self.momentum, self.nesterov, self.aggregation, self.radius) == (0.0, False, "mean", math.inf)
-        require(self.server is None or short, "server", self.server,
-                "None with momentum, nesterov, aggregation or radius, which are short for a server")  # fmt: skip
+        require(
+            self.server is None or short,
+            "server",
+            self.server,
+            "None with momentum, nesterov, aggregation or radius, which are short for a server",
+        )
 
 
 def check_parts(method) -> None:
     """Refuse what is no part of a method: what a `ParallelSGD` and a `LocalSGD` have in common."""
-    require(step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)",
-            TypeError)  # fmt: skip
-    require(hasattr(method.feedback, "load") or hasattr(method.feedback, "as_conef"), "feedback", method.feedback,
-            "a feedback rule, such as ErrorFeedback()", TypeError)  # fmt: skip
-    require(method.compressor is None or quantize.implements(type(method.compressor)), "compressor", method.compressor,
-            "a compressor, such as TopK(10)", TypeError)  # fmt: skip
-    require(method.server is None or hasattr(method.server, "update"), "server", method.server,
-            "a server rule, such as Momentum(0.9)", TypeError)  # fmt: skip
+    require(
+        step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)", TypeError
+    )
+    require(
+        hasattr(method.feedback, "load") or hasattr(method.feedback, "as_conef"),
+        "feedback",
+        method.feedback,
+        "a feedback rule, such as ErrorFeedback()",
+        TypeError,
+    )
+    require(
+        method.compressor is None or quantize.implements(type(method.compressor)),
+        "compressor",
+        method.compressor,
+        "a compressor, such as TopK(10)",
+        TypeError,
+    )
+    require(
+        method.server is None or hasattr(method.server, "update"),
+        "server",
+        method.server,
+        "a server rule, such as Momentum(0.9)",
+        TypeError,
+    )
     blind = isinstance(method.server, (Majority, Projected)) and has_memory(method.feedback)
-    require(not blind, "server", method.server,
-            "Mean or Momentum with a memory, which knows nothing of a vote or a projection")  # fmt: skip
-    require(method.topology is None or method.exchange == "auto", "topology", method.topology,
-            "None with exchange, which is short for a topology")  # fmt: skip
-    require(method.topology is None or hasattr(method.topology, "receive"), "topology", method.topology,
-            "a topology, such as AllGather()", TypeError)  # fmt: skip
+    require(
+        not blind,
+        "server",
+        method.server,
+        "Mean or Momentum with a memory, which knows nothing of a vote or a projection",
+    )
+    require(
+        method.topology is None or method.exchange == "auto",
+        "topology",
+        method.topology,
+        "None with exchange, which is short for a topology",
+    )
+    require(
+        method.topology is None or hasattr(method.topology, "receive"),
+        "topology",
+        method.topology,
+        "a topology, such as AllGather()",
+        TypeError,
+    )
     check_batch(method.batch)
     for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
         require(getattr(method, name) in known, name, getattr(method, name), " or ".join(map(repr, known)))
@@ -177,8 +218,12 @@ def check_batch(batch) -> None:
     """Refuse what is neither a whole number from 1 on nor a schedule of batch sizes."""
     number = isinstance(batch, int)
     known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
-    require(known and not (number and batch < 1), "batch", batch,
-            "a whole number, at least 1, or a schedule such as GrowingBatch(1.1)")  # fmt: skip
+    require(
+        known and not (number and batch < 1),
+        "batch",
+        batch,
+        "a whole number, at least 1, or a schedule such as GrowingBatch(1.1)",
+    )
 
 
 def choose_compressor(compressor, compress: str, problem):
@@ -202,13 +247,15 @@ def averaging(method) -> Any:
     """The averaging weight of a method, a `ParallelSGD` or a `LocalSGD`: a setting of :mod:`theory.schedules`."""
     average = method.average
     if not isinstance(average, str):
-        require(averaging_weight.implements(type(average)), "average", average, "a name or an averaging weight",
-                TypeError)  # fmt: skip
+        require(
+            averaging_weight.implements(type(average)), "average", average, "a name or an averaging weight", TypeError
+        )
         return average
     require(average in AVERAGES, "average", average, " or ".join(map(repr, AVERAGES)) + " or Suffix(start)")
     if average == "quadratic":
         shift: Any = getattr(method.step, "shift", None)
-        require(shift is not None, "average", average,
-                "with a step that has a shift, such as InverseTime(c, mu, shift)")  # fmt: skip
+        require(
+            shift is not None, "average", average, "with a step that has a shift, such as InverseTime(c, mu, shift)"
+        )
         return Polynomial(shift, 2.0)
     return Uniform() if average == "uniform" else Last()

@@ -54,8 +54,12 @@ class AllReduce(NamedTuple):
 def choose_topology(exchange: str, compressor, d: int):
     """What ``exchange`` names: "gather", "reduce", or "auto", which reduces wherever messages can be added."""
     low, high = (int(end) for end in summed(compressor, d))
-    require(exchange != "reduce" or high > low, "exchange", exchange,
-            f"'gather': messages of {type(compressor).__name__} cannot be added before they are decoded")  # fmt: skip
+    require(
+        exchange != "reduce" or high > low,
+        "exchange",
+        exchange,
+        f"'gather': messages of {type(compressor).__name__} cannot be added before they are decoded",
+    )
     return AllReduce() if high > low and exchange != "gather" else AllGather()
 
 

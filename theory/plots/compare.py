@@ -51,23 +51,34 @@ class Comparison:
         rows = []
         for label, result in zip(self.labels, self.results, strict=True):
             end = result.history[-1]
-            rows.append({
-                "label": label, "gap": float(result.fun) - self.lower, "samples": int(end["samples"]),
-                "rounds": int(end["rounds"]), "bits_up": float(end["payload_bits_up"]),
-                "bits_down": float(end["payload_bits_down"]), "seconds": float(end["seconds"]),
-                "success": bool(result.success),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "label": label,
+                    "gap": float(result.fun) - self.lower,
+                    "samples": int(end["samples"]),
+                    "rounds": int(end["rounds"]),
+                    "bits_up": float(end["payload_bits_up"]),
+                    "bits_down": float(end["payload_bits_down"]),
+                    "seconds": float(end["seconds"]),
+                    "success": bool(result.success),
+                }
+            )
         return rows
 
     def _texts(self) -> tuple[list[str], list[list[str]]]:
         head = ["method", "f - f*", "samples", "rounds", "bits up", "bits down", "seconds"]
         return head, [
             [
-                row["label"] + ("" if row["success"] else " (stopped)"), number(row["gap"]), f"{row['samples']:,}",
-                f"{row['rounds']:,}", bits(row["bits_up"]), bits(row["bits_down"]), seconds(row["seconds"]),
+                row["label"] + ("" if row["success"] else " (stopped)"),
+                number(row["gap"]),
+                f"{row['samples']:,}",
+                f"{row['rounds']:,}",
+                bits(row["bits_up"]),
+                bits(row["bits_down"]),
+                seconds(row["seconds"]),
             ]
             for row in self.rows
-        ]  # fmt: skip
+        ]
 
     @property
     def table(self) -> str:
@@ -89,10 +100,14 @@ class Comparison:
         head, rows = self._texts()
         cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
         body = "".join(
-            "<tr>" + "".join(f'<td style="text-align:{"left" if j == 0 else "right"}">{html.escape(text)}</td>'
-                             for j, text in enumerate(row)) + "</tr>"
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:{"left" if j == 0 else "right"}">{html.escape(text)}</td>'
+                for j, text in enumerate(row)
+            )
+            + "</tr>"
             for row in rows
-        )  # fmt: skip
+        )
         with io.BytesIO() as png, style():
             self.figure.savefig(png, format="png")
             image = base64.b64encode(png.getvalue()).decode()
@@ -185,8 +200,13 @@ def _short(value) -> str:
     for name, part in zip(value._fields, value, strict=True):
         if name in default and type(default[name]) is type(part) and default[name] == part:
             continue
-        parts.append(_short(part) if hasattr(part, "_fields") else f"{name}={part:g}" if isinstance(part, float) else
-                     f"{name}={part!r}")  # fmt: skip
+        parts.append(
+            _short(part)
+            if hasattr(part, "_fields")
+            else f"{name}={part:g}"
+            if isinstance(part, float)
+            else f"{name}={part!r}"
+        )
     return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 

@@ -35,7 +35,8 @@ def draw_rows(edges, shares: dict, ranks, frequencies: dict):
             right.plot(ranks[used], frequencies[name][used], marker="", label=name, **look)
         left.set(xscale="log", xlabel="non-zeros of a row (entries)", ylabel="share of rows per unit of ln")
         left.set_ylim(0, None)
-        right.set(xscale="log", yscale="log", xlabel="column, by rank of its frequency",
-                  ylabel="rows with an entry in it")  # fmt: skip
+        right.set(
+            xscale="log", yscale="log", xlabel="column, by rank of its frequency", ylabel="rows with an entry in it"
+        )
         right.legend(loc="lower left")
     return figure

@@ -80,9 +80,9 @@ def _place(axes, points, places, others) -> None:
         text.set_position(((new[0] - x) / unit, (new[1] - y) / unit))
         taken.append(new)
         if radius > 8:
-            ends = axes.transData.inverted().transform([
-                (x, y), (min(max(x, new[0]), new[2]), min(max(y, new[1]), new[3]))
-            ])  # fmt: skip
+            ends = axes.transData.inverted().transform(
+                [(x, y), (min(max(x, new[0]), new[2]), min(max(y, new[1]), new[3]))]
+            )
             axes.plot(ends[:, 0], ends[:, 1], color="0.6", linewidth=0.4, marker="", linestyle="-", zorder=1)
 
 
@@ -115,8 +115,16 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         for point, place in zip(points, places, strict=True):
             n = families.index(point.family)
             colour = cycle[n % len(cycle)]
-            axes.plot(*place, marker=MARKERS[n % len(MARKERS)], color=colour, linestyle="", markersize=4.5,
-                      markerfacecolor=colour if point.unbiased else "white", markeredgewidth=0.9, zorder=3)  # fmt: skip
+            axes.plot(
+                *place,
+                marker=MARKERS[n % len(MARKERS)],
+                color=colour,
+                linestyle="",
+                markersize=4.5,
+                markerfacecolor=colour if point.unbiased else "white",
+                markeredgewidth=0.9,
+                zorder=3,
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         low, high = min(p[0] for p in places), max(p[0] for p in places)
@@ -133,9 +141,17 @@ def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
         if title:
             axes.set_title(title)
         handles = [
-            Line2D([], [], marker=MARKERS[n % len(MARKERS)], color=cycle[n % len(cycle)], linestyle="",
-                   markersize=4.5, label=family) for n, family in enumerate(families)
-        ]  # fmt: skip
+            Line2D(
+                [],
+                [],
+                marker=MARKERS[n % len(MARKERS)],
+                color=cycle[n % len(cycle)],
+                linestyle="",
+                markersize=4.5,
+                label=family,
+            )
+            for n, family in enumerate(families)
+        ]
         handles.append(Line2D([], [], marker="o", color="0.3", linestyle="", label="filled: unbiased"))
         handles.append(
             Line2D([], [], marker="o", color="0.3", linestyle="", markerfacecolor="white", label="open: biased")

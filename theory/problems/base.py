@@ -12,8 +12,10 @@ from ..settings import require
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
 rows = generic(
-    "rows", "rows(problem) -> int: number n of losses; 0 where gradients are drawn, not picked from a sum.",
-    interpreted=True)  # fmt: skip
+    "rows",
+    "rows(problem) -> int: number n of losses; 0 where gradients are drawn, not picked from a sum.",
+    interpreted=True,
+)
 dimension = generic("dimension", "dimension(problem) -> int: length d of x.", interpreted=True)
 regularization = generic(
     "regularization", "regularization(problem) -> float: l2, the weight of (1/2)||x||^2.", interpreted=True
@@ -45,7 +47,9 @@ gradient_noise = generic(
     "gradient_noise(problem) -> int: what `stream` in add_loss_gradient is: NO_NOISE, nothing that is read; PER_DRAW, "
     "a fresh key for every draw; PER_STEP, one key for a worker and step, so that what is derived from it and from the "
     "row is the same wherever a batch repeats a row.",
-    _noise_of, interpreted=True)
+    _noise_of,
+    interpreted=True,
+)
 moments = generic(
     "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
 )

@@ -27,9 +27,14 @@ from .quadratic import Quadratic
 from .sines import SineQuadratic, SineValley
 
 __all__ = [
-    "batch_bound", "gradient_diversity", "gradient_variance", "lipschitz", "max_lipschitz", "second_moment",
+    "batch_bound",
+    "gradient_diversity",
+    "gradient_variance",
+    "lipschitz",
+    "max_lipschitz",
+    "second_moment",
     "strong_convexity",
-]  # fmt: skip
+]
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
 # problems whose gradients are drawn: f and its constants are closed forms

@@ -79,9 +79,16 @@ def _of_shape(found, shape, name) -> np.ndarray:
 
 
 def function(
-    value: Callable, gradient: Callable, d: int, *, n: int = 0, l2: float = 0.0, lipschitz: float | None = None,
-    strong_convexity: float | None = None, minimizer=None,
-) -> FunctionProblem:  # fmt: skip
+    value: Callable,
+    gradient: Callable,
+    d: int,
+    *,
+    n: int = 0,
+    l2: float = 0.0,
+    lipschitz: float | None = None,
+    strong_convexity: float | None = None,
+    minimizer=None,
+) -> FunctionProblem:
     """Make a problem of Python functions, for every method, in the simulator and over MPI.
 
     Nothing is compiled for it: the first answer comes at once, and a gradient takes some 20 µs more than the function.

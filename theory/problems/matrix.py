@@ -17,8 +17,17 @@ from ..settings import require, setting
 from ..vectors import add_entry
 
 __all__ = [
-    "CSR", "add_row", "as_matrix", "gram_add", "matvec", "rmatvec_add", "row_dot", "row_norm2", "shape", "to_scipy",
-]  # fmt: skip
+    "CSR",
+    "add_row",
+    "as_matrix",
+    "gram_add",
+    "matvec",
+    "rmatvec_add",
+    "row_dot",
+    "row_norm2",
+    "shape",
+    "to_scipy",
+]
 
 
 @setting
@@ -150,9 +159,10 @@ row_dot = generic(
 add_row = generic("add_row", "add_row(A, i, weight, out): out += weight * row i, for any vector out.", _add_row_dense)
 row_norm2 = generic("row_norm2", "row_norm2(A, i) -> float: squared Euclidean norm of row i.", _row_norm2_dense)
 row_dot_and_norm2 = generic(
-    "row_dot_and_norm2", "row_dot_and_norm2(A, i, x) -> (float, float): row i times the array x, and its squared norm.",
+    "row_dot_and_norm2",
+    "row_dot_and_norm2(A, i, x) -> (float, float): row i times the array x, and its squared norm.",
     _row_dot_and_norm2_dense,
-)  # fmt: skip
+)
 
 
 @shape.register(CSR)

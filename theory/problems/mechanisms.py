@@ -36,9 +36,15 @@ from .base import (
 from .linear import norm2
 
 __all__ = [
-    "Diversified", "DropConnect", "Langevin", "QuantizedGradients", "disturb", "disturbed_moments", "diversified",
+    "Diversified",
+    "DropConnect",
+    "Langevin",
+    "QuantizedGradients",
+    "disturb",
+    "disturbed_moments",
+    "diversified",
     "kept",
-]  # fmt: skip
+]
 
 disturb = generic(
     "disturb",
@@ -343,7 +349,12 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
     """
     finite = hasattr(problem, "n") and problem.n > 0 and not isinstance(problem, Diversified)
     require(finite, "problem", type(problem).__name__, "a sum over rows, from logistic, ridge or softmax", TypeError)
-    require(disturb.implements(type(mechanism)), "mechanism", mechanism,
-            "DropConnect(drop), Langevin(deviation) or QuantizedGradients()", TypeError)  # fmt: skip
+    require(
+        disturb.implements(type(mechanism)),
+        "mechanism",
+        mechanism,
+        "DropConnect(drop), Langevin(deviation) or QuantizedGradients()",
+        TypeError,
+    )
     require(isinstance(shared, (bool, np.bool_)), "shared", shared, "True or False", TypeError)
     return Diversified(problem, mechanism, bool(shared))

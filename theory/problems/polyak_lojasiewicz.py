@@ -150,8 +150,12 @@ def _singular_values(A):
 def _least_singular_value(A) -> tuple[float, int, tuple]:
     """The least singular value of A that is not 0, less its rounding error; its number; all of them."""
     found = _singular_values(A)
-    require(found is not None, "problem", "a matrix too large for its singular values",
-            f"at most {SMALL} rows or columns and {ENTRIES:.0e} entries, or l2 > 0")  # fmt: skip
+    require(
+        found is not None,
+        "problem",
+        "a matrix too large for its singular values",
+        f"at most {SMALL} rows or columns and {ENTRIES:.0e} entries, or l2 > 0",
+    )
     _, s, _, rounding = found
     require(s[0] > 0.0, "problem", "a matrix of zeros", "an entry other than 0, or else f is constant")
     k = int(np.sum(s > rounding)) - 1
@@ -215,8 +219,12 @@ def _logistic_on_ball(problem: Logistic, radius: float) -> PLConstant:
         words = f"s lambda_min^+(A'A)/n with rank {k + 1}: f is s-strongly convex in the margins"
     words += f", |a_i'x| <= {largest:.6g} there and s = {curved:.6g}"
     mu = curved * least**2 / problem.n + problem.l2
-    require(mu > 0.0, "radius", radius, f"a smaller number, or l2 > 0: with |a_i'x| up to {largest:.3g} the constant "
-            "vanishes in rounding")  # fmt: skip
+    require(
+        mu > 0.0,
+        "radius",
+        radius,
+        f"a smaller number, or l2 > 0: with |a_i'x| up to {largest:.3g} the constant vanishes in rounding",
+    )
     return PLConstant(mu, False, words)
 
 

@@ -50,13 +50,15 @@ def _add_outer_dense(A, i, factors, out):
 
 
 row_scores = generic(
-    "row_scores", "row_scores(A, i, x, z): z = X'a for row a = A[i] and the array x, the d x K matrix X.",
+    "row_scores",
+    "row_scores(A, i, x, z): z = X'a for row a = A[i] and the array x, the d x K matrix X.",
     _row_scores_dense,
-)  # fmt: skip
+)
 add_outer = generic(
-    "add_outer", "add_outer(A, i, factors, out): out += row i times factors', for any vector out of length d K.",
+    "add_outer",
+    "add_outer(A, i, factors, out): out += row i times factors', for any vector out of length d K.",
     _add_outer_dense,
-)  # fmt: skip
+)
 
 
 @row_scores.register(CSR)

@@ -238,6 +238,13 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
 def _result(x, f, gap, gradient, mu, nit, tolerance, how) -> Result:
     success = bool(gap <= tolerance * max(1.0, abs(f)))
     return Result(
-        x=x, fun=f, gap=gap, jac=gradient, mu=mu, nit=nit, success=success, status=0 if success else 1,
+        x=x,
+        fun=f,
+        gap=gap,
+        jac=gradient,
+        mu=mu,
+        nit=nit,
+        success=success,
+        status=0 if success else 1,
         message=f"{how}: f(x) - f* <= {gap:.3g}" + ("" if success else f", short of the tolerance {tolerance:g}"),
-    )  # fmt: skip
+    )

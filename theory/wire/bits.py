@@ -20,9 +20,23 @@ from numba.extending import intrinsic
 from ..dispatch import borrowing, kernel
 
 __all__ = [
-    "bit_length", "bits_for", "bits_to_float", "fetch_early", "float_to_bits", "load_signs", "load_word", "read",
-    "read_array", "read_float", "read_floats", "store_word", "write", "write_array", "write_float", "write_floats",
-]  # fmt: skip
+    "bit_length",
+    "bits_for",
+    "bits_to_float",
+    "fetch_early",
+    "float_to_bits",
+    "load_signs",
+    "load_word",
+    "read",
+    "read_array",
+    "read_float",
+    "read_floats",
+    "store_word",
+    "write",
+    "write_array",
+    "write_float",
+    "write_floats",
+]
 
 i32, i64, u8, u64 = np.int32, np.int64, np.uint8, np.uint64
 

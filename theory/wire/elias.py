@@ -17,9 +17,18 @@ from ..dispatch import kernel
 from .bits import bit_length, read, write
 
 __all__ = [
-    "LARGEST", "delta_length", "gamma_length", "omega_code", "omega_length", "read_delta", "read_gamma", "read_omega",
-    "write_delta", "write_gamma", "write_omega",
-]  # fmt: skip
+    "LARGEST",
+    "delta_length",
+    "gamma_length",
+    "omega_code",
+    "omega_length",
+    "read_delta",
+    "read_gamma",
+    "read_omega",
+    "write_delta",
+    "write_gamma",
+    "write_omega",
+]
 
 LARGEST = 2**40 - 1  # every code word of a number up to this one fits in one 64-bit write (gamma: in two)
 

@@ -31,8 +31,16 @@ import numpy as np
 from ..settings import field_types
 
 __all__ = [
-    "MARK", "WireError", "header_template", "message_size", "open_frame", "overhead", "register_wire", "seal", "verify",
-]  # fmt: skip
+    "MARK",
+    "WireError",
+    "header_template",
+    "message_size",
+    "open_frame",
+    "overhead",
+    "register_wire",
+    "seal",
+    "verify",
+]
 
 MARK, VERSION = b"th", 1
 FIXED = 9  # bytes of the header before the descriptor

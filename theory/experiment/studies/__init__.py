@@ -16,8 +16,15 @@ from .configuration import STUDIES, StudyConfiguration, make_options, module_of
 from .report import Study, as_markdown, as_text, put_between_marks, write_whole
 
 __all__ = [
-    "STUDIES", "StudyConfiguration", "collect", "page_of", "report", "run_studies", "run_study", "write_into",
-]  # fmt: skip
+    "STUDIES",
+    "StudyConfiguration",
+    "collect",
+    "page_of",
+    "report",
+    "run_studies",
+    "run_study",
+    "write_into",
+]
 
 FIRST = "# Studies\n"  # a page that does not exist yet
 

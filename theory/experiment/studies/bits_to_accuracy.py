@@ -151,9 +151,20 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
 
 
 def bits_to_accuracy(
-    problem, *, name: str | None = None, accuracy=0.02, workers=8, batch=16, limit=1500, every=5, seeds=3, chosen_by=1,
-    first=0, seed=0, ways=None,
-) -> list[Cost]:  # fmt: skip
+    problem,
+    *,
+    name: str | None = None,
+    accuracy=0.02,
+    workers=8,
+    batch=16,
+    limit=1500,
+    every=5,
+    seeds=3,
+    chosen_by=1,
+    first=0,
+    seed=0,
+    ways=None,
+) -> list[Cost]:
     """Bits that each method sends until f - f* is at most ``accuracy`` times f(0) - f*.
 
     Parameters
@@ -196,8 +207,18 @@ def bits_to_accuracy(
     for method, way in track(ways.items(), f"{name or problem.name}"):
 
         def taken(e, cap, r, patience=math.inf, way=way):
-            return until(problem, way, 2.0**e * unit, goal, workers=workers, batch=batch, limit=cap, every=every,
-                         seed=seed + r, patience=patience)  # fmt: skip
+            return until(
+                problem,
+                way,
+                2.0**e * unit,
+                goal,
+                workers=workers,
+                batch=batch,
+                limit=cap,
+                every=every,
+                seed=seed + r,
+                patience=patience,
+            )
 
         def mean_steps(e, cap, taken=taken):
             total = 0.0
@@ -213,10 +234,20 @@ def bits_to_accuracy(
         runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
         steps, bits = np.array(runs).T
         sent, there = float(bits.mean()), bool(np.isfinite(steps).all())
-        found.append(Cost(
-            name or problem.name, method, math.nan if e is None else 2.0**e, float(steps.mean()), float(steps.min()),
-            float(steps.max()), sent, sent / (float(steps.mean()) * problem.d) if there else math.nan, 0.0, 0.0,
-        ))  # fmt: skip
+        found.append(
+            Cost(
+                name or problem.name,
+                method,
+                math.nan if e is None else 2.0**e,
+                float(steps.mean()),
+                float(steps.min()),
+                float(steps.max()),
+                sent,
+                sent / (float(steps.mean()) * problem.d) if there else math.nan,
+                0.0,
+                0.0,
+            )
+        )
     dense, sparse = found[0].bits, found[min(1, len(found) - 1)].bits
     return [row._replace(dense=_ratio(dense, row.bits), sparse=_ratio(sparse, row.bits)) for row in found]
 
@@ -239,8 +270,17 @@ def _table(name: str, rows) -> Table:
     for row in rows:
         spread = f"{row.steps:.0f}" + (f" ({row.fewest:.0f} to {row.most:.0f})" if row.most > row.fewest else "")
         never = not math.isfinite(row.steps)
-        cells.append((row.method, number(row.step), "never" if never else spread, number(row.width),
-                      "-" if never else bits_text(row.bits), _times(row.dense), _times(row.sparse)))  # fmt: skip
+        cells.append(
+            (
+                row.method,
+                number(row.step),
+                "never" if never else spread,
+                number(row.width),
+                "-" if never else bits_text(row.bits),
+                _times(row.dense),
+                _times(row.sparse),
+            )
+        )
     return Table(name, head, cells)
 
 
@@ -259,8 +299,13 @@ def statements(rows) -> list[Statement]:
         short = [row for row in group if row.dense < ABOUT]
         verdict = "holds" if not short else "fails" if not enough else "in part"
         numbers = f"At least {ABOUT:g}x: {_named(enough)}. Less: {_named(short)}."
-        found.append(Statement(f"{rows[0].problem}, {what}: about 10 times fewer bits than float32, sent dense, to the"
-                               " same accuracy.", verdict, numbers))  # fmt: skip
+        found.append(
+            Statement(
+                f"{rows[0].problem}, {what}: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
+                verdict,
+                numbers,
+            )
+        )
     enough = [row for row in quantizers if row.sparse >= ABOUT]
     more = [row for row in quantizers if row.sparse < 1.0]
     verdict = "holds" if len(enough) == len(quantizers) else "fails" if not enough else "in part"
@@ -268,8 +313,14 @@ def statements(rows) -> list[Statement]:
         f"At least {ABOUT:g}x: {_named(enough, 'sparse')}. More bits than the lossless sparse message: "
         f"{_named(more, 'sparse')}."
     )
-    found.append(Statement(f"{rows[0].problem}, all quantizers: about 10 times fewer bits than the same numbers sent"
-                           " sparse, without loss.", verdict, numbers))  # fmt: skip
+    found.append(
+        Statement(
+            f"{rows[0].problem}, all quantizers: about 10 times fewer bits than the same numbers sent"
+            " sparse, without loss.",
+            verdict,
+            numbers,
+        )
+    )
     return found
 
 
@@ -285,17 +336,35 @@ def draw(costs):
         for axes, name in zip(grid[0], names, strict=True):
             rows = [row for row in costs if row.problem == name]
             dense, sparse = rows[0].bits, rows[1].bits
-            for at, label, dashes in ((dense, "dense", (0, (4, 2))), (dense / TEN, "dense / 10", (0, (1, 1))),
-                                      (sparse, "lossless sparse", "-.")):  # fmt: skip
+            for at, label, dashes in (
+                (dense, "dense", (0, (4, 2))),
+                (dense / TEN, "dense / 10", (0, (1, 1))),
+                (sparse, "lossless sparse", "-."),
+            ):
                 axes.axvline(at, color="0.45", linewidth=0.9, linestyle=dashes, marker="", label=label, zorder=1)
             for y, row in enumerate(rows):
                 if math.isfinite(row.bits):
                     full = row.bits < min(dense, sparse)
-                    axes.plot(row.bits, y, marker="o", linestyle="", color="#0072B2", markersize=4,
-                              markerfacecolor="#0072B2" if full else "white")  # fmt: skip
+                    axes.plot(
+                        row.bits,
+                        y,
+                        marker="o",
+                        linestyle="",
+                        color="#0072B2",
+                        markersize=4,
+                        markerfacecolor="#0072B2" if full else "white",
+                    )
                 else:
-                    axes.text(0.98, y, "never", transform=axes.get_yaxis_transform(), ha="right", va="center",
-                              fontsize=6, color="0.4")  # fmt: skip
+                    axes.text(
+                        0.98,
+                        y,
+                        "never",
+                        transform=axes.get_yaxis_transform(),
+                        ha="right",
+                        va="center",
+                        fontsize=6,
+                        color="0.4",
+                    )
             axes.set_xscale("log")
             axes.set_yticks(range(len(rows)), [row.method for row in rows], fontsize=6)
             axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -318,8 +387,10 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
     )
     costs = []
-    problems: dict[str, Any] = {f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
-                "softmax, digits": softmax(pictures, 1.0 / pictures.n)}  # fmt: skip
+    problems: dict[str, Any] = {
+        f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
+        "softmax, digits": softmax(pictures, 1.0 / pictures.n),
+    }
     for (name, problem), extra in zip(problems.items(), more, strict=True):
         ways = methods(problem.d)
         if quick:
@@ -346,8 +417,13 @@ def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
         "restore the same vectors."
     )
     return Study(
-        "bits-to-accuracy", "Ten times fewer bits than float32?", setting, {"costs": costs}, tables, said,
+        "bits-to-accuracy",
+        "Ten times fewer bits than float32?",
+        setting,
+        {"costs": costs},
+        tables,
+        said,
         lambda: draw(costs),
         "Payload bits of a worker up to one accuracy, logarithmic, a row for each method: logistic regression on the "
         "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages",
-    )  # fmt: skip
+    )

@@ -80,9 +80,11 @@ def ways(problem, options: Options, points: int = 1024) -> list:
         ONE: ("parallel SGD", ParallelSGD(Identity(), step=step(1, T)), T),
         f"{FIXED} (B = {B})": ("", ParallelSGD(Identity(), step=Constant(1.0 / L), batch=B), steps),
         f"{LOCAL} (H = {H})": (
-            "local SGD, non-convex", LocalSGD(Identity(), step=step(1, T), local_steps=H), T - T % H
+            "local SGD, non-convex",
+            LocalSGD(Identity(), step=step(1, T), local_steps=H),
+            T - T % H,
         ),
-    }  # fmt: skip
+    }
 
     def runner(method, steps):
         def call(seed):
@@ -140,47 +142,71 @@ def about(problem, name: str, weight: float) -> Problem:
 
 def statements(problem: Problem, curves: list[Curve], options: Options) -> list[Statement]:
     """What the talk says, held against the curves."""
-    one, fixed, local, cat = (next(c for c in curves if c.label.startswith(label))
-                              for label in (ONE, FIXED, LOCAL, CATALYST))  # fmt: skip
+    one, fixed, local, cat = (
+        next(c for c in curves if c.label.startswith(label)) for label in (ONE, FIXED, LOCAL, CATALYST)
+    )
     N, T, L = options.workers, options.samples, problem.lipschitz
     allowed, spent = bounds.catalyst_rounds(T, N, math.sqrt(2.0)), float(cat.samples[-1])
-    found = [Statement(
-        "O(sqrt(N T) log(T/N)) rounds.", "holds" if cat.total <= allowed else "fails",
-        f"{cat.total:,} rounds, at most {number(allowed)} by the theorem. Batches that are whole leave some of the"
-        f" budget: a worker takes {spent:,.0f} gradients of T = {T:,}, {spent / T:.0%}. Parallel SGD with B = 1 takes"
-        f" {number(spent / cat.total)} times as many rounds for as many gradients.",
-    )]  # fmt: skip
-    found.append(Statement(
-        "Fewer rounds than local SGD, which needs N^(3/4) T^(3/4).", _fewer(cat.total, local.total, one.total),
-        f"{cat.total:,} rounds against {local.total:,} with {local.label.partition('(')[2].rstrip(')')}, each with the"
-        f" budget T = {T:,} and N = {N}.",
-    ))  # fmt: skip
+    found = [
+        Statement(
+            "O(sqrt(N T) log(T/N)) rounds.",
+            "holds" if cat.total <= allowed else "fails",
+            f"{cat.total:,} rounds, at most {number(allowed)} by the theorem. Batches that are whole leave some of the"
+            f" budget: a worker takes {spent:,.0f} gradients of T = {T:,}, {spent / T:.0%}. Parallel SGD "
+            "with B = 1 takes"
+            f" {number(spent / cat.total)} times as many rounds for as many gradients.",
+        )
+    ]
+    found.append(
+        Statement(
+            "Fewer rounds than local SGD, which needs N^(3/4) T^(3/4).",
+            _fewer(cat.total, local.total, one.total),
+            f"{cat.total:,} rounds against {local.total:,} with "
+            f"{local.label.partition('(')[2].rstrip(')')}, each with the"
+            f" budget T = {T:,} and N = {N}.",
+        )
+    )
     equal, whole = (cat.end / height for height in (one.at(spent), one.end))
     good = (equal <= COMPARABLE) + (whole <= COMPARABLE)
-    found.append(Statement(
-        "The rounds are saved without sacrificing the convergence per gradient.", ("fails", "in part", "holds")[good],
-        f"The mean of ||grad f||^2 is {number(cat.end)} with Catalyst after {spent:,.0f} gradients of a worker. With"
-        f" parallel SGD and B = 1 it is {number(one.at(spent))} after as many, and {number(one.end)} at the end of the"
-        f" same budget: {number(equal)} and {number(whole)} times as much with Catalyst (comparable: at most"
-        f" {COMPARABLE:g}).",
-    ))  # fmt: skip
+    found.append(
+        Statement(
+            "The rounds are saved without sacrificing the convergence per gradient.",
+            ("fails", "in part", "holds")[good],
+            f"The mean of ||grad f||^2 is {number(cat.end)} with Catalyst after {spent:,.0f} gradients of "
+            "a worker. With"
+            f" parallel SGD and B = 1 it is {number(one.at(spent))} after as many, and {number(one.end)} "
+            "at the end of the"
+            f" same budget: {number(equal)} and {number(whole)} times as much with Catalyst (comparable: at most"
+            f" {COMPARABLE:g}).",
+        )
+    )
     better = cat.total < fixed.total and cat.end <= COMPARABLE * fixed.end
-    found.append(Statement(
-        "Growing batches save rounds against a fixed batch of sqrt(T/N), too.", "holds" if better else "fails",
-        f"With {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L, parallel SGD takes {fixed.total:,} rounds"
-        f" to {number(fixed.end)}, and Catalyst {cat.total:,} to {number(cat.end)}. By the theorem a fixed batch of"
-        " sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
-    ))  # fmt: skip
+    found.append(
+        Statement(
+            "Growing batches save rounds against a fixed batch of sqrt(T/N), too.",
+            "holds" if better else "fails",
+            f"With {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L, parallel SGD takes "
+            f"{fixed.total:,} rounds"
+            f" to {number(fixed.end)}, and Catalyst {cat.total:,} to {number(cat.end)}. By the theorem a fixed batch of"
+            " sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
+        )
+    )
     outer, inner = bounds.catalyst_budget(T, N)
     sigma2 = problem.variance
-    bound = bounds.catalyst(outer, bounds.growing_batches(inner, math.sqrt(2.0)), lipschitz=L, variance=sigma2,
-                            workers=N, gap=problem.gap)  # fmt: skip
-    found.append(Statement(
-        "Catalyst's theorem.", "holds" if cat.end <= bound else "fails",
-        f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 at most the mean"
-        f" of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(bound / cat.end)} times as large, so that the"
-        " comparison says little.",
-    ))  # fmt: skip
+    bound = bounds.catalyst(
+        outer, bounds.growing_batches(inner, math.sqrt(2.0)), lipschitz=L, variance=sigma2, workers=N, gap=problem.gap
+    )
+    found.append(
+        Statement(
+            "Catalyst's theorem.",
+            "holds" if cat.end <= bound else "fails",
+            f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 "
+            "at most the mean"
+            f" of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(bound / cat.end)} times as "
+            "large, so that the"
+            " comparison says little.",
+        )
+    )
     return found
 
 
@@ -220,8 +246,13 @@ def report(curves, problem: Problem, options: Options) -> Study:
         " standard error."
     )
     return Study(
-        "catalyst", "Growing batches without convexity: Catalyst", setting, {"curves": curves}, [table],
-        statements(problem, curves, options), lambda: draw_curves(curves, what),
+        "catalyst",
+        "Growing batches without convexity: Catalyst",
+        setting,
+        {"curves": curves},
+        [table],
+        statements(problem, curves, options),
+        lambda: draw_curves(curves, what),
         "The mean squared gradient norm so far on logarithmic axes, against the gradients of a worker and against"
         " rounds, for parallel SGD with batches of one and with a fixed batch, local SGD, and Catalyst",
-    )  # fmt: skip
+    )

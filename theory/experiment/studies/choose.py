@@ -74,11 +74,19 @@ class Options(NamedTuple):
         """Refuse values outside the domain."""
         require(self.workers >= 2, "workers", self.workers, "a whole number, at least 2")
         good = all(isinstance(b, int) and b >= 1 for b in self.batches) and len(self.batches) > 0
-        require(good and sorted(set(self.batches)) == list(self.batches), "batches", self.batches,
-                "a list of whole numbers that increases")  # fmt: skip
+        require(
+            good and sorted(set(self.batches)) == list(self.batches),
+            "batches",
+            self.batches,
+            "a list of whole numbers that increases",
+        )
         good = all(0 < a < 1 for a in self.accuracies) and len(self.accuracies) > 0
-        require(good and sorted(set(self.accuracies), reverse=True) == list(self.accuracies), "accuracies",
-                self.accuracies, "a list of numbers between 0 and 1 that falls")  # fmt: skip
+        require(
+            good and sorted(set(self.accuracies), reverse=True) == list(self.accuracies),
+            "accuracies",
+            self.accuracies,
+            "a list of numbers between 0 and 1 that falls",
+        )
         for name in ("seeds", "limit"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
 
@@ -163,8 +171,11 @@ def methods(d: int) -> dict[str, Way]:
     >>> list(methods(2000))[2:5]
     ['QSGD 4 bits, packed', 'QSGD 4 bits, entropy', 'TernGrad, entropy']
     """
-    return {name: way for name, way in all_methods(d).items()
-            if way.family in FAMILIES and not any(part in name for part in LEFT_OUT)}  # fmt: skip
+    return {
+        name: way
+        for name, way in all_methods(d).items()
+        if way.family in FAMILIES and not any(part in name for part in LEFT_OUT)
+    }
 
 
 def problems(quick: bool, data: str | None) -> dict:
@@ -234,9 +245,20 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
                 steps, bits, size, row = np.array(runs).T
                 mean_steps, mean_bits, mean_size = (float(numbers.mean()) for numbers in (steps, bits, size))
                 length = math.nan if e is None else 2.0**e
-                found.append(Run(
-                    name, method, workers, batch, accuracy, length, mean_steps, mean_bits, mean_size, float(row.min())
-                ))  # fmt: skip
+                found.append(
+                    Run(
+                        name,
+                        method,
+                        workers,
+                        batch,
+                        accuracy,
+                        length,
+                        mean_steps,
+                        mean_bits,
+                        mean_size,
+                        float(row.min()),
+                    )
+                )
     return found
 
 
@@ -273,8 +295,21 @@ def seconds_of(runs, ways, coding, d: int, networks: dict[str, Network]) -> list
             plan = ParallelSGD(ways[r.method].compressor, step=Constant(1.0))
             exchange = round_seconds(numbers, plan, d, ranks=r.workers, message_bytes=r.message_bytes)
             spent = coding[r.batch][r.method] if r.workers > 1 else 0.0
-            found.append(Seconds(r.problem, network, r.method, r.workers, r.batch, r.accuracy, r.batch * row, spent,
-                                 exchange, r.steps, r.bits))  # fmt: skip
+            found.append(
+                Seconds(
+                    r.problem,
+                    network,
+                    r.method,
+                    r.workers,
+                    r.batch,
+                    r.accuracy,
+                    r.batch * row,
+                    spent,
+                    exchange,
+                    r.steps,
+                    r.bits,
+                )
+            )
     return found
 
 
@@ -302,9 +337,12 @@ def situations(times):
     for problem in dict.fromkeys(t.problem for t in times):
         for accuracy in dict.fromkeys(t.accuracy for t in times):
             for network in dict.fromkeys(t.network for t in times):
-                yield problem, accuracy, network, [
-                    t for t in times if (t.problem, t.accuracy, t.network) == (problem, accuracy, network)
-                ]  # fmt: skip
+                yield (
+                    problem,
+                    accuracy,
+                    network,
+                    [t for t in times if (t.problem, t.accuracy, t.network) == (problem, accuracy, network)],
+                )
 
 
 def alone(times) -> float:
@@ -327,30 +365,62 @@ def _chosen(choice: Choice) -> tuple[str, str]:
 
 def decision_table(times) -> Table:
     """A row for each situation: the best by bits, the best by seconds, both against full precision, and one worker."""
-    head = ("data", "accuracy", "network (model)", "fewest bits", "fewer than plain", "fewest seconds",
-            "sooner than plain", "one worker, sooner than plain")  # fmt: skip
+    head = (
+        "data",
+        "accuracy",
+        "network (model)",
+        "fewest bits",
+        "fewer than plain",
+        "fewest seconds",
+        "sooner than plain",
+        "one worker, sooner than plain",
+    )
     cells = []
     for problem, accuracy, network, rows in situations(times):
         by_bits, by_seconds = decide(rows, "bits"), decide(rows, "total")
-        cells.append((problem, f"{accuracy:g}", network, *_chosen(by_bits), *_chosen(by_seconds),
-                      factor(by_seconds.plain.total / alone(rows))))  # fmt: skip
+        cells.append(
+            (
+                problem,
+                f"{accuracy:g}",
+                network,
+                *_chosen(by_bits),
+                *_chosen(by_seconds),
+                factor(by_seconds.plain.total / alone(rows)),
+            )
+        )
     return Table("What to take", head, cells)
 
 
 def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
     """What was measured on one problem."""
-    head = ("method", "N", "B", *(f"steps to {a:g}" for a in accuracies), f"step · L at {accuracies[-1]:g}",
-            "bits a message", f"payload to {accuracies[-1]:g}", "gradient, ms", "coding, ms")  # fmt: skip
+    head = (
+        "method",
+        "N",
+        "B",
+        *(f"steps to {a:g}" for a in accuracies),
+        f"step · L at {accuracies[-1]:g}",
+        "bits a message",
+        f"payload to {accuracies[-1]:g}",
+        "gradient, ms",
+        "coding, ms",
+    )
     row, cells = min(r.row for r in runs), []
     for method, workers, batch in dict.fromkeys((r.method, r.workers, r.batch) for r in runs):
         mine = [r for r in runs if (r.method, r.workers, r.batch) == (method, workers, batch)]
         end, spent = mine[-1], coding[batch][method] if workers > 1 else 0.0
-        cells.append((
-            method, str(workers), str(batch), *(f"{r.steps:.0f}" if math.isfinite(r.steps) else "never" for r in mine),
-            number(end.step), f"{end.message_bits:,.0f}" if workers > 1 else "-",
-            bits_text(end.bits) if workers > 1 and math.isfinite(end.bits) else "-", number(1e3 * batch * row),
-            number(1e3 * spent),
-        ))  # fmt: skip
+        cells.append(
+            (
+                method,
+                str(workers),
+                str(batch),
+                *(f"{r.steps:.0f}" if math.isfinite(r.steps) else "never" for r in mine),
+                number(end.step),
+                f"{end.message_bits:,.0f}" if workers > 1 else "-",
+                bits_text(end.bits) if workers > 1 and math.isfinite(end.bits) else "-",
+                number(1e3 * batch * row),
+                number(1e3 * spent),
+            )
+        )
     return Table(f"Measured, {name}: n = {n:,}, d = {d:,}", head, cells)
 
 
@@ -362,32 +432,42 @@ def statements(times) -> list[Statement]:
     """What holds of the rules that one hears."""
     found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
     bits = {(p, a): b for p, a, _, b, _, _ in found}
-    said = [Statement(
-        "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
-        _verdict([b.gain >= CLOSE for b in bits.values()]),
-        "; ".join(f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items()) + ".",
-    )]  # fmt: skip
+    said = [
+        Statement(
+            "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
+            _verdict([b.gain >= CLOSE for b in bits.values()]),
+            "; ".join(f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items()) + ".",
+        )
+    ]
     for network in dict.fromkeys(n for _, _, n, *_ in found):
         here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
-        said.append(Statement(
-            f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
-            _verdict([t.gain >= CLOSE for _, _, t in here]),
-            "Times as fast (measured steps, gradients and coding; the network is a model): "
-            + "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here) + ".",
-        ))  # fmt: skip
+        said.append(
+            Statement(
+                f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
+                _verdict([t.gain >= CLOSE for _, _, t in here]),
+                "Times as fast (measured steps, gradients and coding; the network is a model): "
+                + "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
+                + ".",
+            )
+        )
     same = [b.best.method == t.best.method for _, _, _, b, t, _ in found]
-    said.append(Statement(
-        "what sends the fewest bits takes the fewest seconds.",
-        _verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
-        f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
-        f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "what sends the fewest bits takes the fewest seconds.",
+            _verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
+            f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
+            f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
+        )
+    )
     sooner = [min(t.plain.total, t.best.total) * CLOSE <= one for *_, t, one in found]
     slow = [f"{p}, {a:g}, {n}" for (p, a, n, *_), good in zip(found, sooner, strict=True) if not good]
-    said.append(Statement(
-        f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
-        _verdict(sooner), "Not where: " + ("; ".join(slow) or "never") + ".",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
+            _verdict(sooner),
+            "Not where: " + ("; ".join(slow) or "never") + ".",
+        )
+    )
     return said
 
 
@@ -429,9 +509,12 @@ def draw(times, options: Options):
 
 
 def collect(
-    quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
     options: Options | None = None,
-) -> dict:  # fmt: skip
+) -> dict:
     """The best method by bits and by seconds, for sparse and dense data, four networks and two accuracies."""
     options = options or Options()
     if quick:
@@ -442,8 +525,10 @@ def collect(
         if quick:
             ways = {key: way for key, way in ways.items() if key in PLAIN or key == "QSGD 4 bits, packed"}
         runs = measure(problem, name, ways, options, seed)
-        coding = {batch: coding_seconds(problem, ways, batch, options.workers, seed, 3 if quick else 15)
-                  for batch in options.batches}  # fmt: skip
+        coding = {
+            batch: coding_seconds(problem, ways, batch, options.workers, seed, 3 if quick else 15)
+            for batch in options.batches
+        }
         times += seconds_of(runs, ways, coding, problem.d, networks)
         coded[name] = coding
         shapes.append((name, problem.n, problem.d))
@@ -458,8 +543,9 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         run_table(name, n, d, [run for run in runs if run.problem == name], coded[name], options.accuracies)
         for name, n, d in shapes
     ]
-    assumed = "; ".join(f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte"
-                        for name, n in networks.items())  # fmt: skip
+    assumed = "; ".join(
+        f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte" for name, n in networks.items()
+    )
     setting = (
         f"Logistic regression, l2 = 1/n, {options.workers} workers, until f - f* is at most this share (the accuracy) "
         "of f(0) - f*. Each "
@@ -475,7 +561,12 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         "whole vector. The dense rows are synthetic, of the shape of epsilon."
     )
     return Study(
-        "choose", "How to choose a method", setting, {"runs": runs, "times": times},
-        [decision_table(times), *tables], statements(times), lambda: draw(times, options),
+        "choose",
+        "How to choose a method",
+        setting,
+        {"runs": runs, "times": times},
+        [decision_table(times), *tables],
+        statements(times),
+        lambda: draw(times, options),
         ALT,
-    )  # fmt: skip
+    )

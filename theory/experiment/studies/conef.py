@@ -68,18 +68,30 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     best, said = best_outcomes(rows), []
     same = {row.method: row for row in rows if row.step == best[SGD].step}
     less, sgd, ef = f"{100 * (1 - share):.3g} %", best[SGD], best[EF]
-    said.append(Statement(
-        f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
-        _verdict(_loses_little(ef, sgd), 1),
-        f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
+            _verdict(_loses_little(ef, sgd), 1),
+            f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
+        )
+    )
     low = (BLOCK, UNBIASED)
-    far = [table[name] for table in (best, same) for name in low
-           if not table[name].success or table[name].accuracy <= ef.accuracy - FAR]  # fmt: skip
-    numbers = "; ".join(f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's"
-                        for name in low)  # fmt: skip
-    said.append(Statement("Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
-                          _verdict(len(far), 4), f"{numbers}; EFSGD {_percent(ef)}."))  # fmt: skip
+    far = [
+        table[name]
+        for table in (best, same)
+        for name in low
+        if not table[name].success or table[name].accuracy <= ef.accuracy - FAR
+    ]
+    numbers = "; ".join(
+        f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's" for name in low
+    )
+    said.append(
+        Statement(
+            "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
+            _verdict(len(far), 4),
+            f"{numbers}; EFSGD {_percent(ef)}.",
+        )
+    )
     good: list
     for text, names in (
         ("as the authors ran it, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
@@ -88,39 +100,66 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
         mine = [best[name] for name in names if name in best]
         good = [row for row in mine if _loses_little(row, ef)]
         numbers = "; ".join(f"{row.method}: {_percent(row)}" for row in mine)
-        said.append(Statement(f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
-                              _verdict(len(good), len(mine)), f"{numbers}; EFSGD {_percent(ef)}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
+                _verdict(len(good), len(mine)),
+                f"{numbers}; EFSGD {_percent(ef)}.",
+            )
+        )
     none = max((best[name] for name in low), key=lambda row: row.accuracy if row.success else 0.0)
     mine = [best[name] for name in (fixed(0.6), fixed(0.9)) if name in best]
     good = [row for row in mine if row.success and not _above(none, row)]
     numbers = "; ".join(f"{row.method}: {_spread(row)}" for row in mine)
-    said.append(Statement("A fixed sketch is better than no memory (by three standard deviations).",
-                          _verdict(len(good), len(mine)), f"{numbers}; {none.method}: {_spread(none)}."))  # fmt: skip
+    said.append(
+        Statement(
+            "A fixed sketch is better than no memory (by three standard deviations).",
+            _verdict(len(good), len(mine)),
+            f"{numbers}; {none.method}: {_spread(none)}.",
+        )
+    )
     kept = [name for name, way in chosen.items() if way.kappa < 1.0 and name != EF and name in best]
     good = [name for name in kept if _loses_little(best[name], ef)]
     numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in kept)
-    said.append(Statement("A memory with kappa < 1 trains as EFSGD does (within one point).",
-                          _verdict(len(good), len(kept)), f"{numbers}."))  # fmt: skip
+    said.append(
+        Statement(
+            "A memory with kappa < 1 trains as EFSGD does (within one point).",
+            _verdict(len(good), len(kept)),
+            f"{numbers}.",
+        )
+    )
     above = [name for name, way in chosen.items() if way.kappa >= 1.0 and name in best]
     good = [name for name in above if not best[name].success]
     numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in above)
-    said.append(Statement("A memory with kappa >= 1 diverges.", _verdict(len(good), len(above)),
-                          f"{numbers}. Where the bound of theta is loose, it need not."))  # fmt: skip
+    said.append(
+        Statement(
+            "A memory with kappa >= 1 diverges.",
+            _verdict(len(good), len(above)),
+            f"{numbers}. Where the bound of theta is loose, it need not.",
+        )
+    )
     order = (SGD, fixed(0.6), EF, fixed(0.9), BLOCK)
     pairs = [(a, b) for a, b in zip(order, order[1:], strict=False) if a in best and b in best]
     good = [(a, b) for a, b in pairs if best[a].success and not best[a].accuracy < best[b].accuracy]
     numbers = ", ".join(f"{name} {_spread(best[name])}" for name in order if name in best)
-    said.append(Statement(
-        "The accuracies are in the talk's order: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
-        _verdict(len(good), len(pairs)), f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "The accuracies are in the talk's order: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
+            _verdict(len(good), len(pairs)),
+            f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
+        )
+    )
     saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
     good = [saving for saving, found in saved.items() if abs(found - saving) <= 0.005]
     numbers = ", ".join(f"{100 * found:.1f} %" for found in saved.values())
-    said.append(Statement("A sketch of 40 and 10 % of d saves 60 and 90 % of the memory.",
-                          _verdict(len(good), len(saved)),
-                          f"{numbers} of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer "
-                          "for ResNet18, 62 and 83 % for WideResNet."))  # fmt: skip
+    said.append(
+        Statement(
+            "A sketch of 40 and 10 % of d saves 60 and 90 % of the memory.",
+            _verdict(len(good), len(saved)),
+            f"{numbers} of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer "
+            "for ResNet18, 62 and 83 % for WideResNet.",
+        )
+    )
     return said
 
 
@@ -140,12 +179,17 @@ def sweep_statement(rows) -> Statement:
         first, last = mine[0], mine[-1]
         if last[1] < first[1] - 3.0 * math.hypot(first[2], last[2]):
             good.append(name)
-    texts = {name: ", ".join(f"{100 * lost:.1f} ± {100 * apart:.1f} (d = {d:,})" for d, lost, apart in mine)
-             for name, mine in points.items()}  # fmt: skip
+    texts = {
+        name: ", ".join(f"{100 * lost:.1f} ± {100 * apart:.1f} (d = {d:,})" for d, lost, apart in mine)
+        for name, mine in points.items()
+    }
     numbers = "; ".join(f"{name}: {text}" for name, text in texts.items())
-    return Statement("ConEF is more suitable for larger models: what it loses against EFSGD falls as d grows "
-                     "(from the least d to the largest, by three standard deviations).",
-                     _verdict(len(good), len(names)), f"Points of accuracy lost: {numbers}.")  # fmt: skip
+    return Statement(
+        "ConEF is more suitable for larger models: what it loses against EFSGD falls as d grows "
+        "(from the least d to the largest, by three standard deviations).",
+        _verdict(len(good), len(names)),
+        f"Points of accuracy lost: {numbers}.",
+    )
 
 
 def losses(rows, name: str) -> list[tuple[int, float, float]]:
@@ -174,10 +218,20 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
             theory = "-"
         else:
             theory = f"kappa = {number(way.kappa)}{': bounded' if way.kappa < 1 else ''}"
-        table.append((
-            name, f"{row.step:g}", _spread(row), number(row.loss), str(row.rounds), seconds(row.seconds),
-            bits(row.bits), f"{row.memory:,}", f"{100 * (1 - row.memory / ef.memory):.1f}", theory,
-        ))  # fmt: skip
+        table.append(
+            (
+                name,
+                f"{row.step:g}",
+                _spread(row),
+                number(row.loss),
+                str(row.rounds),
+                seconds(row.seconds),
+                bits(row.bits),
+                f"{row.memory:,}",
+                f"{100 * (1 - row.memory / ef.memory):.1f}",
+                theory,
+            )
+        )
     return table
 
 
@@ -187,8 +241,13 @@ def draw(rows, chosen, swept):
     from ...plots.style import COLUMN, PAGE
 
     best = best_outcomes(rows)
-    families = (("without memory", "0.35", "s"), ("EFSGD", "k", "*"), ("fresh sketch", "#D55E00", "x"),
-                ("fixed sketch", "#0072B2", "o"), ("quantized", "#009E73", "D"))  # fmt: skip
+    families = (
+        ("without memory", "0.35", "s"),
+        ("EFSGD", "k", "*"),
+        ("fresh sketch", "#D55E00", "x"),
+        ("fixed sketch", "#0072B2", "o"),
+        ("quantized", "#009E73", "D"),
+    )
 
     def family(name):
         if name == EF:
@@ -205,21 +264,36 @@ def draw(rows, chosen, swept):
         for name, row in best.items():
             label, colour, marker = family(name)
             y = 100 * (row.accuracy if row.success else floor)
-            axes.errorbar(row.memory / best[EF].memory, y, yerr=100 * row.apart, color=colour, marker=marker,
-                          linestyle="", markerfacecolor="none", elinewidth=0.7,
-                          label=None if label in labelled else label)  # fmt: skip
+            axes.errorbar(
+                row.memory / best[EF].memory,
+                y,
+                yerr=100 * row.apart,
+                color=colour,
+                marker=marker,
+                linestyle="",
+                markerfacecolor="none",
+                elinewidth=0.7,
+                label=None if label in labelled else label,
+            )
             labelled.add(label)
         if any(not row.success for row in best.values()):
-            axes.text(0.97, 100 * floor, "diverged", ha="right", va="bottom", fontsize=6,
-                      transform=axes.get_yaxis_transform())  # fmt: skip
+            axes.text(
+                0.97, 100 * floor, "diverged", ha="right", va="bottom", fontsize=6, transform=axes.get_yaxis_transform()
+            )
         axes.set_xlabel("memory over that of EFSGD")
         axes.set_ylabel("held-out accuracy, %")
         axes.set_title("best step of each")
         axes, colours = grid[0, 1], {}
         for name, marker in zip((SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED), "sPXov^D", strict=True):
             mine = [row for row in rows if row.method == name and row.success]
-            (line,) = axes.plot([row.step for row in mine], [100 * row.accuracy for row in mine], marker=marker,
-                                markerfacecolor="none", linewidth=0.8, label=name)  # fmt: skip
+            (line,) = axes.plot(
+                [row.step for row in mine],
+                [100 * row.accuracy for row in mine],
+                marker=marker,
+                markerfacecolor="none",
+                linewidth=0.8,
+                label=name,
+            )
             colours[name] = line.get_color()
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # who is further below is of no interest
         axes.set_xscale("log")
@@ -232,9 +306,17 @@ def draw(rows, chosen, swept):
             axes = grid[0, 2]
             for name, marker in zip(SWEPT[1:], "v^", strict=True):
                 mine = [point for point in losses(swept, name) if math.isfinite(point[1])]
-                axes.errorbar([p[0] for p in mine], [100 * p[1] for p in mine], yerr=[100 * p[2] for p in mine],
-                              marker=marker, markerfacecolor="none", linewidth=0.8, elinewidth=0.7,
-                              color=colours[name], label=name)  # fmt: skip
+                axes.errorbar(
+                    [p[0] for p in mine],
+                    [100 * p[1] for p in mine],
+                    yerr=[100 * p[2] for p in mine],
+                    marker=marker,
+                    markerfacecolor="none",
+                    linewidth=0.8,
+                    elinewidth=0.7,
+                    color=colours[name],
+                    label=name,
+                )
             axes.axhline(0.0, color="0.7", linewidth=0.6, marker="", linestyle="-")
             axes.set_xscale("log")
             dimensions = sorted({row.d for row in swept})
@@ -271,8 +353,13 @@ def collect(
     file = topics_file(topics) if options.problem == "topics" else None
     source = digits() if file is None else rcv1_topics(file)
     if quick:
-        options = options._replace(steps=min(options.steps, 60), seeds=min(options.seeds, 2), grid=options.grid[:2],
-                                   features=min(options.features, 500), sweep=options.sweep[:2])  # fmt: skip
+        options = options._replace(
+            steps=min(options.steps, 60),
+            seeds=min(options.seeds, 2),
+            grid=options.grid[:2],
+            features=min(options.features, 500),
+            sweep=options.sweep[:2],
+        )
     if options.share * min(options.features, source.d) * np.unique(source.y).size < 1:
         raise ConfigurationError(f"share: got {options.share!r}, allowed: at least one coordinate of a message")
     text = most_frequent(source, options.features)
@@ -300,10 +387,21 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
     every = ways(d, options.share)
     chosen = {method: every[method] for method in chosen}
     head: tuple[str, ...]
-    head = ("method", "step", "held out, %", "training loss", "rounds", "seconds", "payload", "memory, bytes",
-            "saved, %", "theory")  # fmt: skip
-    tables = [Table(f"{name}: {100 * (1 - options.share):.3g} % less communication, best step", head,
-                    _cells(rows, chosen))]  # fmt: skip
+    head = (
+        "method",
+        "step",
+        "held out, %",
+        "training loss",
+        "rounds",
+        "seconds",
+        "payload",
+        "memory, bytes",
+        "saved, %",
+        "theory",
+    )
+    tables = [
+        Table(f"{name}: {100 * (1 - options.share):.3g} % less communication, best step", head, _cells(rows, chosen))
+    ]
     steps = options.grid
     by_step = [
         (method, *(_percent(next(row for row in rows if (row.method, row.step) == (method, step))) for step in steps))
@@ -342,8 +440,13 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         setting += " RCV1's topics were not there (THEORY_DATA names the folder, --topics the file)."
     found = {"outcomes": rows} | ({"sweep": swept} if swept else {})
     return Study(
-        "conef", f"ConEF with {100 * (1 - options.share):.3g} % less communication, {name}", setting, found, tables,
-        said, lambda: draw(rows, chosen, swept),
+        "conef",
+        f"ConEF with {100 * (1 - options.share):.3g} % less communication, {name}",
+        setting,
+        found,
+        tables,
+        said,
+        lambda: draw(rows, chosen, swept),
         "Held-out accuracy against memory over that of EFSGD, for methods without memory, sketched and quantized "
         "memories; accuracy by step size" + ("; points lost against EFSGD over the dimension" if swept else ""),
-    )  # fmt: skip
+    )

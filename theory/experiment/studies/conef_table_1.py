@@ -149,10 +149,23 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
         for one in keys:
             if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
                 feedback = feedback._replace(sketch=feedback.sketch._replace(seed=one))
-            method = ParallelSGD(RandomBlock(max(1, int(options.share * d))), step=Constant(step * unit),
-                                 feedback=feedback, batch=options.batch, momentum=MOMENTUM, nesterov=True)  # fmt: skip
-            done = run(method, problem, workers=options.workers, steps=options.steps, seed=one,
-                       record_every=max(1, options.steps // 4), dtype=np.float32)  # fmt: skip
+            method = ParallelSGD(
+                RandomBlock(max(1, int(options.share * d))),
+                step=Constant(step * unit),
+                feedback=feedback,
+                batch=options.batch,
+                momentum=MOMENTUM,
+                nesterov=True,
+            )
+            done = run(
+                method,
+                problem,
+                workers=options.workers,
+                steps=options.steps,
+                seed=one,
+                record_every=max(1, options.steps // 4),
+                dtype=np.float32,
+            )
             if not done.success:
                 return math.inf
             found.append(done.fun)
@@ -203,29 +216,46 @@ def statements(rows) -> list[Statement]:
     said, curves = [], []
     for step in steps:
         mine = sorted((row for row in rows if row.step == step), key=lambda row: row.beta)
-        curves += [(f"step {step:g}, {name}", [(row.beta, of(row)) for row in mine]) for name, of in (
-            ("bounded", lambda row: row.bounded), ("converged", lambda row: row.converged))]  # fmt: skip
+        curves += [
+            (f"step {step:g}, {name}", [(row.beta, of(row)) for row in mine])
+            for name, of in (("bounded", lambda row: row.bounded), ("converged", lambda row: row.converged))
+        ]
     falling = [name for name, curve in curves if all(b[1] <= a[1] for a, b in zip(curve, curve[1:], strict=False))]
-    ends = "; ".join(f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}"
-                     for name, c in curves)  # fmt: skip
-    said.append(Statement(
-        "The more of the memory stays at home, the smaller a sketch suffices.", _verdict(len(falling), len(curves)),
-        f"{ends}."))  # fmt: skip
-    for text, expected in (("The smallest sketches are those of the talk (within 0.1)", TALK.get),
-                           ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta)):  # fmt: skip
-        found = {name: [beta for beta, part in curve if expected(beta) is not None
-                        and abs(part - expected(beta)) <= RESOLUTION] for name, curve in curves}  # fmt: skip
+    ends = "; ".join(
+        f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}" for name, c in curves
+    )
+    said.append(
+        Statement(
+            "The more of the memory stays at home, the smaller a sketch suffices.",
+            _verdict(len(falling), len(curves)),
+            f"{ends}.",
+        )
+    )
+    for text, expected in (
+        ("The smallest sketches are those of the talk (within 0.1)", TALK.get),
+        ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta),
+    ):
+        found = {
+            name: [
+                beta for beta, part in curve if expected(beta) is not None and abs(part - expected(beta)) <= RESOLUTION
+            ]
+            for name, curve in curves
+        }
         numbers = "; ".join(f"{name}: at {len(betas)} of {len(curves[0][1])} beta" for name, betas in found.items())
         said.append(Statement(f"{text}.", _verdict(sum(map(len, found.values())), len(rows) * 2), f"{numbers}."))
     good = [row for row in rows if row.bounded <= row.stable]
     equal = sorted({row.beta for row in good if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
-    said.append(Statement(
-        "Where a sketch forgets without gradients, training is bounded.", _verdict(len(good), len(rows)),
-        f"The smallest bounded sketch is no larger on {len(good)} of {len(rows)}{same}. It can be smaller: forgetting "
-        "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
-        "length need not show.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "Where a sketch forgets without gradients, training is bounded.",
+            _verdict(len(good), len(rows)),
+            f"The smallest bounded sketch is no larger on {len(good)} of {len(rows)}{same}. It can be "
+            "smaller: forgetting "
+            "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
+            "length need not show.",
+        )
+    )
     return said
 
 
@@ -246,18 +276,37 @@ def draw(rows):
     betas = sorted({row.beta for row in rows})
     with style():
         figure, grid = new_figure(1, 2, width=PAGE, height=1.05 * COLUMN)
-        for axes, title, of in zip(grid[0], ("f ends below its start", "f falls as with error feedback"),
-                                   (lambda row: row.bounded, lambda row: row.converged), strict=True):  # fmt: skip
+        for axes, title, of in zip(
+            grid[0],
+            ("f ends below its start", "f falls as with error feedback"),
+            (lambda row: row.bounded, lambda row: row.converged),
+            strict=True,
+        ):
             axes.plot(list(TALK), list(TALK.values()), color="0.2", marker="x", linestyle="", label="the talk")
             axes.plot(betas, [1.0 - b for b in betas], color="0.5", marker="", linestyle="--", label=r"$1-\beta$")
-            for step, marker, colour in zip(steps, "osD^v<>", ("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
-                                            strict=False):  # fmt: skip
+            for step, marker, colour in zip(
+                steps, "osD^v<>", ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=False
+            ):
                 mine = [(row.beta, min(of(row), 1.08)) for row in rows if row.step == step]
-                axes.plot(*zip(*mine, strict=True), marker=marker, color=colour, linestyle="-", linewidth=0.8,
-                          markerfacecolor="none", label=f"measured, step {step:g}")  # fmt: skip
+                axes.plot(
+                    *zip(*mine, strict=True),
+                    marker=marker,
+                    color=colour,
+                    linestyle="-",
+                    linewidth=0.8,
+                    markerfacecolor="none",
+                    label=f"measured, step {step:g}",
+                )
             law = {row.beta: row.stable for row in rows}
-            axes.plot(list(law), list(law.values()), color="0.4", marker="", linestyle=":", linewidth=1.5,
-                      label="forgets without gradients")  # fmt: skip
+            axes.plot(
+                list(law),
+                list(law.values()),
+                color="0.4",
+                marker="",
+                linestyle=":",
+                linewidth=1.5,
+                label="forgets without gradients",
+            )
             axes.axhline(1.0, color="0.8", linewidth=0.6, marker="", linestyle="-")
             axes.set_ylim(0.0, 1.12)
             axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.08], ["0", "0.2", "0.4", "0.6", "0.8", "1", "none"])
@@ -278,8 +327,9 @@ def collect(
     """The smallest sketch for each beta, by bisection, on softmax regression of digits."""
     options = options or Options()
     if quick:
-        options = options._replace(steps=min(options.steps, 150), seeds=min(options.seeds, 2), parts=10,
-                                   grid=options.grid[:1])  # fmt: skip
+        options = options._replace(
+            steps=min(options.steps, 150), seeds=min(options.seeds, 2), parts=10, grid=options.grid[:1]
+        )
     betas = (0.1, 0.5, 0.9) if quick else tuple(TALK)
     rows, reached = frontiers(betas, options, seed)
     return {"rows": rows, "reached": reached, "options": options}
@@ -312,9 +362,13 @@ def report(rows, reached: dict, options: Options) -> Study:
         f"{100 * options.share:.3g} % of the step. The talk names neither its problem nor its criterion."
     )
     return Study(
-        "conef-table-1", "Table 1 of the ConEF talk: the smallest sketch", setting, {"frontiers": rows},
-        [Table("Smallest sketch, as a share of d", (*head, "forgets"), cells)], statements(rows),
+        "conef-table-1",
+        "Table 1 of the ConEF talk: the smallest sketch",
+        setting,
+        {"frontiers": rows},
+        [Table("Smallest sketch, as a share of d", (*head, "forgets"), cells)],
+        statements(rows),
         lambda: draw(rows),
         "Smallest sketch against beta, for two criteria: the talk's table along the line 1 - beta, measured frontiers "
         "for the step sizes, and the dotted frontier of forgetting without gradients",
-    )  # fmt: skip
+    )

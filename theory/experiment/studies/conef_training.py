@@ -26,8 +26,26 @@ from ...schedules import Constant
 from ...settings import require, setting
 from ..progress import track
 
-__all__ = ["AUTHORS", "BLOCK", "BUCKET", "EF", "HALF", "MOMENTUM", "QUANTIZED", "SGD", "UNBIASED", "Options", "Outcome",
-           "Way", "best_outcomes", "fixed", "most_frequent", "sketched", "train", "ways"]  # fmt: skip
+__all__ = [
+    "AUTHORS",
+    "BLOCK",
+    "BUCKET",
+    "EF",
+    "HALF",
+    "MOMENTUM",
+    "QUANTIZED",
+    "SGD",
+    "UNBIASED",
+    "Options",
+    "Outcome",
+    "Way",
+    "best_outcomes",
+    "fixed",
+    "most_frequent",
+    "sketched",
+    "train",
+    "ways",
+]
 
 MOMENTUM = 0.9  # Nesterov's, as in the talk
 AUTHORS = 0.9  # beta in the authors' scripts
@@ -167,8 +185,7 @@ def ways(d: int, share: float) -> dict[str, Way]:
     for saving in (0.6, 0.9):
         sketch = CountSketch(max(1, round((1.0 - saving) * d)))
         theta = omega(sketch, d)
-        found[sketched(saving)] = Way(
-            block, ContractiveErrorFeedback(sketch), bounds.conef_factor(theta, residual))  # fmt: skip
+        found[sketched(saving)] = Way(block, ContractiveErrorFeedback(sketch), bounds.conef_factor(theta, residual))
         load = round(1.0 + theta)  # of the bucket of a coordinate, in the mean
         ratio = 1.0 / (1.0 - bounds.linear_sketch_beta(load, k / d))
         for authors, beta in ((True, AUTHORS), (False, 1.0 - 1.0 / ratio)):
@@ -241,10 +258,18 @@ def _run(way: Way, step: float, problem, options: Options, seed: int):
     feedback = way.feedback
     if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
         feedback = feedback._replace(sketch=feedback.sketch._replace(seed=seed))
-    method = ParallelSGD(way.compressor, step=Constant(step), feedback=feedback, batch=options.batch,
-                         momentum=MOMENTUM, nesterov=True)  # fmt: skip
-    return run(method, problem, workers=options.workers, steps=options.steps, seed=seed, dtype=np.float32,
-               record_every=max(1, options.steps // 5))  # fmt: skip
+    method = ParallelSGD(
+        way.compressor, step=Constant(step), feedback=feedback, batch=options.batch, momentum=MOMENTUM, nesterov=True
+    )
+    return run(
+        method,
+        problem,
+        workers=options.workers,
+        steps=options.steps,
+        seed=seed,
+        dtype=np.float32,
+        record_every=max(1, options.steps // 5),
+    )
 
 
 def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
@@ -252,11 +277,19 @@ def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
     held = [math.nan] if failed else [accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
     return Outcome(
-        name, problem.d, step, float(np.mean(held)), float(np.std(held)),
-        math.nan if failed else float(np.mean([done.fun for done in runs])), shown.nit,
-        float(np.mean([done.history["seconds"][-1] for done in runs])), float(shown.history["bits_up"][-1]),
-        shown.memory_bytes, not failed, shown.message,
-    )  # fmt: skip
+        name,
+        problem.d,
+        step,
+        float(np.mean(held)),
+        float(np.std(held)),
+        math.nan if failed else float(np.mean([done.fun for done in runs])),
+        shown.nit,
+        float(np.mean([done.history["seconds"][-1] for done in runs])),
+        float(shown.history["bits_up"][-1]),
+        shown.memory_bytes,
+        not failed,
+        shown.message,
+    )
 
 
 def best_outcomes(rows) -> dict[str, Outcome]:

@@ -59,8 +59,12 @@ class Options(NamedTuple):
         """Refuse values outside the domain."""
         for name in ("workers", "first", "seeds"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
-        require(self.samples >= max(self.workers, self.first), "samples", self.samples,
-                f"at least workers = {self.workers}, and the first batch")  # fmt: skip
+        require(
+            self.samples >= max(self.workers, self.first),
+            "samples",
+            self.samples,
+            f"at least workers = {self.workers}, and the first batch",
+        )
         require(self.condition > 0, "condition", self.condition, "a number above 0")
 
 
@@ -79,16 +83,16 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
     }  # the same steps, at the cost of sparse rows
     methods = {
         ONE: ("parallel SGD", ParallelSGD(step=decay, **sparse), T),
-        f"{FIXED} (B = {T // rounds})": (
-            "", ParallelSGD(step=Constant(1.0 / L), batch=T // rounds, **sparse), rounds
-        ),
+        f"{FIXED} (B = {T // rounds})": ("", ParallelSGD(step=Constant(1.0 / L), batch=T // rounds, **sparse), rounds),
         f"{DECAYING} (B = {T // rounds})": ("", ParallelSGD(step=decay, batch=T // rounds, **sparse), rounds),
         f"{LOCAL} (H = {H})": ("local SGD", LocalSGD(Identity(), step=decay, local_steps=H), T - T % H),
         f"{STICH} (H = {H})": ("local SGD", theirs, T - T % H),
         f"{GROWING} (rho = {rho:.4g})": (
-            "CR-PSGD", ParallelSGD(step=Constant(1.0 / L), batch=GrowingBatch(rho, options.first), **sparse), None
+            "CR-PSGD",
+            ParallelSGD(step=Constant(1.0 / L), batch=GrowingBatch(rho, options.first), **sparse),
+            None,
         ),
-    }  # fmt: skip
+    }
 
     def runner(method, steps):
         every = max(1, (steps or rounds) // points)
@@ -115,37 +119,50 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
     factor = growing.end / one.end
     few = growing.total <= 1.01 * allowed and tenth <= 1.01 * allowed_tenth  # rho of the label is rounded
     verdict = "holds" if few and saved > 2.0 else "fails"
-    found = [Statement(
-        f"{name}: O(log T) rounds in place of O(T).", verdict,
-        f"{growing.total:,} rounds, at most {number(allowed)} by the theorem, for {T:,} gradients of each worker, and"
-        f" {tenth:,}, at most {number(allowed_tenth)}, for the first tenth of them:"
-        f" CR-PSGD saves a factor of {number(saved)} of the rounds of parallel SGD with B = 1 at equal samples.",
-    )]  # fmt: skip
-    found.append(Statement(
-        f"{name}: the growing batch does not sacrifice the convergence per gradient.",
-        "holds" if factor <= COMPARABLE else "fails",
-        f"At equal samples f - f* is {number(growing.end)} with CR-PSGD and {number(one.end)} with parallel SGD and"
-        f" B = 1: {number(factor)} of it (comparable: at most {COMPARABLE:g}).",
-    ))  # fmt: skip
+    found = [
+        Statement(
+            f"{name}: O(log T) rounds in place of O(T).",
+            verdict,
+            f"{growing.total:,} rounds, at most {number(allowed)} by the theorem, for {T:,} gradients of "
+            "each worker, and"
+            f" {tenth:,}, at most {number(allowed_tenth)}, for the first tenth of them:"
+            f" CR-PSGD saves a factor of {number(saved)} of the rounds of parallel SGD with B = 1 at equal samples.",
+        )
+    ]
+    found.append(
+        Statement(
+            f"{name}: the growing batch does not sacrifice the convergence per gradient.",
+            "holds" if factor <= COMPARABLE else "fails",
+            f"At equal samples f - f* is {number(growing.end)} with CR-PSGD and {number(one.end)} with parallel SGD and"
+            f" B = 1: {number(factor)} of it (comparable: at most {COMPARABLE:g}).",
+        )
+    )
     less, numbers = [], []
     for other, who in ((local, "local SGD with the steps of B = 1"), (theirs, "with Stich's steps and average")):
         goal = max(growing.end, other.end)
         pair = growing.rounds_until(goal), other.rounds_until(goal)
         less.append(pair[0] < pair[1])
-        numbers.append(f"to f - f* = {number(goal)}, which both reach, CR-PSGD takes {pair[0]:,.0f} rounds and {who}"
-                       f" {pair[1]:,.0f} of {other.total:,}, where it ends at {number(other.end)}")  # fmt: skip
-    found.append(Statement(
-        f"{name}: fewer rounds than local SGD with H = sqrt(T/N).", ("fails", "in part", "holds")[sum(less)],
-        "T" + "; ".join(numbers)[1:] + f". CR-PSGD ends at {number(growing.end)}.",
-    ))  # fmt: skip
+        numbers.append(
+            f"to f - f* = {number(goal)}, which both reach, CR-PSGD takes {pair[0]:,.0f} rounds and {who}"
+            f" {pair[1]:,.0f} of {other.total:,}, where it ends at {number(other.end)}"
+        )
+    found.append(
+        Statement(
+            f"{name}: fewer rounds than local SGD with H = sqrt(T/N).",
+            ("fails", "in part", "holds")[sum(less)],
+            "T" + "; ".join(numbers)[1:] + f". CR-PSGD ends at {number(growing.end)}.",
+        )
+    )
     best = min(fixed, decaying, key=lambda curve: curve.end)
-    found.append(Statement(
-        f"{name}: with a limited budget, the same number of rounds with equal batches ends higher.",
-        "holds" if best.end > growing.end + 3.0 * math.hypot(best.spread, growing.spread) else "fails",
-        f"f - f* is {number(fixed.end)} with {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L,"
-        f" {number(decaying.end)} with the decaying step of B = 1, and {number(growing.end)} with CR-PSGD, all in"
-        f" {fixed.total:,} rounds.",
-    ))  # fmt: skip
+    found.append(
+        Statement(
+            f"{name}: with a limited budget, the same number of rounds with equal batches ends higher.",
+            "holds" if best.end > growing.end + 3.0 * math.hypot(best.spread, growing.spread) else "fails",
+            f"f - f* is {number(fixed.end)} with {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L,"
+            f" {number(decaying.end)} with the decaying step of B = 1, and {number(growing.end)} with CR-PSGD, all in"
+            f" {fixed.total:,} rounds.",
+        )
+    )
     return found
 
 
@@ -192,8 +209,13 @@ def report(curves, sizes: dict, options: Options) -> Study:
         f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error."
     )
     return Study(
-        "cr-psgd", "Growing batches: logistic regression on ten workers", setting, {"curves": curves}, tables, said,
+        "cr-psgd",
+        "Growing batches: logistic regression on ten workers",
+        setting,
+        {"curves": curves},
+        tables,
+        said,
         lambda: draw_curves(curves, r"$f-f^*$"),
         "f - f* on logarithmic axes, a row of panels for each data set: against the gradients of a worker,"
         " and against rounds, for parallel SGD with batches of one and with fixed batches, local SGD, and CR-PSGD",
-    )  # fmt: skip
+    )

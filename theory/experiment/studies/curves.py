@@ -98,8 +98,16 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     for curve in curves:
         order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
         end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
-        cells.append((curve.label, f"{curve.samples[-1]:,.0f}", f"{curve.total:,}",
-                      ROUNDS[curve.order][0] if curve.order in ROUNDS else "-", order, end))  # fmt: skip
+        cells.append(
+            (
+                curve.label,
+                f"{curve.samples[-1]:,.0f}",
+                f"{curve.total:,}",
+                ROUNDS[curve.order][0] if curve.order in ROUNDS else "-",
+                order,
+                end,
+            )
+        )
     return Table(title, head, cells)
 
 
@@ -113,16 +121,29 @@ def draw_curves(curves, what: str):
         figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
-            for axes, column, label in zip(row, ("samples", "rounds"), ("gradients of a worker", "rounds"),
-                                           strict=True):  # fmt: skip
+            for axes, column, label in zip(
+                row, ("samples", "rounds"), ("gradients of a worker", "rounds"), strict=True
+            ):
                 for k, curve in enumerate(here):
                     x = np.maximum(getattr(curve, column), 0)
                     shown = x > 0
                     line = curve.mean[shown], curve.height[:, shown]
-                    (drawn,) = axes.plot(x[shown], line[0], label=_short(curve.label), markersize=3,
-                                         markevery=max(1, int(shown.sum()) // 6), zorder=2 + k)  # fmt: skip
-                    axes.fill_between(x[shown], line[1].min(axis=0), line[1].max(axis=0), color=drawn.get_color(),
-                                      alpha=0.2, linewidth=0)  # fmt: skip
+                    (drawn,) = axes.plot(
+                        x[shown],
+                        line[0],
+                        label=_short(curve.label),
+                        markersize=3,
+                        markevery=max(1, int(shown.sum()) // 6),
+                        zorder=2 + k,
+                    )
+                    axes.fill_between(
+                        x[shown],
+                        line[1].min(axis=0),
+                        line[1].max(axis=0),
+                        color=drawn.get_color(),
+                        alpha=0.2,
+                        linewidth=0,
+                    )
                 axes.set_xscale("log")
                 axes.set_yscale("log")
                 axes.set_xlabel(label)

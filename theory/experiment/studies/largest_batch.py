@@ -75,8 +75,12 @@ class Options(NamedTuple):
         """Refuse values outside the domain."""
         for name in ("files", "bundled"):
             texts = getattr(self, name)
-            require(isinstance(texts, tuple) and all(isinstance(text, str) for text in texts), name, texts,
-                    "a list of texts")  # fmt: skip
+            require(
+                isinstance(texts, tuple) and all(isinstance(text, str) for text in texts),
+                name,
+                texts,
+                "a list of texts",
+            )
         good = isinstance(self.copies, tuple) and all(isinstance(r, int) and r >= 2 for r in self.copies)
         require(good, "copies", self.copies, "a list of whole numbers, at least 2")
         good = isinstance(self.passes, tuple) and all(isinstance(p, (int, float)) and p > 0 for p in self.passes)
@@ -277,11 +281,23 @@ def measure(task: Task, passes: float, options: Options, seed: int = 0) -> tuple
         if points[-1].ratio.low > 10.0 * options.factor:
             break  # larger ones lose more
     limit = int(min(bounds.largest_batch(lowest), top))
-    rising = {name: _until(points, lambda p, name=name: getattr(p.ratio, name) <= options.factor)
-              for name in ("estimate", "high", "low")}  # fmt: skip
-    found = Threshold(task.name, task.train.n, passes, 2.0**e, lowest, mean,
-                      bounds.divergent_batch(step, lipschitz(problem)), point(limit), rising["estimate"],
-                      rising["high"], rising["low"])  # fmt: skip
+    rising = {
+        name: _until(points, lambda p, name=name: getattr(p.ratio, name) <= options.factor)
+        for name in ("estimate", "high", "low")
+    }
+    found = Threshold(
+        task.name,
+        task.train.n,
+        passes,
+        2.0**e,
+        lowest,
+        mean,
+        bounds.divergent_batch(step, lipschitz(problem)),
+        point(limit),
+        rising["estimate"],
+        rising["high"],
+        rising["low"],
+    )
     return found, points
 
 
@@ -326,8 +342,9 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
         e = best(batch, cap, e)
         rounds = rounds_at(batch, e, 2 * cap, seed)
         first = found[0].rounds if found else rounds
-        found.append(Speed(task.name, batch, 2.0**e, rounds, float(batch), bounds.batch_speed_up(batch, limit),
-                           first / rounds))  # fmt: skip
+        found.append(
+            Speed(task.name, batch, 2.0**e, rounds, float(batch), bounds.batch_speed_up(batch, limit), first / rounds)
+        )
     return found
 
 
@@ -377,9 +394,13 @@ def report(thresholds, points, speeds, options: Options, left) -> Study:
         f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
     )
     return Study(
-        "largest-batch", "How large a batch?", setting, {"thresholds": thresholds, "points": points, "speeds": speeds},
-        [table(thresholds), speed_table(speeds)], statements(thresholds, points, speeds, options.factor),
+        "largest-batch",
+        "How large a batch?",
+        setting,
+        {"thresholds": thresholds, "points": points, "speeds": speeds},
+        [table(thresholds), speed_table(speeds)],
+        statements(thresholds, points, speeds, options.factor),
         lambda: draw(thresholds, points, speeds, options.factor),
         "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
         "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
-    )  # fmt: skip
+    )

@@ -22,26 +22,55 @@ def predicted(threshold) -> float:
 
 def table(thresholds) -> Table:
     """One row for each data set and T."""
-    head = ("data", "T/n", "rows", "gamma · L_max", "predicted", "from sums", "2/(gamma L)", "f - f* at predicted, over"
-            " serial", "measured")  # fmt: skip
+    head = (
+        "data",
+        "T/n",
+        "rows",
+        "gamma · L_max",
+        "predicted",
+        "from sums",
+        "2/(gamma L)",
+        "f - f* at predicted, over serial",
+        "measured",
+    )
     cells = []
     for t in thresholds:
         ratio = t.at_bound.ratio
-        cells.append((t.data, f"{t.passes:g}", f"{t.rows:,}", number(t.step), number(predicted(t)),
-                      number(bounds.largest_batch(t.mean)), number(t.stable),
-                      f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)})",
-                      f"{t.measured} ({t.surely} to {t.at_most})"))  # fmt: skip
+        cells.append(
+            (
+                t.data,
+                f"{t.passes:g}",
+                f"{t.rows:,}",
+                number(t.step),
+                number(predicted(t)),
+                number(bounds.largest_batch(t.mean)),
+                number(t.stable),
+                f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)})",
+                f"{t.measured} ({t.surely} to {t.at_most})",
+            )
+        )
     return Table("The largest batch without loss", head, cells)
 
 
 def speed_table(speeds) -> Table:
     """One row for each data set and batch."""
     head = ("data", "batch = workers", "gamma · L_max", "rounds", "speed-up", "predicted", "ideal")
-    return Table("Rounds to the goal", head, [
-        (s.data, f"{s.batch}", number(s.step), number(s.rounds), number(s.measured), number(s.predicted),
-         f"{s.ideal:g}")
-        for s in speeds
-    ])  # fmt: skip
+    return Table(
+        "Rounds to the goal",
+        head,
+        [
+            (
+                s.data,
+                f"{s.batch}",
+                number(s.step),
+                number(s.rounds),
+                number(s.measured),
+                number(s.predicted),
+                f"{s.ideal:g}",
+            )
+            for s in speeds
+        ],
+    )
 
 
 def _verdict(good: int, bad: int, total: int) -> str:
@@ -65,23 +94,30 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     """What holds of the lecture's statements."""
     enough = [_where(t) for t in thresholds if t.at_bound.ratio.high <= factor]
     short = [_where(t) for t in thresholds if t.at_bound.ratio.low > factor]
-    said = [Statement(
-        f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}.",
-        _verdict(len(enough), len(short), len(thresholds)),
-        f"Surely so in {len(enough)} of {len(thresholds)} cases, surely not in {len(short)}. Not: {_named(short)}.",
-    )]  # fmt: skip
+    said = [
+        Statement(
+            f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}.",
+            _verdict(len(enough), len(short), len(thresholds)),
+            f"Surely so in {len(enough)} of {len(thresholds)} cases, surely not in {len(short)}. Not: {_named(short)}.",
+        )
+    ]
     tried: dict[tuple[str, float], int] = {}
     for p in points:
         tried[p.data, p.passes] = max(p.batch, tried.get((p.data, p.passes), 0))
     # where the largest batch that was tried may be without loss, larger ones may be, too
     near = [t for t in thresholds if t.at_most <= APART * predicted(t) and t.at_most < tried[t.data, t.passes]]
-    far = [f"{_where(t)} ({t.measured} against {number(predicted(t))})" for t in thresholds
-           if t.surely > APART * predicted(t)]  # fmt: skip
-    said.append(Statement(
-        f"batches much larger than that lose: the largest batch without loss is at most {APART:g} (B_D + 1).",
-        _verdict(len(near), len(far), len(thresholds)),
-        f"Surely so in {len(near)} of {len(thresholds)} cases. Larger batches do no harm on: {_named(far)}.",
-    ))  # fmt: skip
+    far = [
+        f"{_where(t)} ({t.measured} against {number(predicted(t))})"
+        for t in thresholds
+        if t.surely > APART * predicted(t)
+    ]
+    said.append(
+        Statement(
+            f"batches much larger than that lose: the largest batch without loss is at most {APART:g} (B_D + 1).",
+            _verdict(len(near), len(far), len(thresholds)),
+            f"Surely so in {len(near)} of {len(thresholds)} cases. Larger batches do no harm on: {_named(far)}.",
+        )
+    )
     right, wrong, asked = 0, [], 0
     for a, b in itertools.combinations(thresholds, 2):
         low, high = sorted((a, b), key=predicted)
@@ -90,11 +126,14 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
             right += high.surely > low.at_most
             if high.at_most < low.surely:
                 wrong.append(f"{low.data} before {high.data}, T = {a.passes:g} n")
-    said.append(Statement(
-        f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"
-        " batches.", _verdict(right, len(wrong), asked),
-        f"Surely so in {right} of {asked} pairs with one T; surely the other way round: {_named(wrong)}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"
+            " batches.",
+            _verdict(right, len(wrong), asked),
+            f"Surely so in {right} of {asked} pairs with one T; surely the other way round: {_named(wrong)}.",
+        )
+    )
     same, other = 0, []
     for t in thresholds:
         own = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
@@ -102,23 +141,28 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         same += lost <= POINTS
         if not lost <= POINTS:
             other.append(f"{_where(t)} ({100 * lost:.1f} points)")
-    said.append(Statement(
-        "where the training loss does not suffer, held-out accuracy falls by no more than"
-        f" {100 * POINTS:g} points.",
-        _verdict(same, len(other), len(thresholds)),
-        f"At the largest batch without loss, against serial SGD: so in {same} of {len(thresholds)} cases. Not: "
-        f"{_named(other)}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "where the training loss does not suffer, held-out accuracy falls by no more than"
+            f" {100 * POINTS:g} points.",
+            _verdict(same, len(other), len(thresholds)),
+            f"At the largest batch without loss, against serial SGD: so in {same} of {len(thresholds)} cases. Not: "
+            f"{_named(other)}.",
+        )
+    )
     for name in dict.fromkeys(s.data for s in speeds):
         mine = [s for s in speeds if s.data == name]
         good = [s for s in mine if 1.0 / NEAR <= s.measured / s.predicted <= NEAR]
         last = mine[-1]
-        said.append(Statement(
-            f"{name}: the speed-up in rounds is B/(1 + (B - 1)/B_D), within a factor of {NEAR:g}.",
-            _verdict(len(good), len(mine) - len(good), len(mine)),
-            f"So for {len(good)} of {len(mine)} batches; at B = {last.batch} it is {number(last.measured)}, predicted"
-            f" {number(last.predicted)}, ideal {last.ideal:g}.",
-        ))  # fmt: skip
+        said.append(
+            Statement(
+                f"{name}: the speed-up in rounds is B/(1 + (B - 1)/B_D), within a factor of {NEAR:g}.",
+                _verdict(len(good), len(mine) - len(good), len(mine)),
+                f"So for {len(good)} of {len(mine)} batches; at B = {last.batch} it is "
+                f"{number(last.measured)}, predicted"
+                f" {number(last.predicted)}, ideal {last.ideal:g}.",
+            )
+        )
     return said
 
 
@@ -149,13 +193,23 @@ def _against_batch(panels, thresholds, points, looks, factor, passes):
         mine = [p for p in points if (p.data, p.passes) == (t.data, t.passes)]
         drawn = [p for p in mine if p.ratio.estimate <= 20.0 * factor]
         x, y = [p.batch for p in drawn], [p.ratio.estimate for p in drawn]
-        ends = [[max(0.0, p.ratio.estimate - p.ratio.low) for p in drawn],
-                [max(0.0, p.ratio.high - p.ratio.estimate) for p in drawn]]  # fmt: skip
+        ends = [
+            [max(0.0, p.ratio.estimate - p.ratio.low) for p in drawn],
+            [max(0.0, p.ratio.high - p.ratio.estimate) for p in drawn],
+        ]
         left.errorbar(x, y, yerr=ends, elinewidth=0.5, markerfacecolor="none", **looks[t.data])
         left.plot([], [], markerfacecolor="none", label=t.data, **looks[t.data])
         if math.isfinite(t.at_bound.ratio.estimate):
-            left.plot(t.at_bound.batch, t.at_bound.ratio.estimate, marker="*", markersize=9, linestyle="",
-                      color=looks[t.data]["color"], markeredgecolor="white", zorder=4)  # fmt: skip
+            left.plot(
+                t.at_bound.batch,
+                t.at_bound.ratio.estimate,
+                marker="*",
+                markersize=9,
+                linestyle="",
+                color=looks[t.data]["color"],
+                markeredgecolor="white",
+                zorder=4,
+            )
         kept = [p for p in mine if math.isfinite(p.accuracy)]
         right.plot([p.batch for p in kept], [100.0 * p.accuracy for p in kept], markerfacecolor="none", **looks[t.data])
     left.plot([], [], marker="*", markersize=8, linestyle="", color="0.4", label="at the predicted largest batch")
@@ -173,9 +227,17 @@ def _thresholds(axes, thresholds, looks, passes):
     """Measured against predicted largest batch; hollow for all T but the first."""
     for t in thresholds:
         face = looks[t.data]["color"] if t.passes == passes[0] else "white"
-        axes.errorbar(predicted(t), t.measured, yerr=[[t.measured - t.surely], [max(0, t.at_most - t.measured)]],
-                      marker=looks[t.data]["marker"], color=looks[t.data]["color"], markerfacecolor=face, linestyle="",
-                      elinewidth=0.8, markersize=5)  # fmt: skip
+        axes.errorbar(
+            predicted(t),
+            t.measured,
+            yerr=[[t.measured - t.surely], [max(0, t.at_most - t.measured)]],
+            marker=looks[t.data]["marker"],
+            color=looks[t.data]["color"],
+            markerfacecolor=face,
+            linestyle="",
+            elinewidth=0.8,
+            markersize=5,
+        )
     ends = [1.0, 1.5 * max(max(predicted(t), t.measured) for t in thresholds)]
     axes.plot(ends, ends, color="0.5", linestyle="--", marker="", linewidth=0.8)
     axes.set_xscale("log", base=2)
@@ -191,8 +253,14 @@ def _speeds(axes, speeds, looks):
         mine, colour = [s for s in speeds if s.data == name], looks[name]["color"]
         x = [s.batch for s in mine]
         axes.plot(x, [s.predicted for s in mine], color=colour, linestyle="--", marker="")
-        axes.plot(x, [s.measured for s in mine], color=colour, linestyle="", marker=looks[name]["marker"],
-                  markerfacecolor="none")  # fmt: skip
+        axes.plot(
+            x,
+            [s.measured for s in mine],
+            color=colour,
+            linestyle="",
+            marker=looks[name]["marker"],
+            markerfacecolor="none",
+        )
     if speeds:
         top = max(s.batch for s in speeds)
         axes.plot([1, top], [1, top], color="0.4", linestyle=(0, (1, 1)), marker="", label="ideal")

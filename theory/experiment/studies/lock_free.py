@@ -67,8 +67,12 @@ class Options(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         whole = isinstance(self.threads, tuple) and all(isinstance(n, int) and n >= 1 for n in self.threads)
-        require(whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads), "threads",
-                self.threads, "a list of whole numbers that starts with 1 and increases")  # fmt: skip
+        require(
+            whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads),
+            "threads",
+            self.threads,
+            "a list of whole numbers that starts with 1 and increases",
+        )
         for name in ("rcv1_k", "dense_k", "epochs", "points", "repeats"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
         require(0 < self.gamma < math.inf, "gamma", self.gamma, "a number above 0")
@@ -180,9 +184,10 @@ def speed_ups(rows) -> dict[tuple[str, str, int], SpeedUp]:
         first = one[row.problem, row.method]
         ends = math.isfinite(row.until) and math.isfinite(first.until) and row.until > 0
         found[row.problem, row.method, row.threads] = SpeedUp(
-            first.until / row.until if ends else math.nan, first.seconds / row.seconds,
+            first.until / row.until if ends else math.nan,
+            first.seconds / row.seconds,
             row.threads * first.processor / row.processor,
-        )  # fmt: skip
+        )
     return found
 
 
@@ -206,17 +211,24 @@ def statements(rows) -> list[Statement]:
         sparsified = [name for name in mine if name != "SGD"]
         for text, names, limit in (
             ("sparsified updates scale at least as well as SGD.", sparsified, mine["SGD"]),
-            (f"at least {MOST * most:g} times as many steps a second as with one.", list(mine),
-             SpeedUp(MOST * most, MOST * most, MOST * most)),
-        ):  # fmt: skip
+            (
+                f"at least {MOST * most:g} times as many steps a second as with one.",
+                list(mine),
+                SpeedUp(MOST * most, MOST * most, MOST * most),
+            ),
+        ):
             wall = {name: mine[name].wall >= limit.wall for name in names}
             processor = {name: mine[name].processor >= limit.processor for name in names}
             verdict, apart = _verdict(wall, processor)
-            said.append(Statement(
-                f"{problem}, {most} threads: {text}", verdict,
-                f"Steps a second, times those of one thread, and in brackets the ratio by processor time: {numbers}."
-                f"{apart}",
-            ))  # fmt: skip
+            said.append(
+                Statement(
+                    f"{problem}, {most} threads: {text}",
+                    verdict,
+                    "Steps a second, times those of one thread, and in brackets the ratio by processor "
+                    f"time: {numbers}."
+                    f"{apart}",
+                )
+            )
     return said
 
 
@@ -234,8 +246,14 @@ def draw(rows):
             for method in dict.fromkeys(row.method for row in rows if row.problem == name):
                 ups = [gain[name, method, n] for n in threads]
                 (line,) = axes.plot(threads, [up.wall for up in ups], linestyle="-", label=method)
-                axes.plot(threads, [up.processor for up in ups], color=line.get_color(), linestyle=(0, (4, 2)),
-                          marker="", alpha=0.6)  # fmt: skip
+                axes.plot(
+                    threads,
+                    [up.processor for up in ups],
+                    color=line.get_color(),
+                    linestyle=(0, (4, 2)),
+                    marker="",
+                    alpha=0.6,
+                )
             axes.plot([], [], color="0.4", linestyle=(0, (4, 2)), marker="", label="by processor time")
             axes.plot(threads, threads, color="0.4", linestyle=(0, (1, 1)), marker="", label="ideal")
             axes.set_xticks(threads)
@@ -278,13 +296,32 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
     for row in rows:
         up = gain[row.problem, row.method, row.threads]
         never = not math.isfinite(row.until)
-        cells.append((
-            f"{row.problem}, {row.method}", str(row.threads), number(row.seconds), number(row.processor),
-            "never" if never else number(row.until), "-" if never else f"{row.samples:,.0f}", f"{up.wall:.2f}",
-            f"{up.processor:.2f}", "-" if math.isnan(up.loss) else f"{up.loss:.2f}", number(row.gap),
-        ))  # fmt: skip
-    head = ("method", "threads", "wall, s", "processors, s", "stop loss, s", "rows", "speed-up, wall",
-            "processor time a step, one thread over N, times N", "speed-up, stop loss", "f - f*")  # fmt: skip
+        cells.append(
+            (
+                f"{row.problem}, {row.method}",
+                str(row.threads),
+                number(row.seconds),
+                number(row.processor),
+                "never" if never else number(row.until),
+                "-" if never else f"{row.samples:,.0f}",
+                f"{up.wall:.2f}",
+                f"{up.processor:.2f}",
+                "-" if math.isnan(up.loss) else f"{up.loss:.2f}",
+                number(row.gap),
+            )
+        )
+    head = (
+        "method",
+        "threads",
+        "wall, s",
+        "processors, s",
+        "stop loss, s",
+        "rows",
+        "speed-up, wall",
+        "processor time a step, one thread over N, times N",
+        "speed-up, stop loss",
+        "f - f*",
+    )
     setting = (
         "Parallel-Mem-SGD (Algorithm 2) and plain lock-free SGD, the experiment of Figure 4 in Stich, Cordonnier and "
         "Jaggi (2018): threads that share x without locks, one row a step, steps gamma/(1 + gamma l2 t) with gamma = "
@@ -304,11 +341,16 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
         "the stop loss here, which is a median on both sides."
     )
     return Study(
-        "lock-free", "Threads that share x", setting, {"speeds": rows},
-        [Table("A million steps, and the time to the stop loss", head, cells)], statements(rows), lambda: draw(rows),
+        "lock-free",
+        "Threads that share x",
+        setting,
+        {"speeds": rows},
+        [Table("A million steps, and the time to the stop loss", head, cells)],
+        statements(rows),
+        lambda: draw(rows),
         "Speed-up in steps a second by the wall against threads for SGD, rand-k and top-k, on RCV1 and on a dense "
         "problem; dashed, the ratio by processor time; dotted, the ideal",
-    )  # fmt: skip
+    )
 
 
 def _load(load: float | None) -> str:

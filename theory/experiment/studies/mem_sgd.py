@@ -70,8 +70,12 @@ class Options(NamedTuple):
         """Refuse values outside the domain."""
         require(self.problem in ("rcv1", "dense"), "problem", self.problem, "'rcv1' or 'dense'")
         whole = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
-        require(whole and self.ks and sorted(set(self.ks)) == list(self.ks), "ks", self.ks,
-                "a list of whole numbers, at least 1, in increasing order")  # fmt: skip
+        require(
+            whole and self.ks and sorted(set(self.ks)) == list(self.ks),
+            "ks",
+            self.ks,
+            "a list of whole numbers, at least 1, in increasing order",
+        )
         for name in ("delay", "no_delay"):
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
         for name in ("epochs", "long_epochs", "points", "seeds"):
@@ -241,8 +245,9 @@ def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
     """Each way with the gamma0 that has the lowest f after one epoch, among ``rates``."""
     tried = [
         way._replace(label=f"{way.label} {rate:g}", method=way.method._replace(step=with_rate(rate, problem.l2)))
-        for way in ways for rate in rates
-    ]  # fmt: skip
+        for way in ways
+        for rate in rates
+    ]
 
     def end(way):
         done = run(way.method, problem, workers=1, steps=problem.n, seed=seed, record_every=problem.n)

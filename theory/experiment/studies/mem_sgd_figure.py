@@ -56,11 +56,11 @@ def _panel(axes, curves, against: str, looks: dict) -> None:
         x = curve.epochs if against == "epochs" else curve.epochs * curve.steps * getattr(curve, against)
         label = curve.label + (" (above)" if not (curve.mean[1:] < high).any() else "")
         look = looks[curve.label]
-        axes.plot(x[1:], curve.mean[1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none",
-                  **look)  # fmt: skip
+        axes.plot(x[1:], curve.mean[1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
         if curve.gap.shape[0] > 1:
-            axes.fill_between(x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"],
-                              alpha=0.2, linewidth=0)  # fmt: skip
+            axes.fill_between(
+                x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"], alpha=0.2, linewidth=0
+            )
     axes.set_xscale("linear" if against == "epochs" else "log")
     axes.set_yscale("log")
     axes.set_xlabel(X_LABELS[against])

@@ -18,16 +18,29 @@ DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
 # losses that the authors stored (epfml/sparsifiedSGD, results/), after 3 epochs of Figure 2 and 10 of Figure 3
 PUBLISHED = {
     "dense": (
-        {"SGD": 0.28294, "top-1": 0.28269, "rand-1": 0.28325, "rand-2": 0.28304, "rand-3": 0.28299,
-         "rand-1, no shift": 0.2866, "top-1, no memory": 2.502},
-        {"SGD": 0.28234, "top-1": 0.28228, "rand-1": 0.28265, "QSGD 8 bits": 0.28235, "QSGD 4 bits": 0.28326,
-         "QSGD 2 bits": 0.29384},
+        {
+            "SGD": 0.28294,
+            "top-1": 0.28269,
+            "rand-1": 0.28325,
+            "rand-2": 0.28304,
+            "rand-3": 0.28299,
+            "rand-1, no shift": 0.2866,
+            "top-1, no memory": 2.502,
+        },
+        {
+            "SGD": 0.28234,
+            "top-1": 0.28228,
+            "rand-1": 0.28265,
+            "QSGD 8 bits": 0.28235,
+            "QSGD 4 bits": 0.28326,
+            "QSGD 2 bits": 0.29384,
+        },
     ),
     "rcv1": (
         {"SGD": 0.08496, "top-10": 0.08496, "rand-10": 0.08499, "rand-10, no shift": 0.0866},
         {"SGD": 0.08477, "top-1": 0.08477, "QSGD 8 bits": 0.08477, "QSGD 4 bits": 0.0848, "QSGD 2 bits": 0.08531},
     ),
-}  # fmt: skip
+}
 PUBLISHED_ROWS = {"dense": (400_000, "epsilon"), "rcv1": (677_399, "RCV1")}
 
 
@@ -82,30 +95,45 @@ def statements_two(curves, ks, least: float) -> list[Statement]:
         said.append(Statement(text, _verdict(good), numbers))
 
     ratio = top[0].mean[-1] / sgd
-    say(f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
-        "seeds above SGD's).", [_as_low(top[0], by["SGD"])],
-        f"{ratio:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.")  # fmt: skip
+    say(
+        f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
+        "seeds above SGD's).",
+        [_as_low(top[0], by["SGD"])],
+        f"{ratio:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.",
+    )
     above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
-    each = (f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
-            for c, a in zip(rand, above, strict=True))  # fmt: skip
-    say(f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
-        [a <= CLOSE for a in above], ", ".join(each) + ".")  # fmt: skip
+    each = (
+        f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
+        for c, a in zip(rand, above, strict=True)
+    )
+    say(
+        f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
+        [a <= CLOSE for a in above],
+        ", ".join(each) + ".",
+    )
     if len(ks) > 1:
         better = [a.mean[-1] > b.mean[-1] for a, b in zip(rand[:-1], rand[1:], strict=True)]
-        say("The more random entries are sent, the lower the loss after the same epochs.", better,
-            f"f - f*: {_gaps(rand)}.")  # fmt: skip
+        say(
+            "The more random entries are sent, the lower the loss after the same epochs.",
+            better,
+            f"f - f*: {_gaps(rand)}.",
+        )
     for curve in (rand[0], top[0]):
         bare = by[f"{curve.label}, no shift"]
-        say(f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
+        say(
+            f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
             [bare.mean[-1] >= WORSE * curve.mean[-1]],
             f"f - f* {number(bare.after(1))} against {number(curve.after(1))} after one epoch, {number(bare.mean[-1])} "
-            f"against {number(curve.mean[-1])} at the end.")  # fmt: skip
+            f"against {number(curve.mean[-1])} at the end.",
+        )
     bare = by[f"top-{few}, no memory"]
-    say(f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
+    say(
+        f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
         "it falls by less than half).",
         [bare.mean[-1] >= max(WORSE * top[0].mean[-1], 0.5 * bare.after(1))],
         f"f - f* {number(bare.after(1))} after one epoch and {number(bare.mean[-1])} at the end, against "
-        f"{number(top[0].mean[-1])} with memory.")  # fmt: skip
+        f"{number(top[0].mean[-1])} with memory.",
+    )
     return said
 
 
@@ -128,17 +156,22 @@ def statements_three(curves, ks) -> list[Statement]:
     said = [
         Statement(
             f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
-            "at most the spread of the seeds).", _verdict([_as_low(top, rival) for rival in rivals]),
+            "at most the spread of the seeds).",
+            _verdict([_as_low(top, rival) for rival in rivals]),
             f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
-        ) for top in tops
-    ]  # fmt: skip
+        )
+        for top in tops
+    ]
     others: list[tuple[str, Any, tuple[str, ...]]] = [
         ("QSGD with 4 bits", rivals[0], both),
         ("QSGD with 8 bits", rivals[1], both),
     ]
     if DENSE in by:
-        others += [("SGD", by["SGD"], ("counted",)), ("SGD in dense messages", by[DENSE], ("sent",)),
-                   ("SGD in lossless sparse messages", by[SPARSE], ("sent",))]  # fmt: skip
+        others += [
+            ("SGD", by["SGD"], ("counted",)),
+            ("SGD in dense messages", by[DENSE], ("sent",)),
+            ("SGD in lossless sparse messages", by[SPARSE], ("sent",)),
+        ]
     else:
         others.append(("SGD", by["SGD"], both))
     goal = goal_of(curves, ks)
@@ -188,22 +221,35 @@ def report(size: Size, options, least: float, two, three) -> Study:
     steps, means = PUBLISHED[options.problem]
     losses = ("f - f*, 1 epoch", "at the end", "spread", "f", "published f")
     tables = [
-        Table(f"Figure 2, {options.epochs} epochs", ("method", "a", *losses),
-              [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two]),
-        Table(f"Figure 3, {options.long_epochs} epochs", ("method", "gamma0", *losses),
-              [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three]),
-        Table(f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}",
-              ("method", "counted", "sent", "all, counted", "all, sent"), [(c.label, *_bits(c, goal)) for c in three]),
-    ]  # fmt: skip
+        Table(
+            f"Figure 2, {options.epochs} epochs",
+            ("method", "a", *losses),
+            [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two],
+        ),
+        Table(
+            f"Figure 3, {options.long_epochs} epochs",
+            ("method", "gamma0", *losses),
+            [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three],
+        ),
+        Table(
+            f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}",
+            ("method", "counted", "sent", "all, counted", "all, sent"),
+            [(c.label, *_bits(c, goal)) for c in three],
+        ),
+    ]
     said = statements_two(two, options.ks, least) + statements_three(three, options.ks)
     return Study(
-        "mem-sgd", f"Mem-SGD against SGD and QSGD: {'a dense problem' if dense else 'RCV1'}",
-        _setting(size, options, least), {"figure 2": two, "figure 3": three}, tables, said,
+        "mem-sgd",
+        f"Mem-SGD against SGD and QSGD: {'a dense problem' if dense else 'RCV1'}",
+        _setting(size, options, least),
+        {"figure 2": two, "figure 3": three},
+        tables,
+        said,
         lambda: draw(two, three),
         "Suboptimality, logarithmic. Above: against epochs, for top-k and rand-k with memory, with and without shift, "
         "and for SGD, top-k, rand-k and QSGD with the best step sizes. Below: the last of these against bits, as the "
         "authors count them and as they are sent",
-    )  # fmt: skip
+    )
 
 
 def _setting(size: Size, options, least: float) -> str:
@@ -215,7 +261,7 @@ def _setting(size: Size, options, least: float) -> str:
         "applies the l2 term itself." if dense else "applies the l2 term itself, so that sparse rows stay sparse."
     )
     return (
-        "The experiments of Stich, Cordonnier and Jaggi, \"Sparsified SGD with memory\" (2018). Logistic regression on "
+        'The experiments of Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (2018). Logistic regression on '
         f"{size.name}: n = {size.n:,}, d = {size.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
         f"x_0 = 0; {options.seeds} run(s) of each method with the same seeds, of which f - f* is the mean and spread "
         f"the largest less the smallest at the end. f* = {least:.7f}. Figure 2: steps 2/(l2 (a + t)) and weights "
@@ -230,7 +276,7 @@ def _setting(size: Size, options, least: float) -> str:
         "between two records log(f - f*) is taken as linear. The published losses are on "
         f"{n:,} rows of {source}: orderings can be compared with them, numbers cannot, since an epoch there has "
         f"{n / size.n:.0f} times as many steps in which a memory can be sent."
-    )  # fmt: skip
+    )
 
 
 def _shift(options) -> str:

@@ -102,11 +102,19 @@ def messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TUR
         message = encode(c, v, stream)
         decode(message, dtype=np.float32)  # compiled before the clock starts
         memory = memory_seconds(v, turns) if isinstance(way.feedback, ErrorFeedback) else 0.0
-        rows.append(Message(
-            name, method, v.size, payload_form(c, v.size), open_frame(message).payload_bits, error_of(c, v),
-            scale * least(lambda c=c: encode(c, v, stream), turns),
-            scale * least(lambda message=message: decode(message, dtype=np.float32), turns), scale * memory,
-        ))  # fmt: skip
+        rows.append(
+            Message(
+                name,
+                method,
+                v.size,
+                payload_form(c, v.size),
+                open_frame(message).payload_bits,
+                error_of(c, v),
+                scale * least(lambda c=c: encode(c, v, stream), turns),
+                scale * least(lambda message=message: decode(message, dtype=np.float32), turns),
+                scale * memory,
+            )
+        )
     return rows
 
 

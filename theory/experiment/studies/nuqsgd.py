@@ -162,8 +162,11 @@ def variances(vectors, bits=(BITS,), buckets=(BUCKET,), quantizers=THREE) -> lis
     """Exact relative variances of quantizers over vectors, bits and bucket sizes."""
     return [
         Variance(name, b, size, q, relative_variance(v, *levels_of(q, b, min(size, v.size)), size))
-        for name, v in vectors.items() for b in bits for size in buckets for q in quantizers
-    ]  # fmt: skip
+        for name, v in vectors.items()
+        for b in bits
+        for size in buckets
+        for q in quantizers
+    ]
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -181,9 +184,20 @@ def compressors(bits: int = BITS, bucket: int = BUCKET) -> dict[str, NamedTuple]
 
 
 def train(
-    make, data: Dataset, *, name: str, workers: int, batch: int, steps=400, records=20, seeds=3, seed=0, bits=BITS,
-    bucket=BUCKET, length=1.0,
-) -> tuple[list[Training], dict[str, Curves]]:  # fmt: skip
+    make,
+    data: Dataset,
+    *,
+    name: str,
+    workers: int,
+    batch: int,
+    steps=400,
+    records=20,
+    seeds=3,
+    seed=0,
+    bits=BITS,
+    bucket=BUCKET,
+    length=1.0,
+) -> tuple[list[Training], dict[str, Curves]]:
     """Train with each quantizer at the same bits and step size, on 80 % of the rows.
 
     Parameters
@@ -229,8 +243,15 @@ def train(
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
             plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
-            done = run(plan, problem, workers=workers, steps=steps, seed=seed + r, callback=watch,
-                       record_every=max(1, steps // records))  # fmt: skip
+            done = run(
+                plan,
+                problem,
+                workers=workers,
+                steps=steps,
+                seed=seed + r,
+                callback=watch,
+                record_every=max(1, steps // records),
+            )
             seen.append(np.array(here[: records + 1]))
             width = done.history["bits_up"][-1] / (done.history["step"][-1] * problem.d)
             end.append((accuracy(test, done.last), width))
@@ -286,8 +307,11 @@ def statements(rows, sweep, trained) -> list[Statement]:
             numbers += f"; higher on {_where(higher)}."
         else:
             numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
-        said.append(Statement(f"The variance of NUQSGD is below that of QSGD ({what}).",
-                              _verdict(len(lower), len(table)), numbers))  # fmt: skip
+        said.append(
+            Statement(
+                f"The variance of NUQSGD is below that of QSGD ({what}).", _verdict(len(lower), len(table)), numbers
+            )
+        )
         ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
         near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
         above = [place for place, r in ratio.items() if r > COMPARABLE]
@@ -300,18 +324,27 @@ def statements(rows, sweep, trained) -> list[Statement]:
             )
         else:
             numbers += f"; higher on {len(above)}, lower on {len(below)}."
-        said.append(Statement(f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
-                              _verdict(len(near), len(table)), numbers))  # fmt: skip
+        said.append(
+            Statement(
+                f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
+                _verdict(len(near), len(table)),
+                numbers,
+            )
+        )
     ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
     if ratio:
         near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
-        said.append(Statement(
-            "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
-            f" ({BITS} bits, buckets of {BUCKET}).", _verdict(len(near), len(ratio)),
-            f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
-        ))  # fmt: skip
-    noise, loss, held = (_pairs(trained, of) for of in (
-        lambda row: row.variance, lambda row: row.loss, lambda row: row.accuracy))  # fmt: skip
+        said.append(
+            Statement(
+                "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
+                f" ({BITS} bits, buckets of {BUCKET}).",
+                _verdict(len(near), len(ratio)),
+                f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
+            )
+        )
+    noise, loss, held = (
+        _pairs(trained, of) for of in (lambda row: row.variance, lambda row: row.loss, lambda row: row.accuracy)
+    )
     spread = _pairs(trained, lambda row: row.spread)
 
     def name(place):
@@ -319,16 +352,29 @@ def statements(rows, sweep, trained) -> list[Statement]:
 
     lower = [place for place, v in noise.items() if v["NUQSGD"] < v["QSGD"]]
     numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGD'])}" for p, v in noise.items())
-    said.append(Statement("Along the run the variance of NUQSGD is below that of QSGD.",
-                          _verdict(len(lower), len(noise)), f"{numbers}."))  # fmt: skip
+    said.append(
+        Statement(
+            "Along the run the variance of NUQSGD is below that of QSGD.",
+            _verdict(len(lower), len(noise)),
+            f"{numbers}.",
+        )
+    )
     near = [p for p, v in noise.items() if 1 / COMPARABLE <= v["NUQSGD"] / v["QSGDinf"] <= COMPARABLE]
     numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGDinf'])}" for p, v in noise.items())
-    said.append(Statement("Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
-                          _verdict(len(near), len(noise)), f"{numbers}."))  # fmt: skip
+    said.append(
+        Statement(
+            "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
+            _verdict(len(near), len(noise)),
+            f"{numbers}.",
+        )
+    )
     for other in ("QSGD", "QSGDinf"):
         clear = {p: 3.0 * math.hypot(spread[p]["NUQSGD"], spread[p][other]) for p in loss}
-        good = [p for p, v in loss.items() if (v[other] - v["NUQSGD"] > clear[p] if other == "QSGD"
-                                               else abs(v["NUQSGD"] / v[other] - 1.0) <= 0.1)]  # fmt: skip
+        good = [
+            p
+            for p, v in loss.items()
+            if (v[other] - v["NUQSGD"] > clear[p] if other == "QSGD" else abs(v["NUQSGD"] / v[other] - 1.0) <= 0.1)
+        ]
         numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v[other])}" for p, v in loss.items())
         text = "NUQSGD trains to a lower loss than QSGD" if other == "QSGD" else "NUQSGD trains to the loss of QSGDinf"
         rule = "by three standard deviations" if other == "QSGD" else "within 10 %"
@@ -338,8 +384,13 @@ def statements(rows, sweep, trained) -> list[Statement]:
         p for p, v in held.items() if v["NUQSGD"] - v["QSGD"] > 3.0 * math.hypot(noise[p]["NUQSGD"], noise[p]["QSGD"])
     ]
     numbers = "; ".join(f"{name(p)}: {100 * v['NUQSGD']:.1f} against {100 * v['QSGD']:.1f}" for p, v in held.items())
-    said.append(Statement("NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
-                          _verdict(len(good), len(held)), f"In per cent, {numbers}."))  # fmt: skip
+    said.append(
+        Statement(
+            "NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
+            _verdict(len(good), len(held)),
+            f"In per cent, {numbers}.",
+        )
+    )
     return said
 
 
@@ -357,9 +408,11 @@ def draw(sweep, dimensions, trained):
     colours = dict(zip(("float32", *THREE), ("#7F7F7F", "#D55E00", "#0072B2", "#009E73"), strict=True))
     marks = dict(zip(("float32", *THREE), "xosD", strict=True))
     dashes = dict(zip(("float32", *THREE), (":", "--", "-.", "-"), strict=True))
-    worst = {"QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
-             "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
-             "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2)}  # fmt: skip
+    worst = {
+        "QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
+        "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
+        "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
+    }
     with style():
         figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
         for axes, name in zip(grid[0], chosen, strict=False):
@@ -367,10 +420,23 @@ def draw(sweep, dimensions, trained):
             for q in THREE:
                 mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
                 bits = [row.bits for row in mine]
-                axes.plot(bits, [row.variance for row in mine], color=colours[q], marker=marks[q], linestyle=dashes[q],
-                          markerfacecolor="none", label=q)  # fmt: skip
-                axes.plot(bits, [worst[q](largest, b) for b in bits], color=colours[q], marker="", linewidth=1.4,
-                          linestyle=(0, (1, 1.5)))  # fmt: skip
+                axes.plot(
+                    bits,
+                    [row.variance for row in mine],
+                    color=colours[q],
+                    marker=marks[q],
+                    linestyle=dashes[q],
+                    markerfacecolor="none",
+                    label=q,
+                )
+                axes.plot(
+                    bits,
+                    [worst[q](largest, b) for b in bits],
+                    color=colours[q],
+                    marker="",
+                    linewidth=1.4,
+                    linestyle=(0, (1, 1.5)),
+                )
             axes.set_yscale("log")
             axes.set_xticks(sorted({row.bits for row in sweep}))
             axes.set_xlabel("bits a coordinate")
@@ -378,14 +444,24 @@ def draw(sweep, dimensions, trained):
         grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
         first, second = list(trained)[0], list(trained)[-1]
         for axes, (name, curves), what in zip(
-            grid[1], ((first, trained[first]), (first, trained[first]), (second, trained[second])),
-            ("variance", "gap", "gap"), strict=True,
-        ):  # fmt: skip
+            grid[1],
+            ((first, trained[first]), (first, trained[first]), (second, trained[second])),
+            ("variance", "gap", "gap"),
+            strict=True,
+        ):
             for method, seen in curves.items():
                 if what == "variance" and method == "float32":
                     continue
-                axes.plot(seen.step, getattr(seen, what), color=colours[method], marker=marks[method], markevery=4,
-                          linestyle=dashes[method], markerfacecolor="none", label=method)  # fmt: skip
+                axes.plot(
+                    seen.step,
+                    getattr(seen, what),
+                    color=colours[method],
+                    marker=marks[method],
+                    markevery=4,
+                    linestyle=dashes[method],
+                    markerfacecolor="none",
+                    label=method,
+                )
             axes.set_yscale("log")
             axes.set_xlabel("rounds")
             axes.set_title(name)
@@ -408,16 +484,26 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     options = {"steps": 40, "records": 4, "seeds": 2, "seed": seed} if quick else {"seed": seed}
     label = text.name.split(" (")[0]
     trained, curves = [], {}
-    for name, make, source, length in ((f"logistic, {label}", logistic, text, 1.0),
-                                       ("softmax, digits", softmax, pictures, LONGER)):  # fmt: skip
+    for name, make, source, length in (
+        (f"logistic, {label}", logistic, text, 1.0),
+        ("softmax, digits", softmax, pictures, LONGER),
+    ):
         for workers, batch in ((1, BATCH), (8, BATCH // 4)):
             found, seen = train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
             trained += found
             curves[f"{name}, {workers} x {batch}"] = seen
     lengths = {name: v.size for name, v in vectors.items()}
-    return {"rows": rows, "sweep": sweep, "trained": trained, "curves": curves, "lengths": lengths, "label": label,
-            "columns": (text.d, pictures.d * 10), "rounds": options.get("steps", 400),
-            "seeds": options.get("seeds", 3)}  # fmt: skip
+    return {
+        "rows": rows,
+        "sweep": sweep,
+        "trained": trained,
+        "curves": curves,
+        "lengths": lengths,
+        "label": label,
+        "columns": (text.d, pictures.d * 10),
+        "rounds": options.get("steps", 400),
+        "seeds": options.get("seeds", 3),
+    }
 
 
 def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
@@ -429,12 +515,24 @@ def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rou
     middle = [(row.input, str(row.bits), str(row.bucket)) for row in sweep if row.quantizer == "QSGD"]
     table = _pairs(sweep, lambda row: row.variance)
     kept = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
-    cells = [(*place, *(number(table[place[0], int(place[1]), int(place[2])][q]) for q in THREE))
-             for place in middle if place[0] in kept]  # fmt: skip
+    cells = [
+        (*place, *(number(table[place[0], int(place[1]), int(place[2])][q]) for q in THREE))
+        for place in middle
+        if place[0] in kept
+    ]
     tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
-    cells = [(row.problem, f"{row.workers} x {row.batch}", row.method, number(row.bits), number(row.variance),
-              f"{number(row.loss)} ± {number(row.spread)}", f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %")
-             for row in trained]  # fmt: skip
+    cells = [
+        (
+            row.problem,
+            f"{row.workers} x {row.batch}",
+            row.method,
+            number(row.bits),
+            number(row.variance),
+            f"{number(row.loss)} ± {number(row.spread)}",
+            f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
+        )
+        for row in trained
+    ]
     head = ("problem", "workers x batch", "method", "bits a coordinate", "variance along the run", "f - f*", "held out")
     tables.append(Table("Training", head, cells))
     setting = (
@@ -448,9 +546,13 @@ def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rou
         f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
     )
     return Study(
-        "nuqsgd", "NUQSGD, QSGD and QSGDinf at equal bits", setting,
-        {"variances": rows, "sweep": sweep, "training": trained}, tables, statements(rows, sweep, trained),
+        "nuqsgd",
+        "NUQSGD, QSGD and QSGDinf at equal bits",
+        setting,
+        {"variances": rows, "sweep": sweep, "training": trained},
+        tables,
+        statements(rows, sweep, trained),
         lambda: draw(sweep, lengths, curves),
         "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
         "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
-    )  # fmt: skip
+    )

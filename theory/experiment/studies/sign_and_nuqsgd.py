@@ -176,10 +176,22 @@ def train(
                 stream = int(key(seed, "sign-and-nuqsgd", "code", len(sizes)))
                 sizes.append(open_frame(encode(code.compressor, g, stream)).payload_bits)
 
-        plan = ParallelSGD(way.compressor, step=Constant(step * (1.0 - MOMENTUM) / lipschitz(problem)),
-                           feedback=way.feedback, batch=BATCH, momentum=MOMENTUM)  # fmt: skip
-        done = run(plan, problem, workers=WORKERS, steps=rounds, seed=seed + r, callback=watch,
-                   record_every=max(1, rounds // records))  # fmt: skip
+        plan = ParallelSGD(
+            way.compressor,
+            step=Constant(step * (1.0 - MOMENTUM) / lipschitz(problem)),
+            feedback=way.feedback,
+            batch=BATCH,
+            momentum=MOMENTUM,
+        )
+        done = run(
+            plan,
+            problem,
+            workers=WORKERS,
+            steps=rounds,
+            seed=seed + r,
+            callback=watch,
+            record_every=max(1, rounds // records),
+        )
         return done, float(np.mean(sizes)) if sizes else math.nan
 
     def row_of(method, step, runs, width):
@@ -188,11 +200,23 @@ def train(
         late = gaps[:, -max(1, records // 4) :].mean(axis=1)
         held = [accuracy(test, done.last) for done, _ in runs]
         gap, at = gaps.mean(axis=0), history[0]["step"]
-        spent = [1e3 * min(np.min(np.diff(h[f"seconds{what}"]) / np.diff(at)) for h in history)
-                 for what in ("_gradient", "_coding", "")]  # fmt: skip
+        spent = [
+            1e3 * min(np.min(np.diff(h[f"seconds{what}"]) / np.diff(at)) for h in history)
+            for what in ("_gradient", "_coding", "")
+        ]
         curves[method, step] = width * problem.d * at, gap
-        return Training(name, method, step, width, late.mean(), late.std(), float(np.mean(held)), float(np.std(held)),
-                        reached(at, gap, share * (start - optimum)), *spent)  # fmt: skip
+        return Training(
+            name,
+            method,
+            step,
+            width,
+            late.mean(),
+            late.std(),
+            float(np.mean(held)),
+            float(np.std(held)),
+            reached(at, gap, share * (start - optimum)),
+            *spent,
+        )
 
     for method, way in track(ways.items(), name):
         code = again.get(f"{method}, coded")
@@ -230,8 +254,9 @@ def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], float]:
     message = {(row.input, row.method): row for row in sent}
     return {
         (*place, b): row.rounds * round_seconds(message[place], WORKERS, b)
-        for place, row in best(trained, "rounds").items() for b in BANDWIDTHS
-    }  # fmt: skip
+        for place, row in best(trained, "rounds").items()
+        for b in BANDWIDTHS
+    }
 
 
 def _giga(bandwidth: float) -> str:
@@ -253,69 +278,109 @@ def statements(sent, trained) -> list[Statement]:
     """What the paper says of the two, and what the numbers say."""
     said, first = [], {row.method: row for row in sent if row.input == sent[0].input}
     whole = bucket_message()
-    said.append(Statement(
-        f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the paper counts (32 "
-        "for each scaling factor, 64 for the signs).", "holds" if whole == PRINTED else "fails",
-        f"Here a bucket of {SMALL} takes {whole} bits, {whole / SMALL:g} a value: one scale; the paper counts "
-        f"{PRINTED}, which is two. What its implementation sent is not judged.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the "
+            "paper counts (32 "
+            "for each scaling factor, 64 for the signs).",
+            "holds" if whole == PRINTED else "fails",
+            f"Here a bucket of {SMALL} takes {whole} bits, {whole / SMALL:g} a value: one scale; the paper counts "
+            f"{PRINTED}, which is two. What its implementation sent is not judged.",
+        )
+    )
     packed = [row for row in sent if not math.isnan(row.form)]
     good = sum(row.form == row.bits for row in packed)
     widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
-    said.append(Statement("A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a "
-                          "coordinate.", _verdict(good, len(packed)),
-                          f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
-                          f"d = {sent[0].d:,}: {_over(widths)}."))  # fmt: skip
+    said.append(
+        Statement(
+            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate.",
+            _verdict(good, len(packed)),
+            f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
+            f"d = {sent[0].d:,}: {_over(widths)}.",
+        )
+    )
     ratio: dict[Any, float]
-    for other, text in ((FOUR, "a round of EF-SignSGD takes longer than one of 4-bit NUQSGD"),
-                        (EIGHT, "a round of EF-SignSGD takes about as long as one of 8-bit NUQSGD")):  # fmt: skip
-        ratio = {b: round_seconds(first[SIGN], WORKERS, b) / round_seconds(first[other], WORKERS, b)
-                 for b in BANDWIDTHS}  # fmt: skip
+    for other, text in (
+        (FOUR, "a round of EF-SignSGD takes longer than one of 4-bit NUQSGD"),
+        (EIGHT, "a round of EF-SignSGD takes about as long as one of 8-bit NUQSGD"),
+    ):
+        ratio = {
+            b: round_seconds(first[SIGN], WORKERS, b) / round_seconds(first[other], WORKERS, b) for b in BANDWIDTHS
+        }
         good = [r > 1.0 if other == FOUR else 1 / CLOSE <= r <= CLOSE for r in ratio.values()]
         at = crossing(first[SIGN], first[other], WORKERS)
         numbers = _over((f"{_giga(b)} Gbit/s", r) for b, r in ratio.items())
         numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
         rule = "" if other == FOUR else f" (within a factor of {CLOSE:g})"
-        said.append(Statement(f"With {WORKERS} workers {text}{rule}.", _verdict(sum(good), len(good)),
-                              f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}"))  # fmt: skip
+        said.append(
+            Statement(
+                f"With {WORKERS} workers {text}{rule}.",
+                _verdict(sum(good), len(good)),
+                f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
+            )
+        )
     fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
     problems = list(dict.fromkeys(row.problem for row in trained))
     for other, how in ((FOUR, "packed"), (CODED, "with entropy coding")):
         ratio = {(p, b): spent[p, SIGN, b] / spent[p, other, b] for p in problems for b in BANDWIDTHS}
         text = _over((f"{p}, {_giga(b)} Gbit/s", r) for (p, b), r in ratio.items())
-        said.append(Statement(f"NUQSGD, {how}, beats EF-SignSGD end to end.",
-                              _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
-                              f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"NUQSGD, {how}, beats EF-SignSGD end to end.",
+                _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
+            )
+        )
         sums = {(p, m): fastest[p, m].rounds * fastest[p, m].bits for p in problems for m in (SIGN, other)}
         ratio = {p: sums[p, SIGN] / sums[p, other] for p in problems}
         text = _over(ratio.items())
         if other == FOUR:
             text += f"; with {PRINTED} bits a bucket, {_over((p, r * PRINTED / whole) for p, r in ratio.items())}"
-        said.append(Statement(f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                              _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
-                              f"Bits over bits, {SIGN} and {other}: {text}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
+                _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                f"Bits over bits, {SIGN} and {other}: {text}.",
+            )
+        )
     for step, how in ((STEPS[0], "at the longer step size"), (None, "each at its better step size")):
         rows = {(r.problem, r.method): r for r in trained if r.step == step} if step else best(trained)
         pairs = [(p, rows[p, FOUR], rows[p, SIGN]) for p in problems]
         good = [b.loss - a.loss > 3.0 * math.hypot(a.spread, b.spread) for _, a, b in pairs]
         text = "; ".join(f"{p}: {number(a.loss)} against {number(b.loss)}" for p, a, b in pairs)
-        said.append(Statement(f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (by three "
-                              "standard deviations).", _verdict(sum(good), len(good)),
-                              f"f - f* of {FOUR} and {SIGN}: {text}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (by three "
+                "standard deviations).",
+                _verdict(sum(good), len(good)),
+                f"f - f* of {FOUR} and {SIGN}: {text}.",
+            )
+        )
         good = [a.accuracy - b.accuracy > 3.0 * math.hypot(a.apart, b.apart) for _, a, b in pairs]
         text = "; ".join(f"{p}: {100 * a.accuracy:.1f} against {100 * b.accuracy:.1f}" for p, a, b in pairs)
-        said.append(Statement(f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (by three standard "
-                              "deviations).", _verdict(sum(good), len(good)), f"In per cent, {text}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (by three standard deviations).",
+                _verdict(sum(good), len(good)),
+                f"In per cent, {text}.",
+            )
+        )
     names = list(dict.fromkeys(row.input for row in sent))
     error = {(row.input, row.method): row.error for row in sent}
     good = [error[name, EIGHT] <= 0.5 * error[name, FOUR] for name in names]
-    text = "; ".join(f"{name}: {number(error[name, FOUR])}, {number(error[name, EIGHT])}, "
-                     f"{number(error[name, BEST_RATIO])}" for name in names)  # fmt: skip
-    said.append(Statement(
-        "8 bits a coordinate make the error of NUQSGD at most half that of 4 bits.", _verdict(sum(good), len(good)),
-        f"Relative variance with 4 bits, with 8, and with 8 and the best ratio: {text}. Levels 1/2 apart leave up to "
-        "1/8 however many there are; a ratio nearer to 1 does not.",
-    ))  # fmt: skip
+    text = "; ".join(
+        f"{name}: {number(error[name, FOUR])}, {number(error[name, EIGHT])}, {number(error[name, BEST_RATIO])}"
+        for name in names
+    )
+    said.append(
+        Statement(
+            "8 bits a coordinate make the error of NUQSGD at most half that of 4 bits.",
+            _verdict(sum(good), len(good)),
+            f"Relative variance with 4 bits, with 8, and with 8 and the best ratio: {text}. Levels 1/2 "
+            "apart leave up to "
+            "1/8 however many there are; a ratio nearer to 1 does not.",
+        )
+    )
     return said
 
 
@@ -333,17 +398,31 @@ def draw(sent, curves):
     from ...plots import new_figure, style
     from ...plots.style import COLUMN, PAGE
 
-    shown = {"float32": ("#7F7F7F", ":", "x"), SIGN: ("#D55E00", "-", "o"), f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
-             f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"), FOUR: ("#0072B2", "-", "s"),
-             CODED: ("#009E73", "-", "D"), EIGHT: ("#CC79A7", "-.", "^")}  # fmt: skip
+    shown = {
+        "float32": ("#7F7F7F", ":", "x"),
+        SIGN: ("#D55E00", "-", "o"),
+        f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
+        f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
+        FOUR: ("#0072B2", "-", "s"),
+        CODED: ("#009E73", "-", "D"),
+        EIGHT: ("#CC79A7", "-.", "^"),
+    }
     with style():
         figure, grid = new_figure(1, len(curves) + 1, width=PAGE, height=0.95 * COLUMN)
         for axes, (name, seen) in zip(grid[0], curves.items(), strict=False):
             for method, (bits, gap) in seen.items():
                 if method in shown:
                     colour, dashes, mark = shown[method]
-                    axes.plot(bits[1:], gap[1:], color=colour, linestyle=dashes, marker=mark, markevery=4,
-                              markerfacecolor="none", label=method)  # fmt: skip
+                    axes.plot(
+                        bits[1:],
+                        gap[1:],
+                        color=colour,
+                        linestyle=dashes,
+                        marker=mark,
+                        markevery=4,
+                        markerfacecolor="none",
+                        label=method,
+                    )
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set_xlabel("payload of a worker, bits")
@@ -352,8 +431,14 @@ def draw(sent, curves):
         axes, bandwidth = grid[0, -1], np.geomspace(1e8, 1e12, 41)
         for row in (row for row in sent if row.input == sent[0].input and row.method in shown):
             colour, dashes, _ = shown[row.method]
-            axes.plot(bandwidth / 1e9, [1e3 * round_seconds(row, WORKERS, b) for b in bandwidth], color=colour,
-                      linestyle=dashes, marker="", label=row.method)  # fmt: skip
+            axes.plot(
+                bandwidth / 1e9,
+                [1e3 * round_seconds(row, WORKERS, b) for b in bandwidth],
+                color=colour,
+                linestyle=dashes,
+                marker="",
+                label=row.method,
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("Gbit/s")
@@ -366,13 +451,24 @@ def draw(sent, curves):
 def _tables(sent, trained) -> list[Table]:
     cells: list[tuple[str, ...]]
     head: tuple[str, ...]
-    cells = [(f"{row.input}: {row.method}", number(row.bits / row.d),
-              "-" if math.isnan(row.form) else number(row.form / row.d), number(row.error), number(row.encode),
-              number(row.decode), number(row.memory)) for row in sent]  # fmt: skip
+    cells = [
+        (
+            f"{row.input}: {row.method}",
+            number(row.bits / row.d),
+            "-" if math.isnan(row.form) else number(row.form / row.d),
+            number(row.error),
+            number(row.encode),
+            number(row.decode),
+            number(row.memory),
+        )
+        for row in sent
+    ]
     head = ("vector: method", "bits", "closed form", "relative error", "encode, ns", "decode, ns", "memory, ns")
     tables = [Table("One message: bits and nanoseconds a coordinate", head, cells)]
-    cells = [(f"{row.input}: {row.method}", *(number(1e3 * round_seconds(row, WORKERS, b)) for b in BANDWIDTHS))
-             for row in sent]  # fmt: skip
+    cells = [
+        (f"{row.input}: {row.method}", *(number(1e3 * round_seconds(row, WORKERS, b)) for b in BANDWIDTHS))
+        for row in sent
+    ]
     head = ("vector: method", *(f"{_giga(b)} Gbit/s" for b in BANDWIDTHS))
     tables.append(Table("Coding and exchange of a round, milliseconds", head, cells))
     fastest, by_step, cells, spent = (
@@ -386,8 +482,15 @@ def _tables(sent, trained) -> list[Table]:
         losses = [f"{number(r.loss)} ± {number(r.spread)}" for r in (by_step[problem, method, s] for s in STEPS)]
         taken, width = fastest[problem, method].rounds, fastest[problem, method].bits
         there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
-        cells.append((f"{problem}: {method}", number(row.bits), *losses,
-                      f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %", *there))  # fmt: skip
+        cells.append(
+            (
+                f"{problem}: {method}",
+                number(row.bits),
+                *losses,
+                f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
+                *there,
+            )
+        )
         if not method.endswith("coded"):
             spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
     names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
@@ -405,8 +508,10 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     many = digits() if file is None else rcv1_topics(file)
     many = many.split(rows / many.n, seed=0)[0] if rows is not None and rows < many.n else many
     label = "RCV1" if data is None and source != "rcv1-like" else text.name.split(" (")[0]
-    sets = {f"logistic, {label}": (logistic, text),
-            "softmax, digits" if file is None else "softmax, RCV1's topics": (softmax, many)}  # fmt: skip
+    sets = {
+        f"logistic, {label}": (logistic, text),
+        "softmax, digits" if file is None else "softmax, RCV1's topics": (softmax, many),
+    }
     share = QUICK_SHARE if quick else SHARE
     options = {"rounds": 40, "records": 10, "seeds": 2, "share": share, "seed": seed} if quick else {"seed": seed}
     ways, trained, curves, vectors = methods(quick), [], {}, {}
@@ -420,8 +525,15 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
     sent = [row for name, v in vectors.items() for row in messages(name, v, every, seed, 3 if quick else TURNS)]
     lengths = {name: v.size for name, v in vectors.items()}
-    return {"sent": sent, "trained": trained, "curves": curves, "lengths": lengths, "share": share,
-            "rounds": options.get("rounds", 200), "seeds": options.get("seeds", 3)}  # fmt: skip
+    return {
+        "sent": sent,
+        "trained": trained,
+        "curves": curves,
+        "lengths": lengths,
+        "share": share,
+        "rounds": options.get("rounds", 200),
+        "seeds": options.get("seeds", 3),
+    }
 
 
 def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seeds: int) -> Study:
@@ -445,8 +557,13 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
     )
     return Study(
-        "sign-and-nuqsgd", "EF-SignSGD against NUQSGD", setting, {"messages": sent, "training": trained},
-        _tables(sent, trained), statements(sent, trained), lambda: draw(sent, curves),
+        "sign-and-nuqsgd",
+        "EF-SignSGD against NUQSGD",
+        setting,
+        {"messages": sent, "training": trained},
+        _tables(sent, trained),
+        statements(sent, trained),
+        lambda: draw(sent, curves),
         "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
         "each method; right: milliseconds of coding and exchange of a round against the bandwidth",
-    )  # fmt: skip
+    )

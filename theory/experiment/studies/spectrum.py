@@ -75,11 +75,18 @@ def spectrum(X, problem: str = "", place: str = "", batch: int = 0, budget: floa
     s = s[s > ROUNDING * s[0]]
     squared, (rows, columns) = float(np.sum(X * X)), X.shape
     return Spectrum(
-        problem, place, batch, tuple(map(float, s)), 1.0 - best_rank_error(s, 1) / squared,
-        1.0 - best_rank_error(s, min(2, s.size)) / squared, squared / float(s[0] ** 2),
-        rows + columns, spectral_beats_entrywise(s, X, rows, columns), atomo_variance(s, budget) / squared,
+        problem,
+        place,
+        batch,
+        tuple(map(float, s)),
+        1.0 - best_rank_error(s, 1) / squared,
+        1.0 - best_rank_error(s, min(2, s.size)) / squared,
+        squared / float(s[0] ** 2),
+        rows + columns,
+        spectral_beats_entrywise(s, X, rows, columns),
+        atomo_variance(s, budget) / squared,
         atomo_variance(X.ravel(), budget * (rows + columns)) / squared,
-    )  # fmt: skip
+    )
 
 
 def spectra(data, name: str, seed: int = 0, batches=BATCHES) -> list[Spectrum]:
@@ -118,13 +125,24 @@ def statements(rows) -> list[Statement]:
         low = [row for row in many if row.rank_two >= 0.9]
         numbers = "; ".join(f"{row.place}, {_rows(row, rows)}: {100 * row.rank_two:.0f} %" for row in many)
         verdict = "holds" if len(low) == len(many) else "fails" if not low else "in part"
-        said.append(Statement(f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of "
-                              "the squared norm (batches of more than one row).", verdict, f"{numbers}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of "
+                "the squared norm (batches of more than one row).",
+                verdict,
+                f"{numbers}.",
+            )
+        )
         wins = [row for row in mine if row.spectral < row.entrywise]
         verdict = "holds" if len(wins) == len(mine) else "fails" if not wins else "in part"
         where = ", ".join(f"{row.place} ({_rows(row, rows)})" for row in wins) or "nowhere"
-        said.append(Statement(f"{name}: at equal floats, singular triplets have a smaller variance than entries.",
-                              verdict, f"On {len(wins)} of {len(mine)}: {where}."))  # fmt: skip
+        said.append(
+            Statement(
+                f"{name}: at equal floats, singular triplets have a smaller variance than entries.",
+                verdict,
+                f"On {len(wins)} of {len(mine)}: {where}.",
+            )
+        )
     agree = [row for row in rows if (row.criterion < 1.0) == (row.spectral < row.entrywise)]
     verdict = "holds" if len(agree) == len(rows) else "in part"
     numbers = (
@@ -165,13 +183,21 @@ def draw(rows):
         grid[0, 0].set_ylabel(r"singular value $\sigma_i/\sigma_1$")
         axes = grid[0, len(panels)]
         line = np.array([0.6, 4.0])
-        axes.plot(line, line**2, color="0.4", marker="", linestyle=(0, (1, 1)), linewidth=1.6,
-                  label="criterion squared")  # fmt: skip
+        axes.plot(
+            line, line**2, color="0.4", marker="", linestyle=(0, (1, 1)), linewidth=1.6, label="criterion squared"
+        )
         for n, name in enumerate(names):
             mine = [row for row in rows if row.problem == name]
             ratio = [(1.0 + row.spectral) / (1.0 + row.entrywise) for row in mine]
-            axes.plot([row.criterion for row in mine], ratio, linestyle="", marker="os"[n % 2], markerfacecolor="none",
-                      color=("#0072B2", "#D55E00")[n % 2], label=name)  # fmt: skip
+            axes.plot(
+                [row.criterion for row in mine],
+                ratio,
+                linestyle="",
+                marker="os"[n % 2],
+                markerfacecolor="none",
+                color=("#0072B2", "#D55E00")[n % 2],
+                label=name,
+            )
         axes.axhline(1.0, color="0.6", linewidth=0.6, marker="", linestyle="-")
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -202,10 +228,19 @@ def report(rows, shapes: str, topics: bool) -> Study:
     """The study of these spectra; ``shapes`` says of which data, ``topics`` whether RCV1's topics are among them."""
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
-        (f"{row.problem}, {row.place}", str(row.batch), f"{100 * row.rank_one:.0f} %", f"{100 * row.rank_two:.0f} %",
-         f"{row.stable:.2f}", f"{row.floats:,}", f"{row.criterion:.2f}", number(row.spectral), number(row.entrywise))
+        (
+            f"{row.problem}, {row.place}",
+            str(row.batch),
+            f"{100 * row.rank_one:.0f} %",
+            f"{100 * row.rank_two:.0f} %",
+            f"{row.stable:.2f}",
+            f"{row.floats:,}",
+            f"{row.criterion:.2f}",
+            number(row.spectral),
+            number(row.entrywise),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     setting = (
         f"Softmax regression, l2 = 1/n ({shapes}). Gradients of the loss at 0, midway (f - f* a tenth of f(0) - f*) "
         "and near the optimum (f - f* at most 0.001 f(0)), of batches and of all rows. Rank one and two: share of the "
@@ -216,8 +251,13 @@ def report(rows, shapes: str, topics: bool) -> Study:
     if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
     return Study(
-        "spectrum", "Singular values of real gradients", setting, {"spectra": rows},
-        [Table("Gradients as matrices", head, cells)], statements(rows), lambda: draw(rows),
+        "spectrum",
+        "Singular values of real gradients",
+        setting,
+        {"spectra": rows},
+        [Table("Gradients as matrices", head, cells)],
+        statements(rows),
+        lambda: draw(rows),
         "Singular values over the largest, logarithmic, for gradients at 0, midway and near the optimum; last panel: "
         "second moment of spectral over entry-wise sparsification against the criterion, with its square as a line",
-    )  # fmt: skip
+    )

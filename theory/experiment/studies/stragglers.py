@@ -111,9 +111,18 @@ def wall_clock(name: str, times, ks, replicas: int, seed: int) -> tuple[list[Wal
         law = {"mu": MU, "step": STEP, "distance": START}
         needed = bounds.fastest_rounds(ACCURACY, k, variance=SIGMA2, **law)
         rounds = 60
-        result = run_fastest_k(problem, workers=WORKERS, fastest=k, rounds=rounds, step=STEP, times=times,
-                               x0=np.full(D, math.sqrt(START / D)), replicas=replicas, seed=seed,
-                               record_every=1)  # fmt: skip
+        result = run_fastest_k(
+            problem,
+            workers=WORKERS,
+            fastest=k,
+            rounds=rounds,
+            step=STEP,
+            times=times,
+            x0=np.full(D, math.sqrt(START / D)),
+            replicas=replicas,
+            seed=seed,
+            record_every=1,
+        )
         distance = 2.0 / MU * result.history["f"]
         below = np.flatnonzero(distance <= ACCURACY)
         at = math.inf
@@ -134,9 +143,20 @@ def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
     probabilities, rounds, step = bounds.inclusion_probabilities(k, RATES), 40, 0.1
     left = (1.0 - step) ** rounds
     for weights, predicted in (("plain", probabilities @ TARGETS / k), ("inclusion", TARGETS.mean())):
-        result = run_fastest_k(problem, workers=TARGETS.size, fastest=k, rounds=rounds, step=step, speeds=RATES,
-                               times=ShiftedExponential(0.5, 1.0), weights=weights, shards="contiguous",
-                               replicas=replicas, seed=seed, record_every=rounds)  # fmt: skip
+        result = run_fastest_k(
+            problem,
+            workers=TARGETS.size,
+            fastest=k,
+            rounds=rounds,
+            step=step,
+            speeds=RATES,
+            times=ShiftedExponential(0.5, 1.0),
+            weights=weights,
+            shards="contiguous",
+            replicas=replicas,
+            seed=seed,
+            record_every=rounds,
+        )
         interval = mean_interval(result.last[:, 0], LEVEL).scaled(1.0 / (1.0 - left))
         found.append(Biased(weights, k, interval.estimate, interval.half, float(predicted), float(TARGETS.mean())))
     return found, curves
@@ -153,18 +173,25 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     """What holds of waiting for fewer, judged by what was measured."""
     said = []
     inside = [abs(row.measured - row.predicted) <= row.half for row in orders if math.isfinite(row.half)]
-    said.append(Statement(
-        "the closed forms of order statistics give the time of a round.", _verdict(sum(inside), len(inside)),
-        f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
-        "expected outside; those of one law are of the same rounds).",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "the closed forms of order statistics give the time of a round.",
+            _verdict(sum(inside), len(inside)),
+            f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
+            "expected outside; those of one law are of the same rounds).",
+        )
+    )
     near = [abs(measured - exact) <= 1 for _, measured, exact, _ in waits]
-    said.append(Statement(
-        "the measured k with the least time a gradient is that of the closed form, to within one.",
-        _verdict(sum(near), len(near)),
-        "; ".join(f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits)
-        + f" (of {WORKERS}).",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "the measured k with the least time a gradient is that of the closed form, to within one.",
+            _verdict(sum(near), len(near)),
+            "; ".join(
+                f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits
+            )
+            + f" (of {WORKERS}).",
+        )
+    )
     pays, numbers = [], []
     for name, _, exact, _ in waits:
         rows = {row.k: row for row in clocks if row.times == name}
@@ -172,12 +199,17 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
         pays.append(rows[exact].seconds <= best.seconds)
         took = f"{number(rows[exact].seconds)} s, k = {best.k} {number(best.seconds)} s"
         numbers.append(f"{name}: k = {exact} takes {took}")
-    said.append(Statement(
-        "it pays to wait for the k with the least E X_(k)/k.", _verdict(sum(pays), len(pays)),
-        f"By the wall clock until the squared distance is {ACCURACY:g}: " + "; ".join(numbers)
-        + ". That k supposes that k gradients save k times as many rounds, which they do not where the start must be"
-        " forgotten, too.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "it pays to wait for the k with the least E X_(k)/k.",
+            _verdict(sum(pays), len(pays)),
+            f"By the wall clock until the squared distance is {ACCURACY:g}: "
+            + "; ".join(numbers)
+            + ". That k supposes that k gradients save k times as many rounds, which they do not where "
+            "the start must be"
+            " forgotten, too.",
+        )
+    )
     wins, numbers = [], []
     for name in dict.fromkeys(row.times for row in clocks):
         rows = {row.k: row for row in clocks if row.times == name}
@@ -186,17 +218,25 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
         wins.append(best.k < WORKERS)
         last = "infinite (the mean)" if math.isinf(everybody.predicted_seconds) else f"{number(everybody.seconds)} s"
         numbers.append(f"{name}: k = {best.k} takes {number(best.seconds)} s, all {last}")
-    said.append(Statement("waiting for everybody is slower than waiting for fewer.", _verdict(sum(wins), len(wins)),
-                          "; ".join(numbers) + "."))  # fmt: skip
+    said.append(
+        Statement(
+            "waiting for everybody is slower than waiting for fewer.",
+            _verdict(sum(wins), len(wins)),
+            "; ".join(numbers) + ".",
+        )
+    )
     plain, cured = bias
     off = abs(plain.measured - plain.minimum) > plain.half
     on = abs(cured.measured - cured.minimum) <= cured.half
-    said.append(Statement(
-        "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
-        _verdict(off + on, 2),
-        f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form {plain.predicted:.3f})"
-        f"; weighted {cured.measured:.3f} +- {cured.half:.3f}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
+            _verdict(off + on, 2),
+            f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form "
+            f"{plain.predicted:.3f})"
+            f"; weighted {cured.measured:.3f} +- {cured.half:.3f}.",
+        )
+    )
     return said
 
 
@@ -213,22 +253,42 @@ def draw(orders, curves, bias):
             ks = [k for k in range(1, WORKERS + 1) if math.isfinite(mean_of(times, WORKERS, k))]
             (line,) = left.plot(ks, [mean_of(times, WORKERS, k) for k in ks], marker="", label=name)
             finite = [row for row in rows if math.isfinite(row.predicted)]
-            left.plot([row.k for row in finite], [row.measured for row in finite], linestyle="", marker="os^"[j],
-                      color=line.get_color(), markerfacecolor="none")  # fmt: skip
+            left.plot(
+                [row.k for row in finite],
+                [row.measured for row in finite],
+                linestyle="",
+                marker="os^"[j],
+                color=line.get_color(),
+                markerfacecolor="none",
+            )
         left.set(xlabel=f"k of {WORKERS} workers", ylabel="time of a round, s (lines: closed form)", yscale="log")
         left.set_xticks([1, 4, 8, 12, 16])
         left.legend(fontsize=6, handlelength=2.0)
         for k, (seconds, distance, _) in curves.items():
             middle.plot(seconds, distance, marker="", label=f"k = {k}")
         middle.axhline(ACCURACY, color="0.5", linewidth=0.8, linestyle=(0, (1, 1)), marker="")
-        middle.set(xlabel="wall clock, s", ylabel=r"$\mathrm{E}\,\|x_t-x^*\|^2$", yscale="log",
-                   title=next(iter(TIMES)))  # fmt: skip
+        middle.set(xlabel="wall clock, s", ylabel=r"$\mathrm{E}\,\|x_t-x^*\|^2$", yscale="log", title=next(iter(TIMES)))
         middle.legend(fontsize=6, handlelength=2.0)
         for y, row in enumerate(bias):
-            right.errorbar(row.measured, y, xerr=row.half, marker="os"[y], linestyle="", markerfacecolor="none",
-                           color=("#D55E00", "#0072B2")[y], capsize=2)  # fmt: skip
-            right.plot(row.predicted, y, marker="|", markersize=12, linestyle="", color="black",
-                       label="closed form" if y == 0 else None)  # fmt: skip
+            right.errorbar(
+                row.measured,
+                y,
+                xerr=row.half,
+                marker="os"[y],
+                linestyle="",
+                markerfacecolor="none",
+                color=("#D55E00", "#0072B2")[y],
+                capsize=2,
+            )
+            right.plot(
+                row.predicted,
+                y,
+                marker="|",
+                markersize=12,
+                linestyle="",
+                color="black",
+                label="closed form" if y == 0 else None,
+            )
         right.axvline(bias[0].minimum, color="0.5", linestyle=(0, (4, 2)), linewidth=0.9, marker="", label="minimum")
         right.set_yticks([0, 1], ["1/k each", "1/(n pi)"])
         right.set(xlabel="where x settles", ylim=(-0.7, 2.9))
@@ -254,31 +314,57 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         clocks += rows
         drawn = drawn or curves
     bias, _ = biased(2, 4 * replicas, seed)
-    return {"orders": orders, "waits": waits, "clocks": clocks, "drawn": drawn, "bias": bias, "rounds": rounds,
-            "replicas": replicas}  # fmt: skip
+    return {
+        "orders": orders,
+        "waits": waits,
+        "clocks": clocks,
+        "drawn": drawn,
+        "bias": bias,
+        "rounds": rounds,
+        "replicas": replicas,
+    }
 
 
 def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> Study:
     """The study of these times and distances; ``drawn`` are the curves of the first law of times, by k."""
     tables = [
-        Table("Mean of the k-th of 16 times, in seconds", ("times", "k", "measured", "+-", "closed form"), [
-            (row.times, str(row.k), number(row.measured), number(row.half), _or(row.predicted, "infinite"))
-            for row in orders
-        ]),
-        Table("The k with the least E X_(k)/k, of 16", ("times", "measured", "closed form", "kappa n"), [
-            (name, str(measured), str(exact), number(limit)) for name, measured, exact, limit in waits
-        ]),
-        Table(f"Until the squared distance is {ACCURACY:g}, from {START:g}",
-              ("times", "k", "rounds", "closed form", "seconds", "closed form"), [
-                  (row.times, str(row.k), _or(row.rounds, "never"), _or(row.predicted_rounds, "never"),
-                   _or(row.seconds, "never"), _or(row.predicted_seconds, "infinite")) for row in clocks
-              ]),
-        Table("Where x settles, the fastest 2 of 5 workers with rates 1, 2, 4, 8, 8",
-              ("weights", "measured", "+-", "closed form", "minimum"), [
-                  (row.weights, number(row.measured), number(row.half), number(row.predicted), number(row.minimum))
-                  for row in bias
-              ]),
-    ]  # fmt: skip
+        Table(
+            "Mean of the k-th of 16 times, in seconds",
+            ("times", "k", "measured", "+-", "closed form"),
+            [
+                (row.times, str(row.k), number(row.measured), number(row.half), _or(row.predicted, "infinite"))
+                for row in orders
+            ],
+        ),
+        Table(
+            "The k with the least E X_(k)/k, of 16",
+            ("times", "measured", "closed form", "kappa n"),
+            [(name, str(measured), str(exact), number(limit)) for name, measured, exact, limit in waits],
+        ),
+        Table(
+            f"Until the squared distance is {ACCURACY:g}, from {START:g}",
+            ("times", "k", "rounds", "closed form", "seconds", "closed form"),
+            [
+                (
+                    row.times,
+                    str(row.k),
+                    _or(row.rounds, "never"),
+                    _or(row.predicted_rounds, "never"),
+                    _or(row.seconds, "never"),
+                    _or(row.predicted_seconds, "infinite"),
+                )
+                for row in clocks
+            ],
+        ),
+        Table(
+            "Where x settles, the fastest 2 of 5 workers with rates 1, 2, 4, 8, 8",
+            ("weights", "measured", "+-", "closed form", "minimum"),
+            [
+                (row.weights, number(row.measured), number(row.half), number(row.predicted), number(row.minimum))
+                for row in bias
+            ],
+        ),
+    ]
     setting = (
         f"Clocks are simulated: {rounds:,} rounds of {WORKERS} workers with independent times, shifted exponential "
         "(s + Exp(mu)) or Pareto with the tail x^-a. A round ends when k of them are ready; the others stop. "
@@ -291,9 +377,13 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> St
         "count more often."
     )
     return Study(
-        "stragglers", "Who waits for whom", setting,
-        {"orders": orders, "clocks": clocks, "biased": bias}, tables, statements(orders, waits, clocks, bias),
+        "stragglers",
+        "Who waits for whom",
+        setting,
+        {"orders": orders, "clocks": clocks, "biased": bias},
+        tables,
+        statements(orders, waits, clocks, bias),
         lambda: draw(orders, drawn, bias),
         "Left: time of a round against the number of workers waited for, marks on the closed forms. Middle: squared "
         "distance against the wall clock for several k. Right: where x settles with plain and with weighted averages",
-    )  # fmt: skip
+    )

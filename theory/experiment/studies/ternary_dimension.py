@@ -123,8 +123,15 @@ def draw(rows, slopes):
             axes.errorbar(d, steps, yerr=error, color=line.get_color(), linestyle="", marker="", linewidth=0.7)
         d = np.array(sorted({row.d for row in rows}), float)
         bound = [predicted_steps(worst_ternary(int(n))) for n in d]
-        axes.plot(d, bound, color="0.4", linewidth=1.8, linestyle=(0, (1, 1)), marker="",
-                  label=r"theorem, 2-norm: $\propto\sqrt{d}$")  # fmt: skip
+        axes.plot(
+            d,
+            bound,
+            color="0.4",
+            linewidth=1.8,
+            linestyle=(0, (1, 1)),
+            marker="",
+            label=r"theorem, 2-norm: $\propto\sqrt{d}$",
+        )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks(d, [f"{n:g}" for n in d])
@@ -159,8 +166,16 @@ def report(rows, slopes) -> Study:
     cells = []
     for row in rows:
         spread = f"{row.steps:.1f}" + (f" ({row.low:.0f} to {row.high:.0f})" if row.high > row.low else "")
-        cells.append((row.method, str(row.d), number(row.factor), spread, f"{row.best:.1f}",
-                      str(predicted_steps(row.factor)) if row.method in PROVED else "-"))  # fmt: skip
+        cells.append(
+            (
+                row.method,
+                str(row.d),
+                number(row.factor),
+                spread,
+                f"{row.best:.1f}",
+                str(predicted_steps(row.factor)) if row.method in PROVED else "-",
+            )
+        )
     head = ("compressor", "d", "step divided by", "iterations", "with the best step", "bound")
     ratios = [(name, _interval(a), _interval(b)) for name, (a, b) in slopes.items()]
     tables = [
@@ -179,8 +194,13 @@ def report(rows, slopes) -> Study:
     ):
         both = slopes[name]
         verdict = "holds" if all(abs(s.estimate - predicted) <= 0.1 for s in both) else "fails"
-        said.append(Statement(f"{text}.", verdict, f"Slope {_interval(both[0])}, with the best step "
-                              f"{_interval(both[1])}; {predicted:g} expected."))  # fmt: skip
+        said.append(
+            Statement(
+                f"{text}.",
+                verdict,
+                f"Slope {_interval(both[0])}, with the best step {_interval(both[1])}; {predicted:g} expected.",
+            )
+        )
     setting = (
         f"SGD on (1/2)||x||^2 in d dimensions from a flat x_0 with ||x_0||^2 = {START:g}, isotropic Gaussian noise "
         f"with E||xi||^2 = {NOISE:g} for every d, one worker, until the mean of ||x_t||^2 over a group of replicas is "
@@ -190,8 +210,13 @@ def report(rows, slopes) -> Study:
         "The claim `ternary.iterations` checks the first slope, with mutants."
     )
     return Study(
-        "ternary-dimension", "Ternary quantization and the dimension", setting, {"iterations": rows}, tables, said,
+        "ternary-dimension",
+        "Ternary quantization and the dimension",
+        setting,
+        {"iterations": rows},
+        tables,
+        said,
         lambda: draw(rows, slopes),
         "Iterations against the dimension, both logarithmic: a line of slope one half for ternary quantization with "
         "the 2-norm, below its theorem's, and flat lines for full precision and QSGD with the square root of d levels",
-    )  # fmt: skip
+    )

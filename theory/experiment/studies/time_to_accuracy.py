@@ -188,8 +188,18 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
         runs = [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
     steps, spent, size = np.array(runs).T
     mean = float(steps.mean())
-    row = Steps(name, workers, batch, math.nan if e is None else 2.0**e, mean, float(steps.min()), float(steps.max()),
-                mean * workers * batch / problem.n, float(spent.min()), float(size[0]))  # fmt: skip
+    row = Steps(
+        name,
+        workers,
+        batch,
+        math.nan if e is None else 2.0**e,
+        mean,
+        float(steps.min()),
+        float(steps.max()),
+        mean * workers * batch / problem.n,
+        float(spent.min()),
+        float(size[0]),
+    )
     return row, first if e is None else e
 
 
@@ -217,12 +227,12 @@ def step_times(rows, ways, coding, d: int, networks: dict[str, Network]) -> list
     for network, numbers in networks.items():
         for row in rows:
             plan = ParallelSGD(ways[row.method].compressor, step=Constant(1.0))
-            exchange = round_seconds(numbers, plan, d, ranks=row.workers,
-                                     message_bytes=row.message_bytes)  # fmt: skip
+            exchange = round_seconds(numbers, plan, d, ranks=row.workers, message_bytes=row.message_bytes)
             code = coding[row.method]
             spent = code.encode + row.workers * code.decode if row.workers > 1 and row.method != FULL else 0.0
-            found.append(Time(network, row.method, row.workers, row.batch, gradient * row.batch, spent, exchange,
-                              row.steps))  # fmt: skip
+            found.append(
+                Time(network, row.method, row.workers, row.batch, gradient * row.batch, spent, exchange, row.steps)
+            )
     return found
 
 
@@ -282,44 +292,64 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     at = {(t.network, t.method, t.workers, t.batch): t for t in times}
     networks = list(dict.fromkeys(t.network for t in times))
     share = {name: at[name, FULL, most, options.batch] for name in networks}
-    said.append(Statement(
-        f"with {most} machines the network takes most of the time of full-precision SGD.",
-        _verdict([t.exchange > t.gradient for t in share.values()]),
-        "Share of a step in the exchange (model): "
-        + ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items()) + f" with batches of "
-        f"{options.batch}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"with {most} machines the network takes most of the time of full-precision SGD.",
+            _verdict([t.exchange > t.gradient for t in share.values()]),
+            "Share of a step in the exchange (model): "
+            + ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items())
+            + f" with batches of "
+            f"{options.batch}.",
+        )
+    )
     pass_times = {name: [at[name, FULL, most, b].step * n / (most * b) for b in options.batches] for name in networks}
-    said.append(Statement(
-        "a bigger batch means less communication, hence a shorter pass.",
-        _verdict([all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()]),
-        "; ".join(f"{name}: {number(t[0])} s a pass with B = {options.batches[0]}, {number(t[-1])} s with "
-                  f"{options.batches[-1]}" for name, t in pass_times.items()) + " (model).",
-    ))  # fmt: skip
-    passes = [row.passes for b in options.batches for row in rows
-              if (row.method, row.workers, row.batch) == (FULL, most, b)]  # fmt: skip
-    said.append(Statement(
-        "a bigger batch means more passes.",
-        _verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
-        ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
-        + f" passes, {most} workers, measured.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            "a bigger batch means less communication, hence a shorter pass.",
+            _verdict([all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()]),
+            "; ".join(
+                f"{name}: {number(t[0])} s a pass with B = {options.batches[0]}, {number(t[-1])} s with "
+                f"{options.batches[-1]}"
+                for name, t in pass_times.items()
+            )
+            + " (model).",
+        )
+    )
+    passes = [
+        row.passes for b in options.batches for row in rows if (row.method, row.workers, row.batch) == (FULL, most, b)
+    ]
+    said.append(
+        Statement(
+            "a bigger batch means more passes.",
+            _verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
+            ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
+            + f" passes, {most} workers, measured.",
+        )
+    )
     for method in (m for m in dict.fromkeys(row.method for row in rows) if m != FULL):
-        gain = {name: at[name, FULL, most, options.batch].total / at[name, method, most, options.batch].total
-                for name in networks}  # fmt: skip
-        said.append(Statement(
-            f"{method}: faster to the accuracy than full precision, {most} workers.",
-            _verdict([g > 1 for g in gain.values()]),
-            "Times as fast: " + ", ".join(f"{name} {number(g)}" for name, g in gain.items())
-            + " (measured steps, gradients and coding; the network is a model).",
-        ))  # fmt: skip
+        gain = {
+            name: at[name, FULL, most, options.batch].total / at[name, method, most, options.batch].total
+            for name in networks
+        }
+        said.append(
+            Statement(
+                f"{method}: faster to the accuracy than full precision, {most} workers.",
+                _verdict([g > 1 for g in gain.values()]),
+                "Times as fast: "
+                + ", ".join(f"{name} {number(g)}" for name, g in gain.items())
+                + " (measured steps, gradients and coding; the network is a model).",
+            )
+        )
     best = {(c.network, c.method): c.workers[int(np.argmax(c.speed_up))] for c in speed}
-    said.append(Statement(
-        f"more than {most} machines do not pay.",
-        _verdict([best[name, FULL] <= most for name in networks]),
-        "Fastest number of workers with full precision (model): "
-        + ", ".join(f"{name}: {best[name, FULL]}" for name in networks) + f", of those up to {MANY[-1]}.",
-    ))  # fmt: skip
+    said.append(
+        Statement(
+            f"more than {most} machines do not pay.",
+            _verdict([best[name, FULL] <= most for name in networks]),
+            "Fastest number of workers with full precision (model): "
+            + ", ".join(f"{name}: {best[name, FULL]}" for name in networks)
+            + f", of those up to {MANY[-1]}.",
+        )
+    )
     return said
 
 
@@ -349,50 +379,92 @@ def draw(times, speed, rows, options: Options):
                 for part, colour, hatch in parts:
                     high = t.steps * getattr(t, part)
                     label = (part if part != "exchange" else "exchange (model)") if i == j == 0 else None
-                    bars.bar(x, high, 0.85 * width, bottom=bottom, color=colour, label=label, hatch=hatch,
-                             edgecolor="white", linewidth=0.3)  # fmt: skip
+                    bars.bar(
+                        x,
+                        high,
+                        0.85 * width,
+                        bottom=bottom,
+                        color=colour,
+                        label=label,
+                        hatch=hatch,
+                        edgecolor="white",
+                        linewidth=0.3,
+                    )
                     bottom += high
                 row = seen[name, p, options.batch]
                 ends = [[(t.steps - row.fewest) * t.step], [(row.most - t.steps) * t.step]]
                 bars.errorbar(x, bottom, yerr=ends, color="black", linestyle="", marker="", elinewidth=0.7, capsize=1.5)
                 highest = max(highest, row.most * t.step)
                 if j == len(options.workers) - 1:
-                    bars.annotate(name.split(",")[0], (x, row.most * t.step), rotation=90, ha="center", va="bottom",
-                                  fontsize=6, xytext=(0, 2), textcoords="offset points")  # fmt: skip
+                    bars.annotate(
+                        name.split(",")[0],
+                        (x, row.most * t.step),
+                        rotation=90,
+                        ha="center",
+                        va="bottom",
+                        fontsize=6,
+                        xytext=(0, 2),
+                        textcoords="offset points",
+                    )
         bars.set_xticks(range(len(options.workers)), [str(p) for p in options.workers])
         bars.set_ylim(0.0, 1.5 * highest)  # the legend has the upper third for itself
-        bars.set(xlabel=f"workers (left to right: {', '.join(n.split(',')[0] for n in names)})",
-                 ylabel=f"time to accuracy {options.accuracy:g}, s", title=f"{slow}, B = {options.batch}")  # fmt: skip
+        bars.set(
+            xlabel=f"workers (left to right: {', '.join(n.split(',')[0] for n in names)})",
+            ylabel=f"time to accuracy {options.accuracy:g}, s",
+            title=f"{slow}, B = {options.batch}",
+        )
         bars.legend(loc="upper left")
         for curve in (c for c in speed if c.network == slow):
             w, s = np.array(curve.workers), np.array(curve.speed_up)
             inside, beyond = w <= curve.model_from, w >= curve.model_from
             (line,) = gain.plot(w[inside], s[inside], linestyle="-", label=curve.method, zorder=3)
-            gain.plot(w[beyond], s[beyond], linestyle=(0, (1, 1)), markerfacecolor="white", color=line.get_color(),
-                      marker=line.get_marker())  # fmt: skip
+            gain.plot(
+                w[beyond],
+                s[beyond],
+                linestyle=(0, (1, 1)),
+                markerfacecolor="white",
+                color=line.get_color(),
+                marker=line.get_marker(),
+            )
         w = np.array([1, *MANY])
         gain.plot(w, w, color="0.5", linestyle=(0, (4, 2)), marker="", label="ideal")
-        gain.plot([], [], color="0.4", linestyle=(0, (1, 1)), marker="o", markerfacecolor="white",
-                  label="steps fitted, too")  # fmt: skip
-        gain.set(xscale="log", yscale="log", xlabel="workers", ylabel="speed-up over one worker of SGD",
-                 title=f"{slow} (model)")  # fmt: skip
+        gain.plot(
+            [], [], color="0.4", linestyle=(0, (1, 1)), marker="o", markerfacecolor="white", label="steps fitted, too"
+        )
+        gain.set(
+            xscale="log",
+            yscale="log",
+            xlabel="workers",
+            ylabel="speed-up over one worker of SGD",
+            title=f"{slow} (model)",
+        )
         gain.set_xscale("log", base=2)
         gain.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
         gain.legend()
         for i, name in enumerate(names):
             for k, network in enumerate(networks[:2]):
-                mine = sorted((t for t in times if (t.network, t.method, t.workers) == (network, name, most)),
-                              key=lambda t: t.batch)  # fmt: skip
+                mine = sorted(
+                    (t for t in times if (t.network, t.method, t.workers) == (network, name, most)),
+                    key=lambda t: t.batch,
+                )
                 look = {"linestyle": ("-", (0, (4, 2)))[k], "color": cycle[i], "marker": "os^"[i]}
-                use.plot([t.batch for t in mine], [t.gradient / t.step for t in mine], **look,
-                         label=f"{name.split(',')[0]}, {network}")  # fmt: skip
+                use.plot(
+                    [t.batch for t in mine],
+                    [t.gradient / t.step for t in mine],
+                    **look,
+                    label=f"{name.split(',')[0]}, {network}",
+                )
                 finite = [t for t in mine if math.isfinite(t.total)]
                 batch.plot([t.batch for t in finite], [t.total for t in finite], **look)
                 extremes = [seen[name, most, t.batch] for t in finite]
-                batch.fill_between([t.batch for t in finite],
-                                   [row.fewest * t.step for row, t in zip(extremes, finite, strict=True)],
-                                   [row.most * t.step for row, t in zip(extremes, finite, strict=True)],
-                                   color=cycle[i], alpha=0.2, linewidth=0)  # fmt: skip
+                batch.fill_between(
+                    [t.batch for t in finite],
+                    [row.fewest * t.step for row, t in zip(extremes, finite, strict=True)],
+                    [row.most * t.step for row, t in zip(extremes, finite, strict=True)],
+                    color=cycle[i],
+                    alpha=0.2,
+                    linewidth=0,
+                )
         for axes in (use, batch):
             axes.set_xscale("log", base=2)
             axes.set_xticks(options.batches, [str(b) for b in options.batches])
@@ -450,8 +522,19 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
     for row in rows:
         t = seen[row.method, row.workers, row.batch]
         spread = f"{row.steps:.0f} ({row.fewest:.0f} to {row.most:.0f})" if math.isfinite(row.steps) else "never"
-        cells.append((row.method, str(row.workers), str(row.batch), number(row.step), spread, number(row.passes),
-                      milli(t.gradient), milli(t.coding), f"{row.message_bytes:,.0f}"))  # fmt: skip
+        cells.append(
+            (
+                row.method,
+                str(row.workers),
+                str(row.batch),
+                number(row.step),
+                spread,
+                number(row.passes),
+                milli(t.gradient),
+                milli(t.coding),
+                f"{row.message_bytes:,.0f}",
+            )
+        )
     tables = [Table(f"Measured: {name.split(' (')[0]}, n = {n:,}, d = {d:,}", head, cells)]
     head = (
         "network (model)",
@@ -469,8 +552,19 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         if t.batch == options.batch:
             a_pass = t.step * n / (t.workers * t.batch)
             passes = t.steps * t.workers * t.batch / n
-            cells.append((t.network, t.method, str(t.workers), str(t.batch), milli(t.exchange), milli(t.step),
-                          number(a_pass), number(passes), number(t.total)))  # fmt: skip
+            cells.append(
+                (
+                    t.network,
+                    t.method,
+                    str(t.workers),
+                    str(t.batch),
+                    milli(t.exchange),
+                    milli(t.step),
+                    number(a_pass),
+                    number(passes),
+                    number(t.total),
+                )
+            )
     tables.append(Table(f"Time of a pass times passes, B = {options.batch}: the exchange is a model", head, cells))
     cells = []
     for network in NETWORKS:
@@ -492,10 +586,13 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
                     str(fastest.batch),
                 )
             )
-    tables.append(Table(
-        f"Steps = a + b/(N B), and the batch that is fastest with {most} workers (model)",
-        ("network", "method", "a", "b", "largest error", "B* = sqrt(b tau/(a N c))", "fastest of those run"), cells,
-    ))  # fmt: skip
+    tables.append(
+        Table(
+            f"Steps = a + b/(N B), and the batch that is fastest with {most} workers (model)",
+            ("network", "method", "a", "b", "largest error", "B* = sqrt(b tau/(a N c))", "fastest of those run"),
+            cells,
+        )
+    )
     assumed = "; ".join(
         f"{title}: {1e6 * net.alpha:g} us a message, {net.beta * 1e9:g} ns a byte" for title, net in NETWORKS.items()
     )
@@ -511,9 +608,14 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         "theory of averaged gradients has."
     )
     return Study(
-        "time-to-accuracy", "Why is distributed SGD slow?", setting, {"steps": rows, "times": times, "curves": speed},
-        tables, statements(rows, times, speed, n, options), lambda: draw(times, speed, rows, options),
+        "time-to-accuracy",
+        "Why is distributed SGD slow?",
+        setting,
+        {"steps": rows, "times": times, "curves": speed},
+        tables,
+        statements(rows, times, speed, n, options),
+        lambda: draw(times, speed, rows, options),
         "Bars of gradient, coding and modelled exchange until one accuracy against the number of workers; speed-up "
         "over one worker, with the model's continuation; share of a step in gradients, and time to the accuracy, "
         "against the batch",
-    )  # fmt: skip
+    )

@@ -63,8 +63,22 @@ class DrawnLoop:
         """The steps from ``start`` to ``stop``, whose rates are there."""
         run = self.run
         eta, weight = run.eta.column(), run.average_weight.column()
-        drawn_loop(run.problem, run.x, run.mean, run.total, run.weight, run.noise_keys, eta.values, weight.values,
-                   run.l2, self._radius, run.wire, run.sent, start, stop)  # fmt: skip
+        drawn_loop(
+            run.problem,
+            run.x,
+            run.mean,
+            run.total,
+            run.weight,
+            run.noise_keys,
+            eta.values,
+            weight.values,
+            run.l2,
+            self._radius,
+            run.wire,
+            run.sent,
+            start,
+            stop,
+        )
 
 
 @kernel

@@ -64,8 +64,21 @@ class PlainLoop:
         """The steps from ``start`` to ``stop``, whose rates are there."""
         run = self.run
         problem, eta, weight = run.problem, run.eta.column(), run.average_weight.column()
-        plain_loop(problem, run.setup.shards, run.order, run.sampling_keys, run.x, eta.values, weight.values,
-                   run.own_l2, self._frame, run.wire, run.sent, start, stop)  # fmt: skip
+        plain_loop(
+            problem,
+            run.setup.shards,
+            run.order,
+            run.sampling_keys,
+            run.x,
+            eta.values,
+            weight.values,
+            run.own_l2,
+            self._frame,
+            run.wire,
+            run.sent,
+            start,
+            stop,
+        )
 
 
 @kernel

@@ -89,8 +89,17 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     exact = isinstance(problem, (Logistic, Ridge, Softmax))  # of others it is not known what they add to
     gradient = min(d, batch * entries) if exact else d
     longest = min(d, method.local_steps * gradient)
-    return SparseRows(memory, moving, local, isinstance(c, TopK), isinstance(method.server, Projected), longest,
-                      gradient, method.local_steps, exact)  # fmt: skip
+    return SparseRows(
+        memory,
+        moving,
+        local,
+        isinstance(c, TopK),
+        isinstance(method.server, Projected),
+        longest,
+        gradient,
+        method.local_steps,
+        exact,
+    )
 
 
 def _known(method) -> bool:

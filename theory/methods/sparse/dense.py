@@ -48,5 +48,7 @@ def _because(method) -> str:
     if isinstance(method.compressor, Identity):
         extra = ", and without a memory, which stays 0" if has_memory(method.feedback) else ""
         return f"for full precision leave the compressor out, {type(method).__name__}(step=...){extra}"
-    return (f"{name} with {type(method.feedback).__name__} and {type(method.server).__name__} needs them; "
-            "TopK, RandK or RandomBlock with ErrorFeedback do not")  # fmt: skip
+    return (
+        f"{name} with {type(method.feedback).__name__} and {type(method.server).__name__} needs them; "
+        "TopK, RandK or RandomBlock with ErrorFeedback do not"
+    )

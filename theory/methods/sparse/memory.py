@@ -125,8 +125,14 @@ class Memory(NamedTuple):
 
 @row_of.register(MemoryRows)
 def _(rows, r, w):
-    return Memory(rows.c[r, w], part_of(rows.model, rows.h[r, w]), row_of(rows.model, r, 0), rows.top[r, w],
-                  rows.last[r, w : w + 1], rows.model.reach[r, 0])  # fmt: skip
+    return Memory(
+        rows.c[r, w],
+        part_of(rows.model, rows.h[r, w]),
+        row_of(rows.model, r, 0),
+        rows.top[r, w],
+        rows.last[r, w : w + 1],
+        rows.model.reach[r, 0],
+    )
 
 
 @length.register(Memory)
@@ -269,8 +275,16 @@ class SparseGradient(NamedTuple):
 @row_of.register(GradientRows)
 def _(rows, r, w):
     n = rows.count[r, w]
-    return SparseGradient(rows.index[r, w, :n], rows.value[r, w, :n], Multiple(rows.h[r, w]), row_of(rows.model, r, 0),
-                          rows.last[r, w : w + 1], rows.touched, rows.top, rows.model.reach[r, 0])  # fmt: skip
+    return SparseGradient(
+        rows.index[r, w, :n],
+        rows.value[r, w, :n],
+        Multiple(rows.h[r, w]),
+        row_of(rows.model, r, 0),
+        rows.last[r, w : w + 1],
+        rows.touched,
+        rows.top,
+        rows.model.reach[r, 0],
+    )
 
 
 @grow_rows.register(GradientRows)

@@ -66,8 +66,9 @@ class SparseIterate(NamedTuple):
 
 @row_of.register(SparseModel)
 def _(rows, r, w):
-    return SparseIterate(rows.v[r], rows.u[r], rows.scalars[r], rows.reach[r, 0], rows.c[r],
-                         rows.h[r, :, 0], rows.z[r], rows.bounded)  # fmt: skip
+    return SparseIterate(
+        rows.v[r], rows.u[r], rows.scalars[r], rows.reach[r, 0], rows.c[r], rows.h[r, :, 0], rows.z[r], rows.bounded
+    )
 
 
 @length.register(SparseIterate)

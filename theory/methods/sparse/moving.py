@@ -72,8 +72,9 @@ class MovingVelocity(NamedTuple):
 
 @row_of.register(MovingModel)
 def _(rows, r, w):
-    return MovingIterate(rows.a[r], rows.b[r], rows.u[r], rows.scalars[r], rows.reach[r], rows.c[r], rows.h[r],
-                         rows.bounded)  # fmt: skip
+    return MovingIterate(
+        rows.a[r], rows.b[r], rows.u[r], rows.scalars[r], rows.reach[r], rows.c[r], rows.h[r], rows.bounded
+    )
 
 
 @row_of.register(Velocity)
