@@ -40,7 +40,7 @@ run: $(STAMP)-mpi
 
 # Pairs each lecture with a notebook; whichever of the two is newer is kept, so no work is lost.
 lectures: $(STAMP)-lectures,mpi
-	@echo 'The first run of a lecture compiles for up to a minute; `make warm` compiles everything ahead (about 4 minutes).'
+	@echo 'The first run of a lecture compiles, for 20 seconds to a minute and a half on a quiet machine; `make warm` compiles everything ahead (about 4 minutes).'
 	$(PY) -m jupytext --quiet --sync notebooks/[0-9]*.md
 	$(PY) -m jupyterlab --notebook-dir=notebooks $(ARGS)
 

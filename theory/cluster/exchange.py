@@ -41,6 +41,9 @@ from ..settings import require
 from ..wire.frame import header_template, overhead
 from .rows import Rows, same_setting
 
+MESSAGES = "what run.gather, run.reduce or run.broadcast returns"
+COMPRESSED = "what run.compress returns"
+
 __all__ = ["Exchange", "Messages", "Phase", "Stored"]
 
 
@@ -239,6 +242,7 @@ class Exchange(Rows):
 
     def gather(self, phase: Phase) -> Messages:
         """The messages of all workers, at every one of them."""
+        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         self.transport.gather(self, phase)
         return self.once(
@@ -255,6 +259,7 @@ class Exchange(Rows):
 
     def reduce(self, phase: Phase) -> Messages:
         """The mean of the messages of all workers, as one message."""
+        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
         require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits), self.single)
@@ -267,6 +272,7 @@ class Exchange(Rows):
 
     def accumulate(self, heard: Messages, X, rate=1.0) -> None:
         """X = X + rate (the mean of what is restored from the messages)."""
+        require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
         single = not isinstance(X, np.ndarray) or not (self.several and id(X) in self._models or id(X) in self._copies)
         require(single, "X", "a vector of each worker", "one beside the model; or accumulate_each, for copies")
         arguments = Accumulate(heard.compressor, heard.symbols, X, self._column(rate), heard.weight, 0)
@@ -274,6 +280,7 @@ class Exchange(Rows):
 
     def accumulate_each(self, heard: Messages, copies, rate=1.0) -> None:
         """Each sender's row of ``copies`` = that row + rate (what is restored from its message)."""
+        require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
         require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
         ones = self.once("ones of all", lambda: np.ones(self.workers))
         self.call(Accumulate(heard.compressor, heard.symbols, copies, self._column(rate), ones, 0), heard.senders)

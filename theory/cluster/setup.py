@@ -68,13 +68,19 @@ def prepare(
     comm=None,
 ) -> Setup:
     """Check the arguments of `run`, and make every choice that is left."""
-    require(hasattr(method, "round"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+    require(
+        hasattr(method, "round") and not isinstance(method, type),
+        "method",
+        method,
+        "a method, such as ParallelSGD(...)",
+        TypeError,
+    )
     method.domain()  # what _replace changed was not checked yet
     require(
         dimension.implements(type(problem)),
         "problem",
         type(problem).__name__,
-        "a problem, from logistic, ridge, softmax or quadratic",
+        "a problem, from logistic, ridge, softmax, quadratic or function",
         TypeError,
     )
     for name, number in (("workers", workers), ("replicas", replicas)):
@@ -94,8 +100,8 @@ def prepare(
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 
     problem = astype(problem, dtype)
-    rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     check_parts("compressor", method.compressor)
+    rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     if rank == 0:

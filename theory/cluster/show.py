@@ -60,16 +60,22 @@ def show(method, problem, *, workers: int = 2, comm=None) -> None:
         run.add_difference(p, run.x, y)  # p = p + (x - y)                               -> Difference
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
             | return run.compress(compressor, p, rest=rest, reduce=True)                 -> Keys, Quantize
-        self.feedback.store(run, p)  # e = p
+        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
             | return run.reduce(messages)                                                -> First, Combined
         self.server.update(run, received)  # x = x - mean Q(p)
             | run.accumulate(received, run.x, -run.outside)                              -> Accumulate
     """
-    setup = prepare(method, problem, workers=workers, steps=max(1, method.local_steps), comm=comm)
+    setup = prepare(method, problem, workers=workers, steps=_steps(method), comm=comm)
     run = make_run(setup, Memory() if comm is None else Ranks(comm))
     if comm is None or comm.Get_rank() == 0:
         print("\n".join(_lines(run)))
+
+
+def _steps(method) -> int:
+    """Those of one round; `prepare` refuses what is no method."""
+    steps = getattr(method, "local_steps", 1)
+    return max(1, steps) if isinstance(steps, int) else 1
 
 
 def _lines(run) -> list[str]:

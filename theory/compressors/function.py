@@ -82,6 +82,8 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     ------
     TypeError
         If function cannot be called.
+    ValueError
+        If omega or delta is outside its domain.
 
     Examples
     --------
@@ -91,6 +93,8 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     array([ 0., -4.,  2.,  0.])
     """
     require(callable(function), "function", function, "a function of a vector", TypeError)
+    require(delta is None or 0.0 <= delta <= 1.0, "delta", delta, "a number from 0 to 1")
+    require(omega is None or 0.0 <= omega < np.inf, "omega", omega, "a number, at least 0")
     return FunctionCompressor(function, wants_two(function), {"omega": omega, "delta": delta})
 
 

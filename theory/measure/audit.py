@@ -34,6 +34,7 @@ from ..compressors.base import (
     unpack,
 )
 from ..compressors.doors import compress, decode, encode
+from ..compressors.function import FunctionCompressor, check_parts
 from ..random import derive, key
 from ..settings import require
 from ..wire.bits import bits_for
@@ -491,6 +492,14 @@ def audit(
     ('flat', 1.0)
     """
     c = compressor
+    require(
+        not isinstance(compressor, FunctionCompressor),
+        "compressor",
+        "a function",
+        "a class: an audit looks at its messages (see add-a-compressor)",
+        TypeError,
+    )
+    check_parts("compressor", compressor)
     require(
         quantize.implements(type(c)) and capacity.implements(type(c)),
         "compressor",

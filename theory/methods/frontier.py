@@ -62,7 +62,7 @@ def warn_of_frontier(feedback, compressor, d: int) -> None:
     found = frontier(feedback, compressor, d)
     if found is not None and found.kappa >= 1.0 - 1e-12:
         warnings.warn(
-            f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1 ({found.because}), so the "
+            f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1; it is {found.because}, so the "
             f"memory may grow without bound; allowed: {found.allowed}",
             FrontierWarning,
             stacklevel=4,

@@ -106,7 +106,7 @@ class LocalSGD(NamedTuple):
         p = self.feedback.load(run, 0.0)  # p = e
         run.add_difference(p, run.x, y)  # p = p + (x - y)
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p
+        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
         self.server.update(run, received)  # x = x - mean Q(p)
 
@@ -132,7 +132,12 @@ class LocalSGD(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         check_parts(self)
-        require(self.local_steps >= 1, "local_steps", self.local_steps, "a whole number, at least 1")
+        require(
+            self.local_steps >= 1,
+            "local_steps",
+            self.local_steps,
+            "a whole number, at least 1: how many steps lie between two exchanges",
+        )
 
 
 def check_single_message(method: LocalSGD, d: int) -> None:

@@ -105,13 +105,13 @@ class ParallelSGD(NamedTuple):
 
     def round(self, run):
         """One step; each line is for all workers at once."""
-        p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x
-        run.gradient(run.x, p, run.inside)  # p = p + eta g
+        p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x; without memory l2 x
+        run.gradient(run.x, p, run.inside)  # p = p + eta g;   without memory g
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p
+        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
         run.average(run.x)  # the result counts x
-        self.server.update(run, received)  # x = x - mean Q(p)
+        self.server.update(run, received)  # x = x - mean Q(p);   without memory x - eta mean Q(p)
 
     def result(self, run):
         """The average of the iterates, or the last one."""
@@ -168,7 +168,7 @@ def check_parts(method) -> None:
         step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)", TypeError
     )
     require(
-        hasattr(method.feedback, "load") or hasattr(method.feedback, "as_conef"),
+        _is_part(method.feedback, "load") or _is_part(method.feedback, "as_conef"),
         "feedback",
         method.feedback,
         "a feedback rule, such as ErrorFeedback()",
@@ -182,7 +182,7 @@ def check_parts(method) -> None:
         TypeError,
     )
     require(
-        method.server is None or hasattr(method.server, "update"),
+        method.server is None or _is_part(method.server, "update"),
         "server",
         method.server,
         "a server rule, such as Momentum(0.9)",
@@ -202,7 +202,7 @@ def check_parts(method) -> None:
         "None with exchange, which is short for a topology",
     )
     require(
-        method.topology is None or hasattr(method.topology, "receive"),
+        method.topology is None or _is_part(method.topology, "receive"),
         "topology",
         method.topology,
         "a topology, such as AllGather()",
@@ -212,6 +212,11 @@ def check_parts(method) -> None:
     for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
         require(getattr(method, name) in known, name, getattr(method, name), " or ".join(map(repr, known)))
     averaging(method)
+
+
+def _is_part(value, name: str) -> bool:
+    """Whether a value, and not a class, has this function."""
+    return hasattr(value, name) and not isinstance(value, type)
 
 
 def check_batch(batch) -> None:

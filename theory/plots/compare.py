@@ -212,13 +212,19 @@ def _short(value) -> str:
 
 def _labels(methods) -> tuple[str, ...]:
     """The compressor, and whatever else differs between the methods."""
-    shown = [[_short(getattr(method, "compressor", method))] for method in methods]
+    shown = [
+        [_short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
+    ]
+    if len({type(method) for method in methods}) > 1:
+        shown = [[type(method).__name__, *words] for method, words in zip(methods, shown, strict=True)]
     names = dict.fromkeys(name for method in methods for name in method._fields if name != "compressor")
     for name in names:
         values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
         if len(set(values)) == 1:
             continue
         for method, words, value in zip(methods, shown, values, strict=True):
-            if value and value != "NoFeedback":
+            default = getattr(method, "_field_defaults", {})
+            usual = name in default and value == _short(default[name])
+            if value and not usual:
                 words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")
     return tuple(", ".join(words) for words in shown)

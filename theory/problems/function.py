@@ -49,7 +49,8 @@ class FunctionProblem(NamedTuple):
     def known(self, name: str):
         """A constant of f, as the user states it."""
         found = self.constants.get(name)
-        require(found is not None, name, None, f"a number, stated in function(..., {name}=...)")
+        what = "an array" if name == "minimizer" else "a number"
+        require(found is not None, name, None, f"{what}, stated in function(..., {name}=...): nobody else knows it")
         return found
 
     def row_gradient(self, i: int, stream, x) -> np.ndarray:
@@ -154,7 +155,9 @@ regularization.in_python(FunctionProblem)(lambda problem: problem.l2)
 
 @value.in_python(FunctionProblem)
 def _(problem, x):
-    return float(problem.f(x)) + 0.5 * problem.l2 * float(x @ x)
+    found = np.asarray(problem.f(x))
+    require(found.size == 1, "value", f"shape {found.shape}", "a function that returns a number")
+    return float(found.reshape(())) + 0.5 * problem.l2 * float(x @ x)
 
 
 @gradient.in_python(FunctionProblem)

@@ -45,6 +45,8 @@ def warn_of_dense_steps(method, problem, sparse) -> None:
 def _because(method) -> str:
     """What asks for it, and what to write instead."""
     name = type(method.compressor).__name__
+    if isinstance(method.compressor, Identity) and method.local_steps > 1:
+        return "differences of models in full precision need them; those that TopK, RandK or RandomBlock send do not"
     if isinstance(method.compressor, Identity):
         extra = ", and without a memory, which stays 0" if has_memory(method.feedback) else ""
         return f"for full precision leave the compressor out, {type(method).__name__}(step=...){extra}"
