@@ -225,6 +225,7 @@ def _labels(methods) -> tuple[str, ...]:
         for method, words, value in zip(methods, shown, values, strict=True):
             default = getattr(method, "_field_defaults", {})
             usual = name in default and value == _short(default[name])
-            if value and not usual:
+            usual = usual and not all(hasattr(other, name) for other in methods)  # what another does not have at all
+            if value and value != "NoFeedback" and not usual:
                 words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")
     return tuple(", ".join(words) for words in shown)
