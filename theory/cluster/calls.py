@@ -116,7 +116,7 @@ class Calls:
         """Refuse arrays that are no rows of these owners: kernels look at no bounds."""
         several, shared = owners.index.size, type(operation).shared
         for name, rows in zip(operation._fields, operation, strict=True):
-            if name not in ROWS or hasattr(rows, "_fields"):  # sparse rows check themselves
+            if name not in ROWS or hasattr(rows, "_fields"):  # sparse rows: the run alone makes them
                 continue
             told = f"{type(operation).__name__}: {name}"
             floats = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
