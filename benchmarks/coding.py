@@ -6,7 +6,7 @@ import numpy as np
 
 import theory as th
 from theory.compressors.base import compress_into, max_payload_bits, new_symbols, quantize, state_size
-from theory.compressors.doors import decode_payload, encode_payload
+from theory.compressors.codec import decode_payload, encode_payload
 
 from .pairing import Row, clocked, in_turn, versus
 from .references import numpy_qsgd

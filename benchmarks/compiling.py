@@ -77,7 +77,7 @@ ALL = (
     COMMON
     + """
 from theory.compressors import registered
-from theory.experiment.warm import do
+from theory.experiment.compile_ahead import do
 names = [cls.__name__ for cls in registered()]
 print(json.dumps(clocked(lambda: [do(name) for name in names])))
 """

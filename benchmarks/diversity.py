@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import theory as th
-from theory.dispatch import kernel
+from theory.core import kernel
 from theory.measure import diversity, diversity_along
 
 from .pairing import Row, clocked, in_turn, versus

@@ -145,7 +145,7 @@ def api() -> str:
 
 
 def belongs(thing, name: str, topic: str) -> bool:
-    """Whether a name is defined in a part of the package: for generics, whose module is theory.dispatch, held there."""
+    """Whether a name is defined in a part of the package: for a generic, found there."""
     if not topic:
         return True
     part = f"theory.{topic}"

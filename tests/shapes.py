@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 import theory as th
-from theory.settings import setting
+from theory.core import setting
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "examples"))
 

@@ -14,13 +14,13 @@ from scipy.optimize import minimize_scalar
 
 import theory as th
 from theory.bounds import least_variance, qsgd_variance
-from theory.claims.instruments import DOWN, INVERTED, NEAREST, WrongQSGD
+from theory.claims.mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 from theory.compressors import base, registered, registry
-from theory.experiment.audit import chosen, family_of, page
+from theory.core import setting
+from theory.experiment.audit_command import chosen, family_of, page
 from theory.experiment.cli import main
 from theory.measure import INPUTS, AuditTable, audit, input_vectors, mean_interval, moments, worst_vectors
-from theory.measure.audit import EMPTY, _pieces
-from theory.settings import setting
+from theory.measure.compressor_audit import EMPTY, _pieces
 from theory.wire import frame
 from theory.wire.bits import read_floats, write_floats
 
@@ -415,7 +415,7 @@ def test_the_command(capsys):
 
 
 WRONG = """
-from theory.claims.instruments import WrongQSGD
+from theory.claims.mutants.shared import WrongQSGD
 from theory.compressors import omega, register
 
 omega.register(WrongQSGD, lambda c, d: 0.01)
@@ -439,7 +439,7 @@ def test_families_and_classes_are_chosen():
 
 
 def test_the_page_and_the_figure(tmp_path):
-    from theory.experiment.audit import draw
+    from theory.experiment.audit_command import draw
 
     table = AuditTable(audit(c, d=30, **SMALL) for c in (th.QSGD(3), th.TopK(3), th.Identity()))
     folder = tmp_path / "figures"

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 
 import theory as th
 from theory import bounds
-from theory.claims.batch_rates import FLAT, SATURATING, SLOPES, SPHERE, slopes, three_batches
 from theory.claims.batch_sums import course, independent, least_squares, same_row
+from theory.claims.topics.batch_rates import FLAT, SATURATING, SLOPES, SPHERE, slopes, three_batches
 from theory.data import make_dataset
 from theory.experiment import ConfigurationError
-from theory.experiment.studies import StudyConfiguration
-from theory.experiment.studies import largest_batch as study
-from theory.experiment.studies import largest_batch_report as report
-from theory.experiment.studies.problems import data_file
 from theory.measure import Interval
+from theory.studies import StudyConfiguration
+from theory.studies import largest_batch as study
+from theory.studies import largest_batch_report as report
+from theory.studies.shared.problems import data_file
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from theory.claims import (
     verify,
 )
 from theory.claims.base import REGISTRY
-from theory.claims.verify import judge, overall
+from theory.claims.verification import judge, overall
 from theory.measure import Interval, exactly
 
 SLOW = [id for id in list_claims() if id.endswith((".rcv1", ".digits"))]

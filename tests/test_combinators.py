@@ -24,7 +24,7 @@ from theory.compressors import (
     reference,
     scaled,
 )
-from theory.random import key
+from theory.core.random import key
 from theory.wire import WireError, open_frame, seal
 
 

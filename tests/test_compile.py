@@ -66,8 +66,8 @@ others = count(code, th.TopK(5), rng.standard_normal(300)), count(run, th.logist
 print(json.dumps([first, *others, count(code, th.TopK(2), v), count(code, th.Sign(), v), count(code, th.TopK(3), v)]))
 """
 WAITING = """
-from theory.dispatch import when_compiling
-from theory.random import bits, normal
+from theory.core import when_compiling
+from theory.core.random import bits, normal
 
 said, before = [], []
 when_compiling(lambda what, folder, stored: (said.append(str(folder)), before.append(len(compiled))))

@@ -44,12 +44,11 @@ from theory.compressors import (
     restore,
     state_size,
 )
-from theory.compressors.plain import ceil_to, random_bits
+from theory.compressors.kernels.reference import ceil_to, random_bits
 from theory.compressors.qsgd import TILE, norm_of
 from theory.compressors.sparsifiers import draw_subset, sort_indices
-from theory.dispatch import kernel
-from theory.random import derive, key
-from theory.settings import setting
+from theory.core import kernel, setting
+from theory.core.random import derive, key
 from theory.wire import open_frame, overhead
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=25)

@@ -14,12 +14,12 @@ from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
-from theory.experiment.studies import StudyConfiguration, conef, conef_table_1, run_study
-from theory.experiment.studies import conef_training as training
-from theory.experiment.studies.conef_table_1 import Frontier, overlap, smallest
-from theory.experiment.studies.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
-from theory.experiment.studies.problems import digits
 from theory.methods.feedback import memory_bytes
+from theory.studies import StudyConfiguration, conef, conef_table_1, run_study
+from theory.studies import conef_training as training
+from theory.studies.conef_table_1 import Frontier, overlap, smallest
+from theory.studies.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
+from theory.studies.shared.problems import digits
 
 D = 1000
 

@@ -26,7 +26,7 @@ from theory.data import (
     twin_report,
 )
 from theory.data.cache import data_folder, entry_name, store_entry
-from theory.data.describe import REAL, describe
+from theory.data.description import REAL, describe
 from theory.data.svmlight import read_svmlight
 
 TEXT = "+1 1:0.5 3:2\n-1 2:1e-3\n+1 1:-1.25 4:7\n"

@@ -18,8 +18,7 @@ from conftest import ROOT, run_group
 
 import theory as th
 from theory import dispatch
-from theory.dispatch import generic
-from theory.settings import digest, require, setting
+from theory.core import digest, generic, require, setting
 
 
 @setting
@@ -86,8 +85,8 @@ def test_digests_tell_types_values_and_arrays_apart():
 
 def test_code_for_a_type_from_elsewhere_is_not_stored():
     signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
-    assert not dispatch._mentions_foreign(signature)
-    assert dispatch._mentions_foreign((numba.typeof((Twice(Add(1)),)), numba.int64))
+    assert not dispatch._mentions_external(signature)
+    assert dispatch._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
 
 
 @pytest.mark.slow
@@ -179,7 +178,7 @@ def test_a_long_queue_is_no_sign_of_a_killed_process(tmp_path):
 
 def test_no_class_of_the_package_is_kept_from_the_cache():
     # An implementation of a leaf's own generic, measure's say, must not mark a class: it would be compiled every time.
-    code = "import theory; from theory.dispatch import _foreign; print(sorted(c.__name__ for c in _foreign))"
+    code = "import theory; from theory.core.compile_cache import external; print(sorted(c.__name__ for c in external))"
     answer = run_group([sys.executable, "-c", code], timeout=120)
     assert answer.stdout.strip() == "[]", answer.stderr
 

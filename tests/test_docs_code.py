@@ -23,8 +23,8 @@ from conftest import ROOT, run_group
 from theory.claims import find_claim, list_claims
 from theory.claims.sources import BIBTEX
 from theory.experiment import audit, cli
-from theory.experiment.configuration import find_toml
-from theory.experiment.studies.configuration import chosen
+from theory.reporting.files import find_toml
+from theory.studies.shared.configuration import chosen
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- not run: ([^\n]*?) -->\n)?^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\2$", re.MULTILINE | re.DOTALL)

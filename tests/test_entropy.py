@@ -27,8 +27,8 @@ from theory.compressors import (
     max_payload_bits,
     registered,
 )
+from theory.core import setting
 from theory.measure import empirical_entropy
-from theory.settings import setting
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 
 INNERS = [

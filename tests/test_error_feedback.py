@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.claims.exact_moments import coin, law, over, squared_gradients, stationary, under
-from theory.claims.instruments import Scaling
+from theory.claims.mutants.shared import Scaling
 from theory.claims.paths import follow
+from theory.claims.scalar_ef import coin, law, over, squared_gradients, stationary, under
 from theory.measure import moments
 
 

@@ -20,11 +20,11 @@ from theory.experiment import Configuration, ConfigurationError, RecordError, cl
 from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
 from theory.experiment.cli import LAUNCHERS, SIZES, main
 from theory.experiment.flagship import make_problem
-from theory.experiment.progress import Progress, on_terminal
+from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
-from theory.experiment.report import report
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
 from theory.plots.text import WIDTH, bits, factor, number, text_table
+from theory.reporting.progress import Progress, on_terminal
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
 COMMAND = [sys.executable, "-m", "theory.experiment"]
@@ -125,7 +125,7 @@ def test_verify_exit_code(capsys, monkeypatch, verdict, printed, fates, expected
 
     import theory.claims
 
-    true = theory.claims.verify("topk.contraction", quick=True)
+    true = theory.claims.verification("topk.contraction", quick=True)
     changed = dataclasses.replace(true, verdict=verdict, printed=printed, mutants=fates)
     monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")
@@ -587,9 +587,9 @@ def test_explain_prints_claims(capsys):
 
 
 ONE_KERNEL = """
-from theory.experiment.progress import announce_compiling
+from theory.reporting.progress import announce_compiling
 announce_compiling()
-from theory.random import bits, threefry2x32
+from theory.core.random import bits, threefry2x32
 assert int(bits(0, 0)) >= 0
 """
 

@@ -19,13 +19,13 @@ from theory.cluster.driver import Driver, make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.methods.fast import LOOPS, DrawnLoop, PlainLoop
-from theory.methods.fast.drawn import FEW, TOGETHER
-from theory.methods.fast.plain import DRAWN
+from theory.methods.fast.noisy_quadratic import FEW, TOGETHER
+from theory.methods.fast.sparse_row import DRAWN
 from theory.methods.rates import STRETCH
+from theory.methods.schedules import Polynomial, Suffix
 from theory.problems.base import add_loss_gradient
 from theory.problems.linear import linear_problem, loss, row_product, slope
 from theory.problems.matrix import add_row
-from theory.schedules import Polynomial, Suffix
 
 EF = th.ErrorFeedback()
 STEP = th.InverseTime(2.0, 0.1, 30.0)

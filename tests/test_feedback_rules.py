@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.methods.frontier import frontier, warn_of_frontier
-from theory.random import derive
+from theory.core.random import derive
+from theory.methods.stability import frontier, warn_of_frontier
 
 D, WORKERS, STEPS, SEED, ETA = 12, 2, 25, 3, 0.2
 CURVATURE, START = np.linspace(0.5, 1.5, D), np.cos(np.arange(D))

@@ -16,14 +16,14 @@ import theory as th
 from theory.experiment import Configuration, RecordError
 from theory.experiment import figures as command
 from theory.experiment.cli import main
-from theory.experiment.figure_records import read_record, record_path, write_record
 from theory.experiment.figures import Figure, chosen, known_figures
-from theory.experiment.studies import STUDIES, report
-from theory.experiment.studies import ternary_dimension as ternary
-from theory.experiment.values import from_json, to_json
 from theory.measure import Interval
 from theory.plots import new_figure
-from theory.plots.style import PAGE, colours, style
+from theory.plots.figure_style import PAGE, colours, style
+from theory.reporting.figure_records import read_record, record_path, write_record
+from theory.reporting.json_values import from_json, to_json
+from theory.studies import STUDIES, report
+from theory.studies import ternary_dimension as ternary
 
 FOLDER = ROOT / "figures"
 POINTS = 6.0  # the smallest print, at a figure's own size
@@ -103,7 +103,7 @@ def test_what_is_no_value_is_refused(value):
         {"!type": "theory.measure.intervals.Nothing"},
         {"!type": "theory.nowhere.Interval"},
         {"!type": "theory.measure.intervals.Interval", "estimate": 1.0},
-        {"!type": "theory.experiment.values.to_json"},
+        {"!type": "theory.reporting.json_values.to_json"},
         {"!call": "print"},
     ],
 )
@@ -355,7 +355,7 @@ def test_every_figure_of_the_folder_is_drawn_by_the_command():
 
 def test_every_study_collects_and_reports():
     for study in STUDIES:
-        module = importlib.import_module(f"theory.experiment.studies.{study.replace('-', '_')}")
+        module = importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
         assert callable(module.collect) and callable(module.report)
 
 
@@ -446,8 +446,8 @@ def test_shipped_records_are_small_and_speak_of_no_machine(name):
 @pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("study-")])
 def test_the_page_says_what_the_records_say(name):
     """Tables and statements of the documentation are those of the record that its figure is drawn from."""
-    from theory.experiment.studies import page_of
-    from theory.experiment.studies.report import as_markdown
+    from theory.studies import page_of
+    from theory.studies.shared.report import as_markdown
 
     record = read_record(record_path(FOLDER, name))
     study = report(record.how["study"], record.found, record.how["experiment"])

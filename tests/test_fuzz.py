@@ -14,9 +14,9 @@ import pytest
 
 from theory.compressors import QSGD, Bucketed, EntropyCoded, RandK, compressor_examples, decode, encode
 from theory.compressors.base import accumulate, capacity, pack, payload_bits, quantize, unpack
-from theory.compressors.doors import _admit
+from theory.compressors.codec import _admit
+from theory.core import setting
 from theory.measure import fuzz
-from theory.settings import setting
 from theory.wire import WireError, open_frame, register_wire, seal
 from theory.wire.bits import read, write
 

@@ -13,12 +13,12 @@ from conftest import ROOT, run_mpi
 
 import theory as th
 from theory import bounds
-from theory.claims.growing_batches import wavy, wavy_pl, wavy_slope
-from theory.experiment.studies import catalyst as catalyst_study
-from theory.experiment.studies import cr_psgd as cr_psgd_study
-from theory.experiment.studies.curves import Curve, cost_table, synthetic
+from theory.claims.topics.growing_batches import wavy, wavy_pl, wavy_slope
+from theory.methods.schedules import GrowingBatch, batch_size
 from theory.problems import base
-from theory.schedules import GrowingBatch, batch_size
+from theory.studies import catalyst as catalyst_study
+from theory.studies import cr_psgd as cr_psgd_study
+from theory.studies.shared.curves import Curve, cost_table, synthetic
 
 KNOWN = dict(mu=1.0, lipschitz=4.0, variance=3.0, workers=2, gap=5.0)
 
@@ -305,13 +305,14 @@ def test_workers_that_the_ranks_do_not_divide(saturating):
     with pytest.raises(ValueError, match=r"^workers: got 6, allowed: a multiple of the number of ranks, 4"):
         th.catalyst(saturating, workers=6, samples=100, comm=FourRanks())
     with pytest.raises(ValueError, match=r"^workers: got 6, allowed: a multiple of the number of ranks, 4"):
-        th.cr_psgd(th.quadratic([1.0, 2.0], covariance=1.0), workers=6, samples=100, comm=FourRanks())
+        problem = th.quadratic([1.0, 2.0], covariance=1.0)
+        th.run(th.cr_psgd(problem), problem, workers=6, samples=100, comm=FourRanks())
 
 
 def test_cr_psgd_chooses_what_the_theorem_says():
     problem = th.quadratic([1.0, 4.0], covariance=1.0)
     options = dict(workers=2, seed=5, x0=[1.0, 1.0], replicas=2)
-    chosen = th.cr_psgd(problem, samples=300, **options)
+    chosen = th.run(th.cr_psgd(problem), problem, samples=300, **options)
     method = th.ParallelSGD(th.Identity(), step=th.Constant(0.25), batch=th.GrowingBatch(math.sqrt(4.0 / 3.0)))
     by_hand = th.run(method, problem, samples=300, **options)
     np.testing.assert_array_equal(chosen.x, by_hand.x)
@@ -333,15 +334,15 @@ def test_cr_psgd_chooses_what_the_theorem_says():
 )
 def test_cr_psgd_refuses(name, problem, options, message):
     with pytest.raises(ValueError, match=rf"^{name}: got .*, allowed: .*{message}"):
-        th.cr_psgd(th.quadratic(problem, covariance=1.0), **({"workers": 2, "samples": 100} | options))
+        th.cr_psgd(th.quadratic(problem, covariance=1.0), **options)
 
 
 def test_cr_psgd_wants_the_pl_condition(saturating):
     with pytest.raises(TypeError, match="SaturatingQuadratic does not satisfy the Polyak-Lojasiewicz inequality"):
-        th.cr_psgd(saturating, workers=2, samples=100)
+        th.cr_psgd(saturating)
     flat = th.logistic(([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]), l2=0.0)
     with pytest.raises(ValueError, match="l2"):
-        th.cr_psgd(flat, workers=2, samples=100)
+        th.cr_psgd(flat)
 
 
 @pytest.mark.mpi
@@ -484,16 +485,17 @@ def test_a_curve_knows_when_it_was_there():
 def test_a_batch_that_never_grows_is_said():
     problem = th.quadratic([1e-4, 1.0], covariance=1.0)
     with pytest.warns(UserWarning, match="L/mu = 1e\\+04 .* 20 gradients .* the batch of 1 grows"):
-        result = th.cr_psgd(problem, workers=2, samples=20)
-    assert result.history["rounds"][-1] == 20
+        method = th.cr_psgd(problem, samples=20)
+    assert th.run(method, problem, workers=2, samples=20).history["rounds"][-1] == 20
 
 
 def test_a_ball_gives_logistic_regression_a_constant_and_keeps_x_in_it():
     rng = np.random.default_rng(0)
     problem = th.logistic((rng.standard_normal((30, 3)), np.where(rng.random(30) < 0.5, -1.0, 1.0)), l2=0.0)
     with pytest.raises(ValueError):
-        th.cr_psgd(problem, workers=2, samples=50)
-    result = th.cr_psgd(problem, workers=2, samples=50, radius=0.2, x0=np.ones(3))
+        th.cr_psgd(problem)
+    method = th.cr_psgd(problem, radius=0.2)
+    result = th.run(method, problem, workers=2, samples=50, x0=np.ones(3))
     assert np.linalg.norm(result.last) <= 0.2 * (1 + 1e-12)
     with pytest.raises(ValueError, match="radius: got 100000.0"):
         th.pl_constant(problem, radius=1e5)

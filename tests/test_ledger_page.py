@@ -19,10 +19,10 @@ from conftest import ROOT
 from theory.claims import Measurement, claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY
 from theory.experiment.cli import main
-from theory.experiment.errata import errata, printed_claims
+from theory.experiment.errata_page import errata, printed_claims
+from theory.experiment.formulas import FormulaError, mathml
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
-from theory.experiment.mathml import FormulaError, mathml
 from theory.measure import Interval, exactly
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.nonzeros.theorem-3.4", "randk.variance"]  # no long compilation

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import theory as th
-from theory.random import derive, integer
+from theory.core.random import derive, integer
 
 N_ROWS, D, L2 = 60, 150, 0.02
 STEP = th.InverseTime(2.0, L2, 200.0)
@@ -205,11 +205,11 @@ def test_bad_arguments(problems, change, error, message):
 
 
 def test_mem_sgd_is_the_theorems_method(problems):
-    method = th.mem_sgd(th.TopK(3), problems["sparse"])
+    method = th.mem_sgd(problems["sparse"], th.TopK(3))
     shift = th.bounds.mem_sgd_shift(D, 3, 5.0)
     expected = th.ParallelSGD(th.TopK(3), step=th.InverseTime(8.0, L2, shift), feedback=MEMORY, average="quadratic")
     assert method == expected
-    assert th.mem_sgd(th.RandK(3), problems["dense"], alpha=6.0, batch=4, sampling="shuffle") == expected._replace(
+    assert th.mem_sgd(problems["dense"], th.RandK(3), alpha=6.0, batch=4, sampling="shuffle") == expected._replace(
         compressor=th.RandK(3),
         step=th.InverseTime(8.0, L2, th.bounds.mem_sgd_shift(D, 3, 6.0)),
         batch=4,
@@ -218,17 +218,17 @@ def test_mem_sgd_is_the_theorems_method(problems):
     # less than one coordinate a step, and a compressor whose k is no whole number
     assert th.mem_sgd(th.Ultra(0.5), problems["sparse"]).step.shift == th.bounds.mem_sgd_shift(D, 0.5, 5.0)
     ridge = th.ridge((np.diag([1.0, 2.0, 3.0]), np.ones(3)), l2=0.1)  # mu is more than l2
-    assert th.mem_sgd(th.TopK(1), ridge).step.mu == pytest.approx(1 / 3 + 0.1)
+    assert th.mem_sgd(ridge, th.TopK(1)).step.mu == pytest.approx(1 / 3 + 0.1)
 
 
 def test_mem_sgd_takes_the_shifts_that_the_theorem_allows(problems):
     # the paper's own a = d/k, and anything above 1: some alpha above 4 allows it, and the bound can be computed
     for shift in (D / 3, 1.001):
-        method = th.mem_sgd(th.TopK(3), problems["sparse"], shift=shift)
+        method = th.mem_sgd(problems["sparse"], th.TopK(3), shift=shift)
         alpha = th.bounds.mem_sgd_alpha(D, 3, method.step.shift)
         assert alpha > 4 and th.bounds.mem_sgd_shift(D, 3, alpha) <= shift
     least = th.bounds.mem_sgd_shift(D, 3, 7.0)
-    assert th.mem_sgd(th.TopK(3), problems["sparse"], shift=least, alpha=7.0).step.shift == least
+    assert th.mem_sgd(problems["sparse"], th.TopK(3), shift=least, alpha=7.0).step.shift == least
 
 
 @pytest.mark.parametrize(
@@ -246,12 +246,12 @@ def test_mem_sgd_takes_the_shifts_that_the_theorem_allows(problems):
 def test_mem_sgd_refuses(problems, change, error, message):
     arguments = {**dict(compressor=th.TopK(3), problem=problems["sparse"]), **change}
     with pytest.raises(error, match=message):
-        th.mem_sgd(arguments.pop("compressor"), arguments.pop("problem"), **arguments)
+        th.mem_sgd(arguments.pop("problem"), arguments.pop("compressor"), **arguments)
 
 
 def test_mem_sgd_is_below_its_bound(problems):
     problem, steps = problems["sparse"], 4000
-    method = th.mem_sgd(th.TopK(4), problem)
+    method = th.mem_sgd(problem, th.TopK(4))
     result = th.run(method, problem, workers=1, steps=steps, seed=0, wire_dtype=np.float64)
     optimum = th.solve(problem)
     largest = max(th.second_moment(problem, x) for x in (np.zeros(D), result.x, result.last))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from theory.claims.instruments import Scaling
+from theory.claims.mutants.shared import Scaling
 from theory.compressors import QSGD, RandK, TopK
 from theory.measure import (
     LEVEL,

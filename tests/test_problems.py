@@ -12,14 +12,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from theory import problems as th
+from theory.core import digest, kernel
+from theory.core.random import derive
+from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data
-from theory.dispatch import kernel
 from theory.problems import base
 from theory.problems import matrix as mx
 from theory.problems.linear import curvature, linear_problem, loss, slope
-from theory.random import derive
-from theory.settings import digest
-from theory.vectors import add_entry, dense_part, entry, scale_of
 
 N, D, L2 = 23, 11, 0.07
 KINDS = {"logistic": th.logistic, "ridge": th.ridge}

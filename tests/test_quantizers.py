@@ -28,12 +28,12 @@ from theory.compressors import (
     state_size,
     unpack,
 )
+from theory.compressors.kernels.reference import random_bits
 from theory.compressors.natural import Natural, NaturalDithering
 from theory.compressors.nuqsgd import NUQSGD, NUQSGDReleased
-from theory.compressors.plain import random_bits
 from theory.compressors.qsgd import TILE
 from theory.compressors.ternary import ClippedTernGrad, Ternary, TernGrad, round_to_three
-from theory.random import derive, key
+from theory.core.random import derive, key
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 from theory.wire.trits import read_trits, trits_bits, write_trits
 

@@ -11,8 +11,8 @@ import pytest
 
 import theory as th
 from theory.compressors import register
+from theory.core.random import derive
 from theory.experiment.cli import main
-from theory.random import derive
 
 V = np.array([1.0, -3.0, 2.0])
 
@@ -99,7 +99,7 @@ def test_an_audit_of_a_file_that_is_not_there(capsys):
 BROKEN = """
 from typing import NamedTuple
 from theory.compressors import accumulate, capacity, payload_bits, quantize, register
-from theory.settings import setting
+from theory.core import setting
 
 
 @setting
@@ -235,7 +235,7 @@ def test_the_time_of_a_round_refuses(method, name, change):
     "call",
     [
         lambda problem: th.measure.diversity(problem, [0.0]),
-        lambda problem: th.cr_psgd(problem, workers=1, samples=10),
+        lambda problem: th.cr_psgd(problem),
         lambda problem: th.catalyst(problem, workers=1, samples=10),
         lambda problem: th.pl_constant(problem),
         lambda problem: th.proximal(problem, [0.0], 1.0),

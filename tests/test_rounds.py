@@ -9,8 +9,8 @@ import pytest
 
 import theory as th
 from theory.cluster.setup import plan_batches
-from theory.random import derive, integer
-from theory.schedules import GrowingBatch, averaging_weight, batch_size, step_size
+from theory.core.random import derive, integer
+from theory.methods.schedules import GrowingBatch, averaging_weight, batch_size, step_size
 
 N_ROWS, D, L2, PURPOSES = 40, 12, 0.05, ("sampling", "rounding", "noise", "memory")
 

@@ -10,10 +10,10 @@ from theory import bounds
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.methods.fast.drawn import FEW, DrawnLoop
-from theory.problems.quadratic import add_mean_gradient
-from theory.random import _cosine, _log, fill_keys, fill_normals, kernel, normal
-from theory.random import derive as derived
+from theory.core.random import _cosine, _log, fill_keys, fill_normals, kernel, normal
+from theory.core.random import derive as derived
+from theory.methods.fast.noisy_quadratic import FEW, DrawnLoop
+from theory.problems.quadratics import add_mean_gradient
 
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.experiment.studies import messages as one
-from theory.experiment.studies import sign_and_nuqsgd as study
-from theory.experiment.studies.problems import digits
+from theory.studies import messages as one
+from theory.studies import sign_and_nuqsgd as study
+from theory.studies.shared.problems import digits
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from theory.compressors import (
     shares_stream,
     summed,
 )
-from theory.random import derive, key
+from theory.core.random import derive, key
 from theory.wire import open_frame
 
 

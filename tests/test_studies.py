@@ -13,12 +13,16 @@ import pytest
 
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
-from theory.claims.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.claims.topics.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.core import require, setting
 from theory.data.epsilon import Correlated, generate
 from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
-from theory.experiment.progress import track
-from theory.experiment.studies import (
+from theory.measure import moments
+from theory.methods.schedules import step_size
+from theory.reporting.json_values import from_json, to_json
+from theory.reporting.progress import track
+from theory.studies import (
     STUDIES,
     StudyConfiguration,
     choose,
@@ -33,14 +37,10 @@ from theory.experiment.studies import (
     spectrum,
     ternary_dimension,
 )
-from theory.experiment.studies import bits_to_accuracy as bits
-from theory.experiment.studies.configuration import chosen, shipped_studies
-from theory.experiment.studies.problems import digits, iterates
-from theory.experiment.studies.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
-from theory.experiment.values import from_json, to_json
-from theory.measure import moments
-from theory.schedules import step_size
-from theory.settings import require, setting
+from theory.studies import bits_to_accuracy as bits
+from theory.studies.shared.configuration import chosen, shipped_studies
+from theory.studies.shared.problems import digits, iterates
+from theory.studies.shared.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
 
 
 @pytest.fixture(scope="module")
@@ -615,7 +615,7 @@ def shown(row):
 @pytest.fixture
 def echoing(monkeypatch):
     """A study with options, ``echo``, beside the real ones."""
-    module = types.ModuleType("theory.experiment.studies.echo")
+    module = types.ModuleType("theory.studies.echo")
     module.collect, module.report, module.Options = echo, shown, Options
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(STUDIES, "echo", "shows what it was given")

@@ -24,14 +24,14 @@ from theory.cluster import (
     reduce_seconds,
     save_calibration,
 )
-from theory.cluster.calibrate import Sample
+from theory.cluster.calibration import Sample
 from theory.cluster.collectives import ALLGATHERS, ALLREDUCES, Machine
 from theory.cluster.cost_model import gathering
 from theory.cluster.stragglers import draw_time
 from theory.experiment.calibration import Exchange, calibration_text, exchange_text
 from theory.experiment.cli import main
-from theory.experiment.studies import stragglers as straggler_study
-from theory.experiment.studies import time_to_accuracy as study
+from theory.studies import stragglers as straggler_study
+from theory.studies import time_to_accuracy as study
 
 # --- collectives ------------------------------------------------------------------------------------------------------
 

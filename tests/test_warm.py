@@ -13,13 +13,13 @@ from conftest import ROOT, run_group
 import theory as th
 from theory.compressors import registered
 from theory.experiment.cli import main
+from theory.experiment.compile_ahead import COMMON, FIRST, NoSuchJob, chosen, do, jobs
 from theory.experiment.processes import each, usable_cores
-from theory.experiment.warm import COMMON, FIRST, NoSuchJob, chosen, do, jobs
 
 AGAIN = """
 import os, sys
-from theory.dispatch import when_compiling
-from theory.experiment.warm import do
+from theory.core import when_compiling
+from theory.experiment.compile_ahead import do
 when_compiling(lambda *_: (print("compiles", flush=True), os._exit(3)))
 for name in sys.argv[1:]:
     do(name)

@@ -16,6 +16,7 @@ from .cluster import (
     Pareto,
     ShiftedExponential,
     abort_on_error,
+    catalyst,
     load_network,
     round_seconds,
     run,
@@ -72,6 +73,7 @@ from .compressors import (
     qsgd_bits,
     scaled,
 )
+from .core.random import key, uniform
 from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
@@ -92,11 +94,19 @@ from .methods import (
     ParallelSGD,
     PartialErrorFeedback,
     Projected,
-    catalyst,
     cr_psgd,
     mem_sgd,
     method,
     run_lock_free,
+)
+from .methods.schedules import (
+    Constant,
+    GrowingBatch,
+    InverseTime,
+    PolyakLojasiewicz,
+    Polynomial,
+    Suffix,
+    Uniform,
 )
 from .plots import compare
 from .problems import (
@@ -128,16 +138,6 @@ from .problems import (
     solve,
     strong_convexity,
     value,
-)
-from .random import key, uniform
-from .schedules import (
-    Constant,
-    GrowingBatch,
-    InverseTime,
-    PolyakLojasiewicz,
-    Polynomial,
-    Suffix,
-    Uniform,
 )
 from .wire import WireError
 

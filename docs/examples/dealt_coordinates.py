@@ -7,8 +7,8 @@ nonconvex optimization" (ICLR 2022).
 import numpy as np
 
 from theory.claims import Measurement, claim, equality
+from theory.core import require
 from theory.measure import mean_interval
-from theory.settings import require
 
 
 def dealt_error(d: int, k: int, workers: int, mean_square: float, square_of_mean: float) -> float:

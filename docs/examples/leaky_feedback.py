@@ -10,7 +10,7 @@
 
 from typing import NamedTuple
 
-from theory.settings import require, setting
+from theory.core import require, setting
 
 
 @setting

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theory.core import require, setting
+from theory.core.vectors import add_entry, entry
 from theory.problems import astype
 from theory.problems.base import (
     add_loss_gradient,
@@ -18,8 +20,6 @@ from theory.problems.base import (
     rows,
     value,
 )
-from theory.settings import require, setting
-from theory.vectors import add_entry, entry
 
 
 @setting

@@ -6,8 +6,8 @@ Suresh, Yu, Kumar, McMahan, "Distributed mean estimation with limited communicat
 from typing import NamedTuple
 
 import theory.compressors as tc
-from theory.random import uniform
-from theory.settings import require, setting
+from theory.core import require, setting
+from theory.core.random import uniform
 from theory.wire.bits import bits_for, read_array, read_floats, write_array, write_floats
 
 

@@ -47,14 +47,6 @@ from .bottou_curtis_nocedal import (
     bottou_decreasing_step_plan,
     bottou_nonconvex,
 )
-from .catalyst import (
-    catalyst,
-    catalyst_budget,
-    catalyst_factor,
-    catalyst_rounds,
-    catalyst_theta,
-    square_root_batch,
-)
 from .coding import (
     bucketed_bits,
     elias_length,
@@ -82,10 +74,28 @@ from .contractive import (
     conef_memory_schedule,
     iconef_variance,
 )
+from .cr_psgd_catalyst import (
+    catalyst,
+    catalyst_budget,
+    catalyst_factor,
+    catalyst_rounds,
+    catalyst_theta,
+    square_root_batch,
+)
 from .diversity import (
     conflict_batch_bound,
     glm_batch_bound,
     random_features_batch_bound,
+)
+from .dynamic_batches import (
+    cr_psgd,
+    cr_psgd_geometric,
+    cr_psgd_rate,
+    growing_batches,
+    growing_rounds,
+    growth_limit,
+    optimal_rho,
+    pl_contraction,
 )
 from .elias import expected_elias_bits
 from .federated import local_sgd_fixed_point
@@ -98,24 +108,7 @@ from .feedback_rates import (
     ef_sgd_convex_step,
     ef_sgd_variance,
 )
-from .frontiers import (
-    dcgd_frontier,
-    diana_frontier,
-    ef_cycle_factor,
-    ef_frontier,
-    marina_frontier,
-)
 from .gossip import ring_gossip_factor
-from .growing_batches import (
-    cr_psgd,
-    cr_psgd_geometric,
-    cr_psgd_rate,
-    growing_batches,
-    growing_rounds,
-    growth_limit,
-    optimal_rho,
-    pl_contraction,
-)
 from .growing_noise import (
     batch_error,
     growing_batch_gradients,
@@ -125,7 +118,7 @@ from .growing_noise import (
     shrinking_noise_recursion,
 )
 from .level_set import level_set_gradient, level_set_second_moment
-from .local_sgd import (
+from .local_steps import (
     local_sgd,
     local_sgd_deviation,
     local_sgd_deviation_exact,
@@ -141,6 +134,13 @@ from .mechanisms import (
     quantized_factor,
 )
 from .memory import memory_error, memory_error_schedule
+from .memory_stability import (
+    dcgd_frontier,
+    diana_frontier,
+    ef_cycle_factor,
+    ef_frontier,
+    marina_frontier,
+)
 from .memsgd import (
     mem_sgd,
     mem_sgd_alpha,

@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 
 
 def number(allowed: str = "a number", **values) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import positive
 
 __all__ = ["atomo_probabilities", "atomo_variance", "ternary_budget"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 from .batch_rates import _rounds, batch_delta
 from .sgd import sgd_constant_step_exact, sgd_constant_step_floor

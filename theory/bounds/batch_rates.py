@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..settings import require
+from ..core import require
 from ._domain import positive, whole
 from .sgd import sgd_constant_step
 

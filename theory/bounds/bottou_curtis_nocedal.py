@@ -7,7 +7,7 @@ gradients whose variance is at most M everywhere.  Their w_1 is our x_0, so that
 
 from __future__ import annotations
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [

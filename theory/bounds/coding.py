@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative
 
 __all__ = ["composed_contraction", "composed_variance", "scaled_contraction"]

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import positive, whole
 
 __all__ = ["conflict_batch_bound", "glm_batch_bound", "random_features_batch_bound"]

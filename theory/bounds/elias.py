@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from .coding import elias_length
 
 __all__ = ["expected_elias_bits"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import positive, whole
 
 __all__ = ["local_sgd_fixed_point"]

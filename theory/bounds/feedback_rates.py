@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 from .memory import memory_error

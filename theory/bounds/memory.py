@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive
 
 __all__ = ["memory_error", "memory_error_schedule"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive
 
 __all__ = ["mem_sgd", "mem_sgd_alpha", "mem_sgd_memory", "mem_sgd_shift", "mem_sgd_weight_sum"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["mem_sgd_counted_bits"]
 

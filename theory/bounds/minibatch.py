@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["batch_bound", "minibatch_second_moment", "minibatch_step"]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
 

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["chord_nonzeros", "chord_positions", "chord_variance"]
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 from .coding import elias_length
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["quadratic_average_exact", "quadratic_moments_exact"]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 
 __all__ = ["median_deviation", "normal_median_variance"]

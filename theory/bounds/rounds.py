@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 
 __all__ = ["ROUNDS", "rounds_order"]

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 from .sgd import sgd_inverse_time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 
 __all__ = ["sgd_smooth_convex", "sgd_smooth_convex_step", "sgd_smooth_convex_with_step"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 
 __all__ = ["sgd_convex", "sgd_convex_steps_for", "sgd_scaled_inverse_time", "sgd_steps_for"]

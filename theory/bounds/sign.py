@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["rand_k_contraction", "rand_k_variance", "top_k_contraction"]
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import positive, whole
 
 __all__ = [

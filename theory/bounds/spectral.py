@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import positive, whole
 
 __all__ = [

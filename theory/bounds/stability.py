@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 from .sgd import sgd_constant_step_floor
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from ._domain import whole
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..settings import require
+from ..core import require
 from ._domain import non_negative, positive, whole
 from .averages import averaged_variance
 from .collectives import allreduce_cost

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.random import key
 from ..measure import LEVEL, Interval, exactly
-from ..random import key
 from .sources import BIBTEX
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..settings import require
+from ..core import require
 from .base import REGISTRY
 
 __all__ = ["FileRefused", "load_claims", "run_file"]

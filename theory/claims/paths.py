@@ -10,10 +10,10 @@ import numpy as np
 from ..cluster.run import run
 from ..compressors.identity import Identity
 from ..methods.local_sgd import LocalSGD
+from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
-from ..problems.function import function
-from ..schedules import Constant
-from .instruments import LeakyFeedback
+from ..problems.numpy_function import function
+from .mutants.shared import LeakyFeedback
 
 __all__ = ["follow", "local_steps_path"]
 

@@ -1,6 +1,6 @@
 """Where the workers live: in this process, or on MPI ranks."""
 
-from .calibrate import (
+from .calibration import (
     Calibration,
     calibrate,
     fit_network,
@@ -16,9 +16,10 @@ from .cost_model import (
     reduce_seconds,
     round_seconds,
 )
+from .cr_psgd_catalyst import catalyst
 from .mpi import abort_on_error
 from .run import HISTORY, run
-from .show import show
+from .step_text import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "abort_on_error",
     "allreduce_seconds",
     "calibrate",
+    "catalyst",
     "fit_network",
     "gather_seconds",
     "load_network",

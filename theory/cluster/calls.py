@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bound import EXCHANGE, Call, Owners, bind
+from ..core import require
+from ..core.bound_calls import EXCHANGE, Call, Owners, bind
 from ..methods.rates import Rate, Rates
-from ..settings import require
 
 __all__ = ["Calls", "is_always"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..bounds.collectives import CollectiveCost
-from ..settings import require
+from ..core import require
 
 __all__ = ["ALLGATHERS", "ALLREDUCES", "Machine", "simulate_allgather", "simulate_allreduce"]
 

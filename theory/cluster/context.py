@@ -13,16 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..bound import OTHER, Owners
 from ..compressors.base import shares_stream
-from ..dispatch import kernel
+from ..core import digest, kernel, require
+from ..core.bound_calls import OTHER, Owners
+from ..core.random import derive, generator
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
-from ..random import derive, generator
-from ..settings import digest, require
 from .calls import is_always
 from .exchange import Exchange, Phase
 from .rows import check_apart

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds.collectives import CollectiveCost, allgather_cost, allreduce_cost
+from ..core import require, setting
 from ..methods.topology import reduced
-from ..settings import require, setting
 
 __all__ = [
     "NETWORKS",

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ..bound import GRADIENT, replay
+from ..core.bound_calls import GRADIENT, replay
 from ..methods.fast import fast_loop
 from .context import Run
 from .sparse_run import SparseRun

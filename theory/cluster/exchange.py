@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bound import Owners
 from ..compressors.base import (
     check,
     new_symbols,
@@ -17,7 +16,9 @@ from ..compressors.base import (
     state_size,
     summed,
 )
-from ..compressors.function import WIRE, FunctionCompressor, check_parts
+from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
+from ..core import require
+from ..core.bound_calls import Owners
 from ..methods.messages import (
     BITS,
     DOWN_BITS,
@@ -37,7 +38,6 @@ from ..methods.messages import (
     SymbolRows,
     payload_bytes,
 )
-from ..settings import require
 from ..wire.frame import header_template, overhead
 from .rows import Rows, same_setting
 

@@ -15,9 +15,9 @@ import traceback
 
 import numpy as np
 
-from ..bound import CODING, EXCHANGE
 from ..compressors.base import buffer_bits
-from ..dispatch import kernel
+from ..core import kernel
+from ..core.bound_calls import CODING, EXCHANGE
 from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..wire.frame import WireError, header_template, seal, verify

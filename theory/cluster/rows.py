@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bound import Owners
+from ..core import require
+from ..core.bound_calls import Owners
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
-from ..settings import require
 from .calls import Calls, is_always
 
 __all__ = ["Rows", "check_apart", "same_setting"]

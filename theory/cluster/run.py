@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ..bound import CODING, EXCHANGE, GRADIENT
+from ..core import digest, require
+from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
+from ..core.result import Result
 from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
 from ..methods.sampling import drawn
 from ..problems.base import gradient, value
-from ..result import Result
-from ..settings import digest, require
 from . import mpi
 from .driver import Driver, make_run
 from .setup import prepare

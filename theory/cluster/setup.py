@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compressors.base import check
-from ..compressors.function import check_parts
+from ..compressors.numpy_function import check_parts
+from ..core import require
+from ..core.random import key
 from ..methods.feedback import check_feedback, memory_bytes
-from ..methods.frontier import warn_of_frontier
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.sampling import Shards, make_shards
+from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
 from ..methods.sgd import averaging
-from ..methods.sparse.choose import SparseRows, sparse_rows
 from ..methods.sparse.dense import warn_of_dense_steps
+from ..methods.sparse.storage import SparseRows, sparse_rows
+from ..methods.stability import warn_of_frontier
 from ..problems.base import dimension, regularization, rows
 from ..problems.linear import astype
-from ..random import key
-from ..schedules import LARGEST_BATCH, Suffix, batch_size
-from ..settings import require
 from .context import PURPOSES
 
 __all__ = ["Setup", "plan_batches", "prepare"]

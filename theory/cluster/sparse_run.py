@@ -30,7 +30,7 @@ __all__ = ["SparseRun"]
 
 
 class SparseRun(Run):
-    """The rows of a run on sparse data; see :func:`theory.methods.sparse.choose.sparse_rows`."""
+    """The rows of a run on sparse data; see :func:`theory.methods.sparse.storage.sparse_rows`."""
 
     sparse = True
 

@@ -13,13 +13,12 @@ import numpy as np
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..compressors.identity import Identity
-from ..dispatch import generic, kernel
+from ..core import generic, kernel, require, setting
+from ..core.random import derive, key, uniform
+from ..core.result import Result
 from ..methods.custom import method
+from ..methods.schedules import Constant
 from ..problems.base import add_loss_gradient, dimension
-from ..random import derive, key, uniform
-from ..result import Result
-from ..schedules import Constant
-from ..settings import require, setting
 from .run import run
 
 __all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]

@@ -29,31 +29,31 @@ from .base import (
     update_state,
 )
 from .bernoulli import Bernoulli, Ultra
-from .bucketed import Bucketed
-from .composed import Composed
-from .doors import compress, decode, encode
-from .entropy import EntropyCoded, coded
-from .function import FunctionCompressor, compressor
-from .half import HalfPrecision
+from .codec import compress, decode, encode
+from .half_precision import HalfPrecision
 from .identity import Identity
+from .kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
+from .kernels.selection import largest, nonzeros
 from .lossless import Lossless
 from .low_rank import PowerSGD
 from .natural import Natural, NaturalDithering
+from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
-from .optimal import OptimalSparsifier
-from .positions import fewest_values, pack_positions, positions_bits, unpack_positions
+from .optimal_sparsifier import OptimalSparsifier
 from .qsgd import QSGD, qsgd_bits
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
-from .residual import Residual
-from .scaled import Scaled, scaled
 from .sign import ScaledSign, Sign, majority_vote
 from .sketch import BALANCED, FIXED, FRESH, CountSketch
 from .sparsifiers import RandK, TopK
 from .spectral import BestRank, QuantizedSpectrum, SpectralAtomo
 from .ternary import ClippedTernGrad, Ternary, TernGrad
 from .threshold import Threshold
-from .vectors import largest, nonzeros
+from .wrappers.bucketed import Bucketed
+from .wrappers.composed import Composed
+from .wrappers.entropy_coded import EntropyCoded, coded
+from .wrappers.factor import Scaled, scaled
+from .wrappers.residual import Residual
 
 __all__ = [
     "FunctionCompressor",

@@ -1,6 +1,6 @@
 """What every compressor answers: the generic functions, and the one container that symbols travel in.
 
-A compressor is a :func:`theory.settings.setting` of numbers and other compressors.  Written in one file, it registers
+A compressor is a :func:`theory.core.setting` of numbers and other compressors.  Written in one file, it registers
 
 ``capacity``  how much room its symbols take (and ``parts``, if it is made of several messages),
 ``quantize``  a vector becomes symbols (norms, indices, levels: sparse stays sparse),
@@ -23,8 +23,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from ..dispatch import generic
-from ..settings import require
+from ..core import generic, require
 
 
 class Symbols(NamedTuple):
@@ -71,7 +70,7 @@ state_size = generic(
 quantize = generic(
     "quantize",
     "quantize(c, state, v, stream, symbols): fill symbols with the message for v; randomness from the key `stream`. "
-    "v is an array or any vector of theory.vectors (then entry, largest and nonzeros are asked).",
+    "v is an array or any vector of theory.core.vectors (then entry, largest and nonzeros are asked).",
     inline=False,
 )
 accumulate = generic(

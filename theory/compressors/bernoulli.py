@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..random import integer, uniform
-from ..settings import require, setting
-from ..vectors import add_entry, entry, length
+from ..core import require, setting
+from ..core.random import integer, uniform
+from ..core.vectors import add_entry, entry, length
 from .base import (
     accumulate,
     capacity,
@@ -26,7 +26,7 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .entries import entries_bits, read_entries, write_entries
+from .kernels.coo import entries_bits, read_entries, write_entries
 from .registry import register
 
 __all__ = ["Bernoulli", "Ultra"]

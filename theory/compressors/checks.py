@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import require
+from ..core import require
 from .base import quantize
 
 LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is signed on some systems

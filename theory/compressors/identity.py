@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import setting
-from ..vectors import add_entry, entry
+from ..core import setting
+from ..core.vectors import add_entry, entry
 from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
 from .base import (
     accumulate,
@@ -26,8 +26,8 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
+from .kernels.selection import nonzeros
 from .registry import register
-from .vectors import nonzeros
 
 __all__ = ["Identity"]
 

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..settings import setting
-from ..vectors import entry
+from ..core import kernel, setting
+from ..core.vectors import entry
 from ..wire.bits import bits_for, read, write
 from .base import (
     accumulate,

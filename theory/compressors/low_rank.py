@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..random import normal
-from ..settings import require, setting
-from ..vectors import add_entry, entry
+from ..core import kernel, require, setting
+from ..core.random import normal
+from ..core.vectors import add_entry, entry
 from ..wire.bits import read_floats, write_floats
 from .base import (
     accumulate,
@@ -44,7 +43,7 @@ from .base import (
     unpack,
     update_state,
 )
-from .linear_algebra import orthonormalize, room
+from .kernels.linear_algebra import orthonormalize, room
 from .registry import register
 from .spectral import check_shape, require_shape, squarest
 

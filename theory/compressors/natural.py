@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import kernel, require, setting
+from ..core.vectors import add_entry
 from ..wire.bits import bits_for, bits_to_float, read_array, write_array
 from .base import (
     accumulate,
@@ -32,10 +31,10 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .geometric import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
-from .norms import norm_of
+from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
+from .kernels.norms import norm_of
+from .kernels.reference import ceil_to
 from .nuqsgd import round_to_levels
-from .plain import ceil_to
 from .qsgd import TILE, round_at_random
 from .registry import register
 

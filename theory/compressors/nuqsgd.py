@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import require, setting
+from ..core import require, setting
 from ..wire.bits import bits_for
 from .base import check, expected_nonzeros, expected_payload_bits, omega, reference
 from .checks import check_dimension
-from .geometric import geometric, shape
-from .norms import norm_of
-from .plain import ceil_to
+from .kernels.geometric_levels import geometric, shape
+from .kernels.norms import norm_of
+from .kernels.reference import ceil_to
 from .qsgd import round_at_random
 from .registry import register
 

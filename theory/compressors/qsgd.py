@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import borrowing, kernel
-from ..random import fill_bits, uniform
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import kernel, no_refcount, require, setting
+from ..core.random import fill_bits, uniform
+from ..core.vectors import add_entry
 from ..wire.bits import (
     bits_for,
     bits_to_float,
@@ -53,8 +52,8 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .norms import norm_of
-from .plain import ceil_to, random_bits, uniforms
+from .kernels.norms import norm_of
+from .kernels.reference import ceil_to, random_bits, uniforms
 from .registry import register
 
 __all__ = ["QSGD", "qsgd_bits"]
@@ -157,7 +156,7 @@ def _exact_level(x, scale, s, r, stream, j):
     return i32(whole) + i32(up)
 
 
-@borrowing
+@no_refcount
 @kernel
 def _fast_chunk(x, word, left, factor, aside, unit, out):
     """``out = unit * level`` for one chunk; return how near the closest call was (small: near).
@@ -251,7 +250,7 @@ def _(c, symbols, weight, out):
         add_entry(out, j, weight * (scale * symbols.level[j]))
 
 
-@borrowing
+@no_refcount
 @kernel
 def multiples(level, scale, out):
     """``out[j] = scale * level[j]``."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..random import integer
-from ..settings import require, setting
-from ..vectors import add_entry, entry, length
+from ..core import require, setting
+from ..core.random import integer
+from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .base import (
     accumulate,

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..settings import require, setting
+from ..core import kernel, require, setting
 from ..wire.bits import fetch_early, read_float, write_float
 from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
 from .base import (
@@ -32,7 +31,7 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .norms import AHEAD, norm_of
+from .kernels.norms import AHEAD, norm_of
 from .registry import register
 
 __all__ = ["ScaledSign", "Sign", "majority_vote"]

@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import borrowing, kernel
-from ..random import derive, fill_bits, integer
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import kernel, no_refcount, require, setting
+from ..core.random import derive, fill_bits, integer
+from ..core.vectors import add_entry
 from ..wire.bits import read, read_floats, write, write_floats
 from .base import (
     accumulate,
@@ -37,7 +36,7 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .plain import random_bits
+from .kernels.reference import random_bits
 from .registry import register
 
 __all__ = ["BALANCED", "FIXED", "FRESH", "CountSketch"]
@@ -241,7 +240,7 @@ def _middle(estimates):
     return estimates[n // 2] if n % 2 else 0.5 * estimates[n // 2 - 1] + 0.5 * estimates[n // 2]
 
 
-@borrowing
+@no_refcount
 @kernel
 def _look_up(row, codes, out):
     """What one row says about the coordinates with these codes; never -0.0."""

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..settings import require, setting
-from ..vectors import add_entry, entry, length
+from ..core import kernel, require, setting
+from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
 from .base import (
     accumulate,
@@ -29,9 +28,9 @@ from .base import (
     unpack,
 )
 from .checks import check_kept
+from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
+from .kernels.selection import largest
 from .registry import register
-from .subsets import draw_subset, plain_subset, sort_indices
-from .vectors import largest
 
 __all__ = ["RandK", "TopK", "draw_subset", "sort_indices"]
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import generic, kernel
-from ..random import uniform
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import generic, kernel, require, setting
+from ..core.random import uniform
+from ..core.vectors import add_entry
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .base import (
     accumulate,
@@ -32,9 +31,9 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .linear_algebra import load_scaled, room, svd
-from .norms import norm_of
-from .plain import ceil_to, uniforms
+from .kernels.linear_algebra import load_scaled, room, svd
+from .kernels.norms import norm_of
+from .kernels.reference import ceil_to, uniforms
 from .qsgd import scale_for
 from .registry import register
 
@@ -194,8 +193,8 @@ def decompose(rows, columns, v, scratch):
     Returns
     -------
     (vectors, turned, values, exponent, rank)
-        As :func:`theory.compressors.linear_algebra.svd`, of the matrix times 2**-exponent; its q = min(rows, columns)
-        vectors are the columns if there are at most as many as rows, else the rows.
+        As :func:`~theory.compressors.kernels.linear_algebra.svd`, of the matrix times 2**-exponent; its
+        q = min(rows, columns) vectors are the columns if there are at most as many as rows, else the rows.
     """
     by_columns = columns <= rows
     q, n = min(rows, columns), max(rows, columns)

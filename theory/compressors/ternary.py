@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import generic, kernel
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import generic, kernel, require, setting
+from ..core.vectors import add_entry
 from ..wire.bits import read_float, write_float
 from ..wire.trits import read_trits, trits_bits, write_trits
 from . import base
@@ -31,8 +30,8 @@ from .base import (
     state_size,
 )
 from .checks import check_dimension
-from .norms import norm_of
-from .plain import ceil_to
+from .kernels.norms import norm_of
+from .kernels.reference import ceil_to
 from .qsgd import BLOCK, TILE, draw_levels, multiples, round_at_random, round_up
 from .registry import register
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import require, setting
+from ..core.vectors import add_entry
 from .base import (
     accumulate,
     capacity,
@@ -24,10 +24,10 @@ from .base import (
     unpack,
 )
 from .checks import check_dimension
-from .entries import entries_bits, read_entries, write_entries
-from .norms import norm_of
+from .kernels.coo import entries_bits, read_entries, write_entries
+from .kernels.norms import norm_of
+from .kernels.selection import list_at_least
 from .registry import register
-from .vectors import list_at_least
 
 __all__ = ["Threshold"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from ..dispatch import _cache_root
+from ..core.compile_cache import cache_root
 
 __all__ = ["data_folder", "entry_name", "load_entry", "store_entry"]
 
@@ -25,7 +25,7 @@ FORMAT = 1  # raise it when the files below, or what the parser makes of a text,
 
 def data_folder() -> Path:
     """The folder of cached data sets, below ``THEORY_CACHE`` or the user's cache folder."""
-    return _cache_root() / "data"
+    return cache_root() / "data"
 
 
 def entry_name(title: str, identity: str, state: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 
 __all__ = ["BAD_LABEL", "BAD_PAIR", "BAD_VALUE", "FINE", "INDEX_BELOW", "INDEX_PAST", "NOT_FINITE", "number", "parse"]
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..dispatch import kernel
-from ..random import derive, key, normal, uniform
+from ..core import kernel
+from ..core.random import derive, key, normal, uniform
 from .dataset import DataError
 
 __all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]

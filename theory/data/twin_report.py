@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from .dataset import DataError, Dataset
-from .describe import RANKS, REAL, Statistics, describe
+from .description import RANKS, REAL, Statistics, describe
 from .load import load_data
 
 __all__ = ["main", "outlines", "table", "write_table"]
@@ -66,7 +66,7 @@ def table(real: Statistics, twin: Statistics) -> str:
 
     Examples
     --------
-    >>> from theory.data.describe import REAL
+    >>> from theory.data.description import REAL
     >>> print(table(REAL, REAL).splitlines()[2])
     | rows n | 23,756 | 23,756 | 1.000 |
     """

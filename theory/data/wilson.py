@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..random import key
+from ..core.random import key
 from .dataset import DataError, Dataset, make_dataset
 
 __all__ = ["wilson_data"]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..plots.text import bits, number, text_table
-from .configuration import Cell, Configuration, ConfigurationError
+from ..reporting.files import ConfigurationError
+from .configuration import Cell, Configuration
 from .records import Record
 from .theorems import Constants
 

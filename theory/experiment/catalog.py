@@ -6,9 +6,10 @@ spans an axis by itself and a seed can be derived from the name.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import NamedTuple
+
+from ..reporting.files import nearest
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
 
@@ -39,13 +40,6 @@ class Entry(NamedTuple):
     def memory(self) -> bool:
         """Whether workers keep what was not sent."""
         return self.family.endswith("-memory")
-
-
-def nearest(name: str, known) -> str:
-    """The known names nearest to ``name``, as the second half of an error message."""
-    known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
 
 
 def find(name: str) -> Entry:

@@ -10,10 +10,11 @@ import sys
 from dataclasses import fields
 from typing import Any
 
-from .catalog import FAMILIES, FLAGSHIP, nearest
-from .configuration import Configuration, ConfigurationError, find_toml, read_toml
-from .progress import announce_compiling
-from .records import RecordError, read_record
+from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
+from ..reporting.progress import announce_compiling
+from .catalog import FAMILIES, FLAGSHIP
+from .configuration import Configuration
+from .records import read_record
 
 LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
     "PMI_RANK",
@@ -175,7 +176,7 @@ def _list(argv, comm) -> int:
     _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
         _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
-    from .studies.configuration import about, shipped_studies
+    from ..studies.shared.configuration import about, shipped_studies
 
     _say("\nstudies (for study, or run --config)")
     for name in shipped_studies():
@@ -220,7 +221,7 @@ def _verify(argv, comm) -> int:
     add("--errata", metavar="FILE", help="write the page of the refuted printed statements there")
     options = parser.parse_args(argv)
     from ..claims import list_claims
-    from .errata import printed_claims
+    from .errata_page import printed_claims
     from .ledger import NoSuchClaim, chosen
 
     try:
@@ -283,7 +284,7 @@ def _audit(argv, comm) -> int:
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
 
     from ..cluster import abort_on_error
-    from .audit import NoSuchCompressor, audit_all, chosen
+    from .audit_command import NoSuchCompressor, audit_all, chosen
     from .processes import usable_cores
     from .ranks import from_root
 
@@ -306,7 +307,7 @@ def _study(argv, comm) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="studies (default: all); see `list`")
     _study_flags(parser)
     options = parser.parse_args(argv)
-    from .studies.configuration import StudyConfiguration, chosen
+    from ..studies.shared.configuration import StudyConfiguration, chosen
 
     try:
         experiments = [StudyConfiguration.from_toml(name) for name in chosen(options.names)]
@@ -323,7 +324,7 @@ def _study_in(argv, parser):
         path = early.parse_known_args(argv)[0].config
         if path is None or "study" not in read_toml(find_toml(path)):
             return None
-        from .studies.configuration import StudyConfiguration
+        from ..studies.shared.configuration import StudyConfiguration
 
         return StudyConfiguration.from_toml(path)
     except argparse.ArgumentError:
@@ -362,8 +363,8 @@ def _run_studies(parser: Parser, options, experiments, comm) -> int:
         parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
     from ..cluster import abort_on_error
     from ..data import NAMES, DataError, load_data
+    from ..studies import run_studies
     from .ranks import from_root
-    from .studies import run_studies
 
     try:
         for data in {experiment.data for experiment in experiments} - {None, *NAMES}:
@@ -398,8 +399,8 @@ def _figures(argv, comm) -> int:
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks")
     options = parser.parse_args(argv)
     from ..cluster import abort_on_error
-    from .figure_records import read_record as read_figure
-    from .figure_records import write_record
+    from ..reporting.figure_records import read_record as read_figure
+    from ..reporting.figure_records import write_record
     from .figures import chosen, draw_figures, flagship_found, plan_text, records_of
     from .ranks import from_root
 
@@ -447,7 +448,7 @@ def _plot(argv, comm) -> int:
     parser.add_argument("--out", metavar="FOLDER", help="where the figure goes (default: into the record)")
     options = parser.parse_args(argv)
     from .drawing import draw_record
-    from .report import report
+    from .record_table import report
 
     try:
         record = read_record(options.record)
@@ -513,8 +514,8 @@ def _warm(argv, comm) -> int:
     if options.processes is not None and options.processes < 1:
         parser.error(f"-j: got {options.processes}, allowed: at least 1")
     from ..cluster import abort_on_error
+    from .compile_ahead import NoSuchJob, chosen, warm
     from .ranks import from_root
-    from .warm import NoSuchJob, chosen, warm
 
     try:
         names = chosen(options.names)

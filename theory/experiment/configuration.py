@@ -10,58 +10,15 @@ A TOML file with the key ``study`` is another kind of experiment: see ``studies/
 from __future__ import annotations
 
 import itertools
-import tomllib
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import NamedTuple
 
-from ..settings import digest
-from .catalog import FLAGSHIP, find, nearest
+from ..core import digest
+from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
+from .catalog import FLAGSHIP, find
 
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
-SHIPPED = Path(__file__).parent / "configurations"
-
-
-class ConfigurationError(ValueError):
-    """A configuration that cannot be run; the message says what was found and what is allowed."""
-
-
-class UnreadableError(ConfigurationError):
-    """A file that is not there, or is no TOML."""
-
-
-def shipped() -> dict[str, Path]:
-    """The configurations of this package, one for each published experiment: name and file."""
-    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
-
-
-def find_toml(name_or_path) -> Path:
-    """A file, or else the configuration of this package with that name."""
-    path = Path(name_or_path)
-    if path.exists() or path.suffix or len(path.parts) > 1:
-        return path
-    known = shipped()
-    if path.name not in known:
-        raise UnreadableError(f"no file and no configuration {str(name_or_path)!r}: {nearest(path.name, known)}")
-    return known[path.name]
-
-
-def read_toml(path) -> dict:
-    """What a TOML file says.
-
-    Raises
-    ------
-    UnreadableError
-        If it cannot be read, or is no TOML.
-    """
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{path} is not a TOML file: {error}") from None
 
 
 class Cell(NamedTuple):
@@ -185,7 +142,7 @@ class Configuration:
 
     def cells(self) -> list[Cell]:
         """The grid, method by method."""
-        from ..random import key  # compiles, so it is imported late: --help and errors answer at once
+        from ..core.random import key  # compiles, so it is imported late: --help and errors answer at once
 
         workers, batch = (v if isinstance(v, tuple) else (v,) for v in (self.workers, self.batch))
         samples = self.steps * workers[0] * batch[0]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from .catalog import nearest
-from .configuration import Configuration, ConfigurationError
-from .figure_records import FigureRecord, read_record, record_path, write_record
+from ..reporting.figure_records import FigureRecord, read_record, record_path, write_record
+from ..reporting.files import ConfigurationError, RecordError, nearest
+from .configuration import Configuration
 from .ranks import from_root
-from .records import Record, RecordError
+from .records import Record
 from .records import read_record as read_run
 
 __all__ = ["Figure", "chosen", "draw_figures", "flagship_found", "known_figures", "plan_text"]
@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 def known_figures() -> dict[str, Figure]:
     """All figures by name: the flagship, the compressors, RCV1 beside its twin, and one for each study that ships."""
-    from .studies.configuration import shipped_studies
+    from ..studies.shared.configuration import shipped_studies
 
     found = [
         Figure("flagship", {"configuration": "the default"}, _collect_flagship, _draw_flagship),
@@ -67,7 +67,7 @@ def _on_root(collect):
 
 
 def _of_study(name: str) -> Figure:
-    from .studies import StudyConfiguration, collect, report
+    from ..studies import StudyConfiguration, collect, report
 
     e = StudyConfiguration.from_toml(name)
 
@@ -79,13 +79,13 @@ def _of_study(name: str) -> Figure:
 
 
 def _collect_compressors(say) -> dict:
-    from .audit import collect
+    from .audit_command import collect
 
     return collect(say)
 
 
 def _draw_compressors(found):
-    from .audit import figure_of
+    from .audit_command import figure_of
 
     return figure_of(**found)
 
@@ -93,7 +93,7 @@ def _draw_compressors(found):
 def _collect_twin(say) -> dict:
     from ..data import DataError, load_data
     from ..data.twin_report import outlines
-    from .studies.problems import BINARY, data_file
+    from ..studies.shared.problems import BINARY, data_file
 
     path = data_file(BINARY)
     if path is None:
@@ -153,7 +153,7 @@ def chosen(names) -> list[Figure]:
     ConfigurationError
         For an unknown name, with the nearest known one.
     """
-    from .studies.configuration import shipped_studies
+    from ..studies.shared.configuration import shipped_studies
 
     known, studies = known_figures(), shipped_studies()
     found: list = []
@@ -239,8 +239,8 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown, tables: bool, say
 
     study = None
     if "study" in figure.how:
-        from .studies import page_of, report, write_into
-        from .studies.report import as_text
+        from ..studies import page_of, report, write_into
+        from ..studies.shared.report import as_text
 
         study = report(figure.how["study"], found, figure.how["experiment"])
     if study is not None and tables:

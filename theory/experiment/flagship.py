@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..reporting.files import ConfigurationError, versions
+from ..reporting.progress import Progress
 from .catalog import Entry, compressor, find, title
-from .configuration import Cell, Configuration, ConfigurationError
+from .configuration import Cell, Configuration
 from .drawing import draw_record
 from .interruption import Interruption
-from .progress import Progress
 from .ranks import compile_together, from_root
-from .records import Recorder, read_record, versions
-from .report import report
+from .record_table import report
+from .records import Recorder, read_record
 from .theorems import Constants, judge, measure_constants, theorem_for
 
 K_SHARE = 500  # the letter k in a method's name stands for d/500, at least 1
@@ -45,7 +46,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """The cells with their methods; raises ``ConfigurationError`` for what does not fit the data."""
     from ..compressors import check
     from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
-    from ..schedules import InverseTime
+    from ..methods.schedules import InverseTime
 
     k = max(1, constants.d // K_SHARE)
     shift = configuration.shift or max(2.0, configuration.c * constants.smoothness / (FIRST_STEP * constants.mu))
@@ -143,7 +144,7 @@ def _prepare(configuration: Configuration, comm):
 
 def _open_record(configuration, command, ranks, data, problem, constants) -> Recorder:
     """A new record with its first line."""
-    from ..settings import digest
+    from ..core import digest
 
     try:
         recorder = Recorder(configuration.out, configuration.digest())

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .catalog import nearest
-from .progress import on_terminal
-from .records import versions
+from ..reporting.files import nearest, versions
+from ..reporting.progress import on_terminal
 
 
 class NoSuchClaim(ValueError):
@@ -93,7 +92,7 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
         _write(html_file, page(results, **facts))
         say(f"page: {html_file}")
     if errata_file is not None and not interrupted:
-        from .errata import errata
+        from .errata_page import errata
 
         _write(errata_file, errata({result.id: result for result in results}))
         say(f"errata: {errata_file}")

@@ -17,9 +17,9 @@ from pathlib import Path
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.sources import BIBTEX
-from ..claims.verify import judge
+from ..claims.verification import judge
+from .formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
-from .mathml import FormulaError, mathml
 
 __all__ = ["alarms", "care", "command", "page"]
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from .configuration import ConfigurationError
+from ..reporting.files import ConfigurationError
 
 
 def from_root(comm, work):
@@ -46,7 +46,7 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     from ..cluster import run
     from ..cluster.mpi import wait
-    from ..dispatch import cache_folder, when_compiling
+    from ..core import cache_folder, when_compiling
 
     kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
     names = "-".join(sorted(job.entry.family for job in kinds))

@@ -15,23 +15,18 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import re
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..reporting.files import RecordError
+
 UNFINISHED = ".unfinished"
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # second names, as in a result's history
-PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
-
-
-class RecordError(ValueError):
-    """A folder that is not a record."""
 
 
 def _plain(value):
@@ -47,17 +42,6 @@ def _plain(value):
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computes, for the record."""
-    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 def file_name(label: str) -> str:

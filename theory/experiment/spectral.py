@@ -14,10 +14,10 @@ import numpy as np
 
 from ..cluster.run import STOPPED, run
 from ..compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
+from ..core import require
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ..methods.schedules import Constant
 from ..problems import lipschitz, solve, value
-from ..schedules import Constant
-from ..settings import require
 
 __all__ = ["Trade", "spectral_methods", "spectral_trade"]
 

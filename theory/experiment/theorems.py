@@ -80,7 +80,7 @@ class Theorem(NamedTuple):
     def __call__(self, steps: int) -> float:
         """The bound after so many steps; infinite where the theorem is silent."""
         from .. import bounds
-        from ..schedules import InverseTime, Polynomial, averaging_weight, step_size
+        from ..methods.schedules import InverseTime, Polynomial, averaging_weight, step_size
 
         if not self.function or steps < 1:
             return math.inf

@@ -1,15 +1,15 @@
 """Estimators with confidence intervals."""
 
-from .audit import Audit, AuditTable, audit
-from .diversity import (
+from .compressor_audit import Audit, AuditTable, audit
+from .damaged_messages import Damage, fuzz
+from .data_diversity import DiversityFloor, conflict_degree, diversity_floor
+from .diversity_estimates import (
     Diversity,
     DiversityAlong,
     DiversityIntervals,
     diversity,
     diversity_along,
 )
-from .diversity_floor import DiversityFloor, conflict_degree, diversity_floor
-from .fuzz import Damage, fuzz
 from .inputs import INPUTS, input_vectors
 from .intervals import (
     LEVEL,
@@ -21,7 +21,7 @@ from .intervals import (
     ratio_interval,
 )
 from .lossless import Deflated, empirical_entropy, zlib_bits
-from .moments import Moments, moments
+from .monte_carlo import Moments, moments
 from .search import known_worst, worst_vectors
 from .slopes import loglog_slope
 

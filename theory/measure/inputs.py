@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..random import key
-from ..settings import require
+from ..core import require
+from ..core.random import key
 
 __all__ = ["INPUTS", "input_vectors"]
 

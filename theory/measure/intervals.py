@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 
 __all__ = ["LEVEL", "Interval", "bernstein_interval", "mean_interval", "paired_interval", "ratio_interval"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors.doors import encode
+from ..compressors.codec import encode
 from ..wire.frame import open_frame
 
 __all__ = ["Deflated", "empirical_entropy", "zlib_bits"]

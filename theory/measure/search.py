@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..random import derive, key
-from .moments import COLUMNS, sample
+from ..core.random import derive, key
+from .monte_carlo import COLUMNS, sample
 
 __all__ = ["Found", "known_worst", "worst_vectors"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..settings import require
+from ..core import require
 from .intervals import LEVEL, Interval, mean_interval
 
 __all__ = ["loglog_slope"]

@@ -1,20 +1,18 @@
 """How x moves: methods, and what a worker does with what it did not send."""
 
-from .catalyst import catalyst
 from .conef import ContractiveErrorFeedback
-from .cr_psgd import cr_psgd
 from .custom import method
 from .feedback import ErrorFeedback, NoFeedback
-from .frontier import BiasedErrorCompressorWarning, FrontierWarning
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
-from .mem_sgd import mem_sgd
 from .partial_ef import PartialErrorFeedback
+from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, Projected
 from .sgd import ParallelSGD
 from .sparse.dense import DenseStepWarning
+from .stability import BiasedErrorCompressorWarning, FrontierWarning
 from .topology import AllGather, AllReduce
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
-    "catalyst",
     "cr_psgd",
     "mem_sgd",
     "method",

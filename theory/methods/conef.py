@@ -18,8 +18,8 @@ import numpy as np
 
 from ..compressors import CountSketch
 from ..compressors.base import check, opening, quantize, state_size
-from ..compressors.function import check_parts
-from ..settings import require, setting
+from ..compressors.numpy_function import check_parts
+from ..core import require, setting
 from .feedback import check_beta
 from .messages import payload_bytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from ..settings import require, setting
+from ..core import require, setting
 from .server import Mean
 from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather

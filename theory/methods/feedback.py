@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..settings import require, setting
+from ..core import require, setting
 
 __all__ = [
     "ErrorFeedback",

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import GRADIENT, at, in_python, operation
-from ..dispatch import generic
+from ..core import generic
+from ..core.bound_calls import GRADIENT, at, in_python, operation
+from ..core.random import derive
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
-from ..problems.function import FunctionProblem
-from ..random import derive
+from ..problems.numpy_function import FunctionProblem
 from .rates import Column, number_at, rate_at
 from .rows import row_of
 from .sampling import Shards, draw_rows

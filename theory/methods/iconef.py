@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compressors.base import opening, quantize, state_size
-from ..compressors.function import check_parts
-from ..compressors.residual import Residual
-from ..settings import require, setting
+from ..compressors.numpy_function import check_parts
+from ..compressors.wrappers.residual import Residual
+from ..core import require, setting
 from .conef import ContractiveErrorFeedback, check_error_compressor
 from .messages import payload_bytes
 

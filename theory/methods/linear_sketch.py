@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import CODING, at, operation
 from ..compressors import CountSketch
 from ..compressors.base import Symbols, accumulate, quantize
-from ..random import derive
-from ..settings import require, setting
+from ..core import require, setting
+from ..core.bound_calls import CODING, at, operation
+from ..core.random import derive
 from .conef import check_error_compressor
 from .feedback import check_beta
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..compressors.base import opening
+from ..core import require, setting
 from ..problems.base import dimension
-from ..settings import require, setting
 from .feedback import NoFeedback, has_memory
 from .server import Mean
 from .sgd import check_parts, choose_compressor, choose_feedback
@@ -65,7 +65,7 @@ class LocalSGD(NamedTuple):
     Notes
     -----
     Stich, "Local SGD converges fast and communicates little" (2019), Algorithm 1, with the step 4/(mu (a + t)) and the
-    weights (a + t)**2; see :func:`theory.bounds.local_sgd`.
+    weights (a + t)**2; see :func:`theory.bounds.local_steps`.
 
     Examples
     --------

@@ -23,22 +23,22 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bound import encode
 from ..compressors.base import check
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
+from ..core import require
+from ..core.bound_calls import encode
+from ..core.random import derive, key
+from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
 from ..problems.linear import astype, is_slope_times_row
-from ..random import derive, key
-from ..result import Result
-from ..schedules import Last
-from ..settings import require
 from .fast.lock_free_memory import new_private
 from .fast.lock_free_steps import ETA, choose, new_shared, read_out, with_memory, without_memory
 from .fast.slope import slope_address
 from .feedback import NoFeedback, keeps_the_rest, step_factors
 from .rates import fill_steps
 from .sampling import make_shards, new_order
+from .schedules import Last
 from .sgd import ParallelSGD, averaging
 
 __all__ = ["run_lock_free"]

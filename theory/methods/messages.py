@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import CODING, at, in_python, operation
 from ..compressors.base import (
     Symbols,
     accumulate,
@@ -22,10 +21,11 @@ from ..compressors.base import (
     unpack,
     update_state,
 )
-from ..compressors.function import FunctionCompressor
+from ..compressors.numpy_function import FunctionCompressor
 from ..compressors.qsgd import round_up
-from ..dispatch import inlined, kernel
-from ..random import derive
+from ..core import force_inline, kernel
+from ..core.bound_calls import CODING, at, in_python, operation
+from ..core.random import derive
 from .rates import Column, rate_at
 from .rows import row_of
 
@@ -44,7 +44,7 @@ class SymbolRows(NamedTuple):
     scratch: np.ndarray
 
 
-@inlined
+@force_inline
 @kernel
 def symbols_of(symbols, r, s):
     """The message of sender s in replica r."""
@@ -188,7 +188,7 @@ class First(NamedTuple):
         b.sent[r, REDUCED] += b.bits
 
 
-@inlined
+@force_inline
 @kernel
 def _copy(a, out, start, stop):
     for j in range(start, stop):

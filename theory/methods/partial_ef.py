@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..settings import setting
+from ..core import setting
 from .feedback import check_beta
 
 __all__ = ["PartialErrorFeedback"]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import inlined, kernel
-from ..schedules import Constant, Last, averaging_weight, step_size
+from ..core import force_inline, kernel
+from .schedules import Constant, Last, averaging_weight, step_size
 
 __all__ = ["Column", "Rate", "Rates", "number_at", "rate_at"]
 
@@ -37,7 +37,7 @@ def number_at(column, t):
     return column.values[(t * column.every + column.shift) & (column.values.size - 1)]
 
 
-rate_at = inlined(kernel(number_at))
+rate_at = force_inline(kernel(number_at))
 
 
 @kernel

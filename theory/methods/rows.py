@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bound import GRADIENT, at, operation
-from ..dispatch import generic, kernel
+from ..core import generic, kernel
+from ..core.bound_calls import GRADIENT, at, operation
 from .rates import Column, rate_at
 
 

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..random import derive, integer
-from ..settings import require
+from ..core import kernel, require
+from ..core.random import derive, integer
 
 SHARDS = ("shared", "contiguous", "by_label")
 SAMPLING = ("iid", "shuffle")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..settings import require, setting
+from ..core import require, setting
 
 __all__ = ["Majority", "Mean", "Momentum", "Projected", "choose_server"]
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
+from ..core import require, setting
 from ..problems.base import dimension
 from ..problems.matrix import CSR
-from ..schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from ..settings import require, setting
 from .feedback import NoFeedback, has_memory, step_factors
 from .sampling import SAMPLING, SHARDS
+from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
 from .server import Majority, Projected, choose_server
 from .topology import choose_topology
 
@@ -42,7 +42,7 @@ class ParallelSGD(NamedTuple):
         Gradients that each worker averages in a step; the same number throughout, or growing.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result: the last; the mean of all; the mean with weights (shift + t)**2, where shift is
-        the step size's own; or any of :mod:`theory.schedules`, ``Suffix(start)`` say.
+        the step size's own; or any of :mod:`theory.methods.schedules`, ``Suffix(start)`` say.
     sampling : {"iid", "shuffle"}
         Rows are drawn independently with replacement (what theorems assume), or every pass is a fresh shuffle.
     shards : {"shared", "contiguous", "by_label"}
@@ -249,7 +249,7 @@ def choose_feedback(feedback, compressor):
 
 
 def averaging(method) -> Any:
-    """The averaging weight of a method, a `ParallelSGD` or a `LocalSGD`: a setting of :mod:`theory.schedules`."""
+    """The averaging weight of a `ParallelSGD` or `LocalSGD`: a setting of :mod:`theory.methods.schedules`."""
     average = method.average
     if not isinstance(average, str):
         require(

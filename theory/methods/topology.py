@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
-from ..settings import require, setting
+from ..core import require, setting
 
 __all__ = ["AllGather", "AllReduce", "choose_topology", "reduced"]
 

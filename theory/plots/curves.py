@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .style import COLUMN, new_figure, style
+from .figure_style import COLUMN, new_figure, style
 
 X_AXES = {
     "samples": ("samples", "samples, all workers"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 
-from .style import new_figure, style
+from .figure_style import new_figure, style
 
 # Set by what opens a notebook for a person (Jupyter's server, Visual Studio Code), and not by what only executes it.
 PEOPLE = ("JPY_SESSION_NAME", "VSCODE_PID", "VSCODE_CWD")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .style import COLUMN, PAGE, colours, new_figure, style
+from .figure_style import COLUMN, PAGE, colours, new_figure, style
 
 __all__ = ["draw_rows"]
 

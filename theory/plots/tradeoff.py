@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .style import PAGE, colours, new_figure, style
+from .figure_style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
 EXACT = 1e-6  # relative errors below, which are those of rounding, are drawn at the foot

@@ -1,13 +1,12 @@
 """What every problem answers.  A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
 
 Compiled generics (kernels and methods call them); each problem class registers its own.  ``x`` is an array or any
-vector of :mod:`theory.vectors`.
+vector of :mod:`theory.core.vectors`.
 """
 
 from __future__ import annotations
 
-from ..dispatch import generic
-from ..settings import require
+from ..core import generic, require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -53,10 +52,3 @@ gradient_noise = generic(
 moments = generic(
     "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
 )
-
-
-def mu_pl(problem) -> float:
-    """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
-    from .polyak_lojasiewicz import pl_constant  # it asks every kind of problem, and so imports them all
-
-    return pl_constant(problem).mu

@@ -13,18 +13,19 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from ..bounds.mechanisms import mechanism_batch_bound
-from ..dispatch import F, kernel
+from ..core import kernel
+from ..core.compile_cache import F
 from .base import check_problem, gradient, moments, rows
 from .evaluate import point
-from .function import FunctionProblem
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
-from .mechanisms import Diversified, kept
-from .nonconvex import SaturatingQuadratic
-from .nonconvex_logistic import NonconvexLogistic
-from .proximal import Proximal
-from .quadratic import Quadratic
-from .sines import SineQuadratic, SineValley
+from .noisy_gradients import Diversified, kept
+from .nonconvex_regularizer import NonconvexLogistic
+from .numpy_function import FunctionProblem
+from .pl_examples import SineQuadratic, SineValley
+from .proximal_point import Proximal
+from .quadratics import Quadratic
+from .saturating import SaturatingQuadratic
 
 __all__ = [
     "batch_bound",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..random import derive, key
-from ..settings import require
+from ..core import require
+from ..core.random import derive, key
 from . import base
 from .linear import Logistic
 from .matrix import matvec
-from .nonconvex_logistic import NonconvexLogistic
-from .softmax import Softmax, predict
+from .multinomial import Softmax, predict
+from .nonconvex_regularizer import NonconvexLogistic
 
 __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 

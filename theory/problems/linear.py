@@ -29,11 +29,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..core import force_inline, generic, kernel, require, setting
+from ..core.vectors import dense_part, scale_of
 from ..data import Dataset, make_dataset, require_binary
-from ..dispatch import generic, inlined, kernel
-from ..settings import require, setting
-from ..vectors import dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, moments, mu_pl, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_dot_and_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
@@ -52,7 +51,7 @@ row_product = generic(
 )
 
 
-@inlined
+@force_inline
 @kernel
 def margin(problem, i, x):
     """a_i'x, for an array or any other vector x."""
@@ -164,7 +163,7 @@ def linear_problem(cls):
     type
         The same class.
     """
-    attributes = {"n": _n, "d": _d, "dtype": _dtype, "name": _name, "mu_pl": mu_pl}
+    attributes = {"n": _n, "d": _d, "dtype": _dtype, "name": _name}
     for name, attribute in attributes.items():
         if name not in cls.__dict__:
             setattr(cls, name, property(attribute))
@@ -177,7 +176,7 @@ def linear_problem(cls):
         (moments, _moments),
     ):
         ask.register(cls)(answer)
-    inlined(add_loss_gradient.register(cls)(_add_loss_gradient))
+    force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))
     return cls
 
 
@@ -236,11 +235,6 @@ class Logistic(NamedTuple):
         return _name(self)
 
     @property
-    def mu_pl(self) -> float:
-        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
-        return mu_pl(self)
-
-    @property
     def curvature_bounds(self) -> tuple[float, float]:
         """Infimum and supremum of `curvature` over all margins."""
         return 0.0, 0.25
@@ -294,11 +288,6 @@ class Ridge(NamedTuple):
     def name(self) -> str:
         """Name of the data, for tables and records."""
         return _name(self)
-
-    @property
-    def mu_pl(self) -> float:
-        """The constant mu of (1/2) ||grad f||^2 >= mu (f - f*); :func:`theory.pl_constant` has the certificate."""
-        return mu_pl(self)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:

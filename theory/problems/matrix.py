@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..dispatch import generic, kernel
-from ..settings import require, setting
-from ..vectors import add_entry
+from ..core import generic, kernel, require, setting
+from ..core.vectors import add_entry
 
 __all__ = [
     "CSR",

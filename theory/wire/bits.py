@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from ..dispatch import borrowing, kernel
+from ..core import kernel, no_refcount
 
 __all__ = [
     "bit_length",
@@ -174,7 +174,7 @@ def bits_for(n):
 # --- one value --------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@no_refcount
 @kernel
 def write(buffer, cursor, value, width):
     """Write the lowest ``width`` <= 64 bits of ``value``; return the cursor behind them."""
@@ -195,7 +195,7 @@ def write(buffer, cursor, value, width):
     return cursor + width
 
 
-@borrowing
+@no_refcount
 @kernel
 def read(buffer, cursor, width):
     """Read ``width`` <= 64 bits as uint64.  The bits must exist."""
@@ -216,14 +216,14 @@ def read(buffer, cursor, width):
     return word
 
 
-@borrowing
+@no_refcount
 @kernel
 def write_float(buffer, cursor, values, i):
     """Write ``values[i]``, a float32 in 32 bits or a float64 in 64; return the cursor behind it."""
     return write(buffer, cursor, float_to_bits(values[i]), 8 * values.itemsize)
 
 
-@borrowing
+@no_refcount
 @kernel
 def read_float(buffer, cursor, values, i):
     """Read a float of the dtype of ``values`` into ``values[i]``; return the cursor behind it."""
@@ -275,7 +275,7 @@ def read_floats(buffer, cursor, values):
     return cursor
 
 
-@borrowing
+@no_refcount
 @kernel
 def _squeeze(word, width):
     """Eight bytes below 2^width become 8 * width bits: neighbours move together, then pairs, then fours."""
@@ -285,7 +285,7 @@ def _squeeze(word, width):
     return (word & four) | ((word & ~four) >> u64(32 - 4 * width))
 
 
-@borrowing
+@no_refcount
 @kernel
 def _stretch(word, width):
     """The inverse of ``_squeeze``, whatever stands above the 8 * width bits."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 from .bits import bit_length, read, write
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 from .bits import bits_for, read, write
 from .elias import delta_length, gamma_length, read_delta, read_gamma, write_delta, write_gamma
 from .golomb import rice_bits

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 from .bits import read, write
 from .unary import read_unary, write_unary
 

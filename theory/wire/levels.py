@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 from .bits import load_word, read, store_word, write
 from .elias import omega_code, omega_length, read_omega, write_omega
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import inlined, kernel
+from ..core import force_inline, kernel
 from .bits import read, write
 from .elias import delta_length, read_delta, write_delta
 
@@ -49,7 +49,7 @@ ESCAPE = SYMBOLS - 1
 LOW = u64(1 << 16)
 
 
-@inlined
+@force_inline
 @kernel
 def fold(level):
     """0, 1, -1, 2, -2, ... become 0, 1, 2, 3, 4, ..."""
@@ -57,7 +57,7 @@ def fold(level):
     return 2 * n - 1 if n > 0 else -2 * n
 
 
-@inlined
+@force_inline
 @kernel
 def unfold(n):
     """The inverse of :func:`fold`."""

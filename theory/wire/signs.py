@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
-from ..vectors import add_entry
+from ..core import kernel
+from ..core.vectors import add_entry
 from .bits import load_signs, read, write
 
 __all__ = ["add_signs", "fill_signs", "read_signs", "restore_signs", "write_signs"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..core import kernel
 from .bits import bits_for, read, write
 
 __all__ = ["read_trits", "trits_bits", "write_trits"]

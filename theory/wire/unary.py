@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import borrowing, kernel
+from ..core import kernel, no_refcount
 from .bits import bit_length, read, write
 
 __all__ = ["read_unary", "write_unary"]
@@ -12,7 +12,7 @@ __all__ = ["read_unary", "write_unary"]
 u64 = np.uint64
 
 
-@borrowing
+@no_refcount
 @kernel
 def write_unary(buffer, cursor, n):
     """Write the unary code of n >= 0; return the cursor behind it."""

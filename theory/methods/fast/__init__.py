@@ -4,8 +4,8 @@ Each gives the same bits as the text (tests/test_fast.py).  Each is compiled for
 a call by address would be felt; its compressor is always the same, so it belongs to no pair.
 """
 
-from .drawn import DrawnLoop
-from .plain import PlainLoop
+from .noisy_quadratic import DrawnLoop
+from .sparse_row import PlainLoop
 
 __all__ = ["LOOPS", "fast_loop"]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compressors.vectors import largest
-from ...dispatch import inlined, kernel
-from ...vectors import add_entry, entry, length
+from ...compressors.kernels.selection import largest
+from ...core import force_inline, kernel
+from ...core.vectors import add_entry, entry, length
 from ..sparse.memory import ROUNDED_64, SLACK
 from ..sparse.model import BLOCK, GROUP
 from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
@@ -63,14 +63,14 @@ def new_private(x0, keeps: bool, ranked: bool) -> Private:
 # --- a memory as a vector ---------------------------------------------------------------------------------------------
 
 
-@inlined
+@force_inline
 @kernel
 def settled(m, j):
     """m_j with the present x_j."""
     return m.held[j, 0] + (m.total - m.held[j, 1]) * (m.scale * m.v[j])
 
 
-@inlined
+@force_inline
 @kernel
 def bound(m, j, size, x):
     """Have the bounds of j's block admit this |m_j| and this x_j."""

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...compressors.kernels.sampling_without_replacement import draw_subset
+from ...compressors.kernels.selection import largest
 from ...compressors.sparsifiers import RandK, TopK
-from ...compressors.subsets import draw_subset
-from ...compressors.vectors import largest
-from ...dispatch import generic, inlined, kernel
+from ...core import force_inline, generic, kernel
+from ...core.random import derive
+from ...core.vectors import length
 from ...problems.matrix import CSR, add_row, row_dot
-from ...random import derive
-from ...vectors import length
 from ...wire.bits import fetch_early
 from ..sampling import draw_rows
 from .lock_free_memory import APART, H, Memory, bound, raise_bounds, settled
@@ -113,7 +113,7 @@ def _(c, m, index, scratch):
 # --- the loops --------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@force_inline
 @kernel
 def scale_now(scale):
     """The common scale as it stands now."""

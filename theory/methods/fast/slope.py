@@ -6,8 +6,8 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
 
-from ...bound import at, compiled_for
-from ...dispatch import kernel
+from ...core import kernel
+from ...core.bound_calls import at, compiled_for
 from ...problems.linear import slope
 
 __all__ = ["slope_address", "slope_at"]

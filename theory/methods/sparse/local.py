@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bound import GRADIENT, at, operation
-from ...vectors import add_entry, dense_part, entry, length, scale_of
+from ...core.bound_calls import GRADIENT, at, operation
+from ...core.vectors import add_entry, dense_part, entry, length, scale_of
 from ..gradients import finish_gradient, gradient_target
 from ..rates import Column, rate_at
 from ..rows import row_of

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bound import GRADIENT, at, operation
+from ...compressors.kernels.selection import nonzeros
 from ...compressors.sparsifiers import sort_indices
-from ...compressors.vectors import nonzeros
-from ...dispatch import generic, kernel
-from ...vectors import add_entry, entry, length
+from ...core import generic, kernel
+from ...core.bound_calls import GRADIENT, at, operation
+from ...core.vectors import add_entry, entry, length
 from ..gradients import finish_gradient, gradient_target
 from ..rates import Column, rate_at
 from ..rows import row_of

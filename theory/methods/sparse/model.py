@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bound import at, operation
-from ...dispatch import borrowing, generic, kernel
-from ...vectors import add_entry, dense_part, entry, length, scale_of
+from ...core import generic, kernel, no_refcount
+from ...core.bound_calls import at, operation
+from ...core.vectors import add_entry, dense_part, entry, length, scale_of
 from ..rates import Column, rate_at
 from ..rows import row_of
 
@@ -113,7 +113,7 @@ def _(x, j, amount):
         x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
 
 
-@borrowing
+@no_refcount
 @kernel
 def shrink(x, factor):
     """X *= factor."""

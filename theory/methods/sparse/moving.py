@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bound import at, operation
-from ...dispatch import kernel
+from ...core import kernel
+from ...core.bound_calls import at, operation
+from ...core.vectors import add_entry, entry, length
 from ...problems.linear import row_product
 from ...problems.matrix import row_dot
-from ...vectors import add_entry, entry, length
 from ..rates import Column, rate_at
 from ..rows import row_of
 from .model import BLOCK, FRESH, TOTAL, weighted_entry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compressors.vectors import kth_size, largest
-from ...dispatch import kernel
-from ...vectors import entry
+from ...compressors.kernels.selection import kth_size, largest
+from ...core import kernel
+from ...core.vectors import entry
 from ...wire.bits import bits_to_float, float_to_bits
 from .memory import SLACK, Memory, SparseGradient, part_at, part_bound
 from .model import BLOCK, GROUP

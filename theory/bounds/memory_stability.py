@@ -1,0 +1,236 @@
+"""How long a step may be: exact mean-square frontiers of compressed methods on scalar quadratics.
+
+Everywhere all N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors toss coins of their own,
+and s = gamma lambda.  "Stable" says that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if
+0 < s < s*.  A Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does
+to a coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+
+__all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", "marina_frontier"]
+
+
+def _workers(workers: float) -> None:
+    if workers != math.inf:
+        whole(1, workers=workers)
+
+
+def _probability(p: float) -> None:
+    require(0 < p <= 1, "p", p, "a number in (0, 1]")
+
+
+def _positive_root(a: float, b: float, c: float) -> float:
+    """The positive root of a s^2 - b s - c for a >= 0 and c > 0, without cancellation; a = 0 asks b < 0."""
+    root = math.sqrt(b * b + 4.0 * a * c)
+    return (b + root) / (2.0 * a) if b > 0 else 2.0 * c / (root - b)
+
+
+def dcgd_frontier(omega: float, workers: float = 1) -> float:
+    """Longest stable step of gradient descent with unbiased compressors.
+
+    Setting: x <- x - gamma mean Q(f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
+
+    Statement: stable if and only if s < 2/(1 + omega/N).
+
+    Kind: identity.
+
+    Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
+    sends Bernoulli(p) v, biased and without memory, since 1 - p + p (1 - s)^2 < 1 for s < 2.
+
+    Parameters
+    ----------
+    omega : float
+        At least 0.
+    workers : int
+        N, at least 1; math.inf gives the limit.
+
+    Returns
+    -------
+    float
+        s* = gamma* lambda.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> dcgd_frontier(0.0), dcgd_frontier(9.0), dcgd_frontier(9.0, workers=3)
+    (2.0, 0.2, 0.5)
+    """
+    non_negative(omega=omega)
+    _workers(workers)
+    return 2.0 / (1.0 + omega / workers)
+
+
+def ef_frontier(p: float, workers: float = 1) -> float:
+    """Longest stable step of error feedback and of EF21 with Bernoulli compressors.
+
+    Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i).
+    EF21: x <- x - gamma mean g_i, g_i <- g_i + C(f_i'(x) - g_i).  C is Bernoulli(p).
+
+    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)).  One worker: 2p/(2 - p).
+    N -> infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
+
+    Kind: identity.
+
+    Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
+    (A compressor that is linear for given coins makes the two methods one, Richtarik, Sokolov, Fatkhullin, "EF21",
+    NeurIPS 2021, Theorem 3.)
+
+    Parameters
+    ----------
+    p : float
+        Probability that the number is sent, in (0, 1].
+    workers : int
+        N, at least 1; math.inf gives the limit.
+
+    Returns
+    -------
+    float
+        s* = gamma* lambda.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ef_frontier(0.5), ef_frontier(0.5, workers=10), ef_frontier(0.5, workers=math.inf), ef_frontier(1.0)
+    (0.6667, 3.3333, 6.0, 2.0)
+    """
+    _probability(p)
+    _workers(workers)
+    return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
+
+
+def ef_cycle_factor(p: float, curvature_step: float) -> float:
+    """By how much error feedback multiplies E x^2 from one message to the next.
+
+    Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
+
+    Statement: after the next one E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p), half the
+    frontier, where it is (1 - p)/(2 - p).
+
+    Kind: identity.
+
+    Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
+
+    Parameters
+    ----------
+    p : float
+        In (0, 1].
+    curvature_step : float
+        s = gamma lambda, above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> ef_cycle_factor(0.5, 1 / 3), ef_cycle_factor(0.5, ef_frontier(0.5))
+    (0.3333, 1.0)
+    """
+    _probability(p)
+    positive(curvature_step=curvature_step)
+    wait = curvature_step / p
+    return 1.0 - 2.0 * wait + (2.0 - p) * wait**2
+
+
+def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
+    """Longest stable step of MARINA.
+
+    Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else
+    g+ = g + mean Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
+
+    Statement: stable if and only if s is below the positive root of
+    (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
+
+    Kind: identity.
+
+    Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*.  Method:
+    Gorbunov, Burlachenko, Li, Richtarik, "MARINA", ICML 2021.
+
+    Parameters
+    ----------
+    p : float
+        In (0, 1].
+    omega : float
+        At least 0.
+    workers : int
+        N, at least 1; math.inf gives the limit.
+
+    Returns
+    -------
+    float
+        s* = gamma* lambda.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
+    (1.0, 0.4361, 2.0)
+    """
+    _probability(p)
+    non_negative(omega=omega)
+    _workers(workers)
+    return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)
+
+
+def diana_frontier(omega: float, workers: float = 1) -> float:
+    """Longest stable step of DIANA.
+
+    Setting: q_i = Q(f_i'(x) - h_i), x <- x - gamma mean (h_i + q_i), h_i <- h_i + alpha q_i with alpha = 1/(1 + omega),
+    E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
+
+    Statement: stable if and only if s is below the positive root of
+    omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega) s - 2N = 0.
+
+    Kind: identity.
+
+    Source: derived: x^2, x h, h_i^2 and h_i h_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
+    Method: Mishchenko, Gorbunov, Takac, Richtarik, "Distributed learning with compressed gradient differences", 2019.
+
+    Parameters
+    ----------
+    omega : float
+        At least 0.
+    workers : int
+        N, at least 1; math.inf gives the limit.
+
+    Returns
+    -------
+    float
+        s* = gamma* lambda.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> diana_frontier(0.0), diana_frontier(9.0, workers=4), diana_frontier(9.0, workers=math.inf)
+    (2.0, 0.2975, 2.0)
+    """
+    non_negative(omega=omega)
+    _workers(workers)
+    return _positive_root(omega * (1.0 + 2.0 * omega / workers), 2.0 * omega - 1.0 - 4.0 * omega / workers, 2.0)

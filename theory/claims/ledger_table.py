@@ -1,0 +1,145 @@
+"""How claims are shown: one claim explained, many results in a table, and whether they raise an alarm."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from .base import find_claim
+from .sources import BIBTEX
+from .verification import Verification
+
+__all__ = ["Explanation", "exit_code", "explain", "ledger"]
+
+HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "mutants", "seconds")
+
+
+class Explanation(str):
+    """A text that shows itself as it reads, also at the prompt."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _wrapped(title: str, text: str) -> str:
+    return textwrap.fill(text, 100, initial_indent=f"{title:<11}", subsequent_indent=" " * 11, break_on_hyphens=False)
+
+
+def explain(id: str) -> Explanation:
+    """What a claim says, where it comes from, why it is true and where it is tight.
+
+    Parameters
+    ----------
+    id : str
+        One of :func:`list_claims`.
+
+    Returns
+    -------
+    Explanation
+        A text; print it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such claim; the message names the nearest.
+
+    Examples
+    --------
+    >>> print(explain("randk.variance").splitlines()[0])
+    randk.variance: Random-k, unbiased
+    """
+    claim = find_claim(id)
+    lines = [f"{claim.id}: {claim.title}", ""]
+    kind = claim.kind + (", printed and refuted" if claim.printed else "")
+    for title, text in (
+        ("statement", claim.statement),
+        ("formula", claim.latex),
+        ("kind", kind),
+        ("tight", claim.tight_where),
+        ("proof", claim.proof),
+        ("mutants", "; ".join(claim.mutants)),
+        ("see also", ", ".join(claim.see)),
+        ("source", claim.source),
+    ):
+        if text:
+            lines.append(_wrapped(title, text))
+    if claim.bound is not None:
+        lines.append(_wrapped("function", claim.bound_signature()))
+    if claim.bibtex:
+        lines += ["", BIBTEX.get(claim.bibtex, claim.bibtex).strip()]
+    return Explanation("\n".join(lines))
+
+
+def row(result: Verification) -> tuple[str, ...]:
+    """One line of the ledger, as texts."""
+    half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
+    identity = result.checks[0].rule == "identity"
+    verdict = result.verdict + (" (printed)" if result.printed else "")
+    mutants = f"{len(result.mutants) - len(result.survivors)}/{len(result.mutants)}" if result.mutants else "-"
+    return (
+        result.id,
+        f"{result.measured:.5g}",
+        "exact" if identity else f"{half:.2g}",
+        f"{result.predicted:.5g}",
+        "-" if result.tightness is None else f"{result.tightness:.4g}",
+        verdict,
+        mutants,
+        f"{result.seconds:.2f}",
+    )
+
+
+def ledger(results: Iterable[Verification]) -> Explanation:
+    """A table of results: id, measured and half width, predicted, measured/bound, verdict, mutants refuted, seconds.
+
+    Parameters
+    ----------
+    results : iterable of Verification
+        What `verify` found.
+
+    Returns
+    -------
+    Explanation
+        A text; print it.
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> print(ledger([verify("topk.contraction", quick=True)]).splitlines()[0].split()[:3])
+    ['claim', 'measured', '+-']
+    """
+    results = list(results)
+    rows = [HEADER, *map(row, results)]
+    widths = [max(len(line[i]) for line in rows) for i in range(len(HEADER))]
+    left = (0, 5)  # columns of text
+    lines = [
+        "  ".join(
+            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in rows
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    for result in results:
+        lines += [f"{result.id}: mutant survived: {name}" for name in result.survivors]
+    return Explanation("\n".join(lines))
+
+
+def exit_code(results: Iterable[Verification]) -> int:
+    """1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
+
+    Parameters
+    ----------
+    results : iterable of Verification
+        What `verify` found.
+
+    Returns
+    -------
+    int
+        0 or 1, for the shell.
+
+    Examples
+    --------
+    >>> exit_code([])
+    0
+    """
+    return int(any((r.verdict == "refuted" and not r.printed) or r.survivors for r in results))

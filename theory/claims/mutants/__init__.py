@@ -1,0 +1,1 @@
+"""Mutants: deliberately wrong compressors, rules and methods, which claims must refute."""

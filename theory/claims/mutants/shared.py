@@ -1,0 +1,231 @@
+"""Compressors and feedback rules that only claims use: an extremal one, and deliberately wrong ones."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...compressors.base import (
+    accumulate,
+    capacity,
+    delta,
+    max_payload_bits,
+    pack,
+    parts,
+    payload_bits,
+    quantize,
+    state_size,
+    unpack,
+)
+from ...core import require, setting
+from ...core.random import uniform
+from ...core.vectors import add_entry, entry
+from ...methods.feedback import ErrorFeedback
+from ...wire.bits import read_float, write_float
+from ...wire.frame import register_wire
+
+__all__ = ["Forgetful", "Scaling", "WrongFeedback", "WrongQSGD"]
+
+
+@setting
+class Scaling(NamedTuple):
+    """C(v) = (1 - sqrt(1 - delta)) v: it contracts exactly by delta, always in the same direction.
+
+    For error feedback this is the worst case: every bound on the memory that uses only delta is attained by it.
+    With ``over`` it is (1 + sqrt(1 - delta)) v, which contracts as much: the memory holds what was sent too much.
+    """
+
+    factor: float
+    over: bool = False
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0 < self.factor <= 1, "factor", self.factor, "a contraction factor delta in (0, 1]")
+
+
+@setting
+class WrongQSGD(NamedTuple):
+    """QSGD with s levels, written plainly, and with a fault: "inverted", "nearest" or "down".
+
+    Inverted: up with the probability of down.  Nearest: to the nearest level.  Down: never up.
+    """
+
+    s: int
+    fault: int = 0
+    norm: float = 2.0
+
+
+INVERTED, NEAREST, DOWN = 1, 2, 3
+
+
+@setting
+class Forgetful(NamedTuple):
+    """A compressor after which a memory, in half of the steps, forgets to subtract what was sent.
+
+    A memory subtracts with the weight -1; with two workers or more, x moves with other weights.
+    """
+
+    inner: NamedTuple
+
+
+@setting
+class LeakyFeedback(NamedTuple):
+    """Error feedback of which only a share of the memory is kept: none at 0.
+
+    The true rule is kept = 1.
+    """
+
+    kept: float = 1.0
+
+    load, error, memory = ErrorFeedback.load, ErrorFeedback.error, ErrorFeedback.memory  # type: ignore[misc]
+
+    def store(self, run, p):
+        """E = kept (p - Q(p))."""
+        if self.kept != 1.0:
+            run.scale(p, self.kept)
+
+
+@setting
+class WrongFeedback(NamedTuple):
+    """Error feedback in which the gradient enters with eta**inside, and what was received moves x by ``outside``.
+
+    The true rule is inside = 1, outside = 1.
+    """
+
+    inside: float = 1.0
+    outside: float = 1.0
+
+    load, store, error = ErrorFeedback.load, ErrorFeedback.store, ErrorFeedback.error  # type: ignore[misc]
+
+    def step_factors(self, run):
+        """The wrong factors before and after compression."""
+        return run.eta**self.inside, run.rates.constant(self.outside)
+
+
+# --- dense values as they are: the messages of Scaling and WrongQSGD --------------------------------------------------
+
+
+@capacity.register(Scaling, WrongQSGD)
+def _(c, d):
+    return 0, d, 0, 0
+
+
+@accumulate.register(Scaling, WrongQSGD)
+def _(c, symbols, weight, out):
+    for j in range(symbols.count[1]):
+        add_entry(out, j, weight * symbols.value[j])
+
+
+@payload_bits.register(Scaling, WrongQSGD)
+def _(c, symbols, d):
+    return 8 * symbols.value.itemsize * d
+
+
+@max_payload_bits.register(Scaling, WrongQSGD)
+def _(c, d, float_bits):
+    return d * float_bits
+
+
+@pack.register(Scaling, WrongQSGD)
+def _(c, symbols, d, buffer, cursor):
+    for j in range(d):
+        cursor = write_float(buffer, cursor, symbols.value, j)
+    return cursor
+
+
+@unpack.register(Scaling, WrongQSGD)
+def _(c, buffer, cursor, end, d, symbols):
+    if cursor + 8 * symbols.value.itemsize * d > end:
+        return -1
+    for j in range(d):
+        cursor = read_float(buffer, cursor, symbols.value, j)
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, d, 0
+    return cursor
+
+
+@quantize.register(Scaling)
+def _(c, state, v, stream, symbols):
+    missing = math.sqrt(1.0 - c.factor)
+    kept = 1.0 + missing if c.over else 1.0 - missing
+    for j in range(symbols.value.size):
+        symbols.value[j] = kept * entry(v, j)
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, symbols.value.size, 0
+
+
+@delta.register
+def _(c: Scaling, d: int) -> float:
+    return c.factor
+
+
+@quantize.register(WrongQSGD)
+def _(c, state, v, stream, symbols):
+    total, largest = 0.0, 0.0
+    for j in range(v.size):
+        total += v[j] * v[j]
+        largest = max(largest, abs(v[j]))
+    scale = math.sqrt(total) if c.norm == 2.0 else largest
+    for j in range(v.size):
+        u = c.s * abs(v[j]) / scale
+        low = math.floor(u)
+        up = u - low > uniform(stream, j)
+        if c.fault == INVERTED:
+            up = not up
+        elif c.fault == NEAREST:
+            up = u - low >= 0.5
+        elif c.fault == DOWN:
+            up = False
+        symbols.value[j] = math.copysign(scale * (low + up) / c.s, v[j])
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, v.size, 0
+
+
+# --- around another compressor ----------------------------------------------------------------------------------------
+
+
+@capacity.register(Forgetful)
+def _(c, d):
+    index, values, levels, scratch = capacity(c.inner, d)
+    return index, values, levels + 1, scratch
+
+
+@parts.register(Forgetful)
+def _(c, d):
+    return parts(c.inner, d)
+
+
+@state_size.register(Forgetful)
+def _(c, d):
+    return state_size(c.inner, d)
+
+
+@quantize.register(Forgetful)
+def _(c, state, v, stream, symbols):
+    quantize(c.inner, state, v, stream, symbols)
+    symbols.level[symbols.level.size - 1] = np.int32(stream & np.uint64(1))
+
+
+@accumulate.register(Forgetful)
+def _(c, symbols, weight, out):
+    if weight != -1.0 or symbols.level[symbols.level.size - 1] == 0:
+        accumulate(c.inner, symbols, weight, out)
+
+
+@payload_bits.register(Forgetful)
+def _(c, symbols, d):
+    return payload_bits(c.inner, symbols, d)
+
+
+@max_payload_bits.register(Forgetful)
+def _(c, d, float_bits):
+    return max_payload_bits(c.inner, d, float_bits)
+
+
+@pack.register(Forgetful)
+def _(c, symbols, d, buffer, cursor):
+    return pack(c.inner, symbols, d, buffer, cursor)
+
+
+register_wire(253, Scaling)  # so that they can run; they are not among the compressors that people choose from
+register_wire(254, WrongQSGD)
+register_wire(255, Forgetful)

@@ -1,0 +1,52 @@
+"""Error feedback on x^2/2 with noise of variance 1: second moments of (x, e), exactly, step by step and in the limit.
+
+A compressor is written as pairs (c, p): it sends c v with probability p.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .mutants.stability import moment_matrix
+
+__all__ = ["coin", "law", "over", "squared_gradients", "stationary", "under"]
+
+
+def law(sent, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """K and n: the second moments m of (x, e) become K m + n in a step of the length ``size``."""
+    K = moment_matrix((p, np.array([[1.0 - c * size, -c], [(1.0 - c) * size, 1.0 - c]])) for c, p in sent)
+    n = moment_matrix((p, np.array([[-c * size], [(1.0 - c) * size]])) for c, p in sent)
+    return K, n[:, 0]
+
+
+def squared_gradients(sent, size: float, start: float, steps: int) -> np.ndarray:
+    """E||grad f(x_t)||^2 for t = 0, ..., T - 1, from E x_0^2 = start."""
+    K, n = law(sent, size)
+    moments, found = np.array([start, 0.0, 0.0, 0.0]), np.empty(steps)
+    for t in range(steps):
+        found[t] = moments[0]
+        moments = K @ moments + n
+    return found
+
+
+def stationary(sent, size: float) -> float:
+    """E||grad f||^2 in the stationary law."""
+    K, n = law(sent, size)
+    return float(np.linalg.solve(np.eye(4) - K, n)[0])
+
+
+def under(delta):
+    """C(v) = (1 - sqrt(1 - delta)) v."""
+    return ((1.0 - math.sqrt(1.0 - delta), 1.0),)
+
+
+def over(delta):
+    """C(v) = (1 + sqrt(1 - delta)) v."""
+    return ((1.0 + math.sqrt(1.0 - delta), 1.0),)
+
+
+def coin(delta):
+    """C(v) = v with probability delta, otherwise 0."""
+    return (1.0, delta), (0.0, 1.0 - delta)

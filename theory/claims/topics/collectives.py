@@ -1,0 +1,224 @@
+"""Claims about collective operations: every message is carried out and counted, and the result is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import bounds
+from ...cluster import collectives
+from ...cluster.collectives import ALLGATHERS, ALLREDUCES, simulate_allgather, simulate_allreduce
+from ...measure import exactly
+from ..base import Measurement, claim, identity, lower, upper
+
+THAKUR = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005"
+RANKS = (2, 3, 4, 6, 8, 13)
+WORDS = 2 * 8 * 9 * 13  # divided by every p and every stretch that the algorithms cut
+
+
+def _counts(context, simulate, formula, algorithms, expected):
+    """Largest difference of the counts from the formula, relative, and of the results from what they must be."""
+    checks, rng = [], np.random.default_rng(context.stream())
+    for name, schedule in algorithms.items():
+        wrong, apart = 0.0, 0.0
+        for p in RANKS:
+            vectors = rng.integers(-99, 100, (p, WORDS)).astype(float)  # sums are exact, whatever their order
+            results, cost = simulate(schedule, vectors)
+            theory = formula(name, p, WORDS)
+            wrong = max(wrong, *(abs(a - b) / max(1.0, b) for a, b in zip(cost, theory, strict=True)))
+            apart = max(apart, float(np.nan_to_num(np.abs(results - expected(vectors)), nan=1e9).max()))
+        checks += [
+            identity(f"{name}: counts, largest relative difference, p = {RANKS}", wrong, 0.0),
+            identity(f"{name}: results, largest difference", apart, 0.0),
+        ]
+    return Measurement(*checks, note=f"{WORDS} words on each of {RANKS} ranks, every message carried out")
+
+
+def _one_way(machine, vectors):
+    """A ring that stops when every rank has the sum of one stretch."""
+    p, pieces = len(vectors), collectives._pieces(vectors)
+    for step in range(p - 1):
+        got = machine.round([(r, (r + 1) % p, pieces[r][(r - step) % p]) for r in range(p)])
+        machine.add([(pieces[r][(r - 1 - step) % p], got[r]) for r in range(p)])
+
+
+def _whole_vectors(machine, vectors):
+    """A ring in which every rank passes whole vectors on."""
+    p, passing = len(vectors), [v.copy() for v in vectors]
+    for _ in range(p - 1):
+        got = machine.round([(r, (r + 1) % p, passing[r]) for r in range(p)])
+        machine.add([(vectors[r], got[r]) for r in range(p)])
+        passing = [got[r] for r in range(p)]
+
+
+def _same_partner(machine, vectors):
+    """Recursive doubling that forgets to double."""
+    p = len(vectors)
+    for _ in range((p - 1).bit_length()):
+        pairs = [(r, r ^ 1) for r in range(p) if r ^ 1 < p]
+        got = machine.round([(a, b, vectors[a]) for a, b in pairs])
+        machine.add([(vectors[r], words) for r, words in got.items()])
+
+
+@claim(
+    "collectives.allreduce",
+    title="What an all-reduce costs",
+    statement="Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and parameter server"
+    " take the start-ups, words and additions of their formulas, and leave the sum on every rank.",
+    latex=r"\text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma",
+    source=f"{THAKUR}; servers derived",
+    bibtex="thakur2005optimization",
+    kind="identity",
+    tight_where="where p (for Rabenseifner's: the power of two below) divides n",
+    proof="Count the rounds: in each a rank sends one message and receives one.",
+    bound=bounds.allreduce_cost,
+    subject=ALLREDUCES,
+    mutants={
+        "a ring that does not send the sums back": ALLREDUCES | {"ring": _one_way},
+        "a ring that passes whole vectors": ALLREDUCES | {"ring": _whole_vectors},
+        "recursive doubling that does not double": ALLREDUCES | {"recursive-doubling": _same_partner},
+        "a tree where a ring is meant": ALLREDUCES | {"ring": ALLREDUCES["tree"]},
+    },
+)
+def _(context):
+    return _counts(context, simulate_allreduce, bounds.allreduce_cost, context.subject, lambda v: v.sum(axis=0))
+
+
+def _three_quarters(machine, blocks):
+    """A ring whose last round is missing."""
+    p = len(blocks)
+    for step in range(p - 2):
+        got = machine.round([(r, (r + 1) % p, blocks[r][(r - step) % p]) for r in range(p)])
+        for r in range(p):
+            blocks[r][(r - 1 - step) % p] = got[r]
+
+
+@claim(
+    "collectives.allgather",
+    title="What an all-gather costs",
+    statement="Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave every message"
+    " on every rank.",
+    latex=r"(p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta",
+    source=THAKUR,
+    bibtex="thakur2005optimization",
+    kind="identity",
+    tight_where="everywhere",
+    proof="Count the rounds; every rank must receive p - 1 messages.",
+    bound=bounds.allgather_cost,
+    subject=ALLGATHERS,
+    mutants={
+        "the last round is missing": ALLGATHERS | {"ring": _three_quarters},
+        "a ring where doubling is meant": ALLGATHERS | {"doubling": ALLGATHERS["ring"]},
+    },
+)
+def _(context):
+    return _counts(context, simulate_allgather, bounds.allgather_cost, context.subject, lambda v: v[None])
+
+
+@claim(
+    "collectives.bandwidth",
+    title="No all-reduce moves less",
+    statement="In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.",
+    latex=r"\text{words}\ge2\,\frac{p-1}{p}\,n",
+    source="Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009",
+    bibtex="patarasuk2009bandwidth",
+    kind="lower",
+    tight_where="ring, shards, Rabenseifner's with p a power of two",
+    proof="Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.",
+    bound=bounds.allreduce_words_lower_bound,
+    subject=ALLREDUCES,
+    mutants={"the sums are not sent back": ALLREDUCES | {"ring": _one_way}},
+)
+def _(context):
+    p, rng = 8, np.random.default_rng(context.stream())
+    vectors = rng.integers(-99, 100, (p, WORDS)).astype(float)
+    least = bounds.allreduce_words_lower_bound(p, WORDS)
+    words = {name: simulate_allreduce(schedule, vectors)[1].words for name, schedule in context.subject.items()}
+    checks = [lower(f"words of {name}, p = {p}, n = {WORDS}", exactly(count), least) for name, count in words.items()]
+    return Measurement(*checks, identity("words of the ring", words["ring"], least))
+
+
+@claim(
+    "collectives.rabenseifner.rounded",
+    title="Rabenseifner's algorithm where p is no power of two, rounded",
+    statement="For every p it sends at most 4 n words and adds at most 3 n/2.",
+    latex=r"(2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma",
+    source=f"{THAKUR}, which rounds (q-1)/q up to 1",
+    bibtex="thakur2005optimization",
+    kind="upper",
+    tight_where="in the limit of many ranks",
+    proof="2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.",
+    bound=bounds.allreduce_cost,
+    subject=ALLREDUCES["rabenseifner"],
+    mutants={"whole vectors instead of halves of halves": ALLREDUCES["recursive-doubling"]},
+)
+def _(context):
+    checks, rng = [], np.random.default_rng(context.stream())
+    for p in (13, 6, 3):
+        vectors = rng.integers(-99, 100, (p, WORDS)).astype(float)
+        cost = simulate_allreduce(context.subject, vectors)[1]
+        checks += [
+            upper(f"words/n, p = {p}", exactly(cost.words / WORDS), 4.0),
+            upper(f"additions/n, p = {p}", exactly(cost.adds / WORDS), 1.5),
+        ]
+    return Measurement(*checks)
+
+
+@claim(
+    "collectives.crossover",
+    title="From which length on a ring wins",
+    statement="A ring and recursive doubling take the same time at n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) +"
+    " gamma (l - (p-1)/p)), l = log2 p.",
+    latex=r"n^*=\frac{\alpha(2(p-1)-\log_2p)}{\beta(\log_2p-2\frac{p-1}p)+\gamma(\log_2p-\frac{p-1}p)}",
+    source="derived",
+    kind="identity",
+    tight_where="everywhere",
+    proof="Set the two costs equal.",
+    bound=bounds.ring_doubling_crossover,
+    subject=bounds.ring_doubling_crossover,
+    mutants={
+        "the start-ups of recursive doubling forgotten": lambda p, alpha, beta, gamma: bounds.ring_doubling_crossover(
+            p, alpha=alpha * 2 * (p - 1) / (2 * (p - 1) - np.log2(p)), beta=beta, gamma=gamma
+        ),
+        "additions forgotten": lambda p, alpha, beta, gamma: bounds.ring_doubling_crossover(p, alpha=alpha, beta=beta),
+    },
+)
+def _(context):
+    checks, alpha, beta, gamma = [], 1e-5, 8e-10, 2e-10
+    for p in (8, 4, 64):
+        length = context.subject(p, alpha=alpha, beta=beta, gamma=gamma)
+        unit = np.ones((p, 64 * p))  # the counts are linear in n: those of n* follow from those of one length
+        times = []
+        for name in ("ring", "recursive-doubling"):
+            cost = simulate_allreduce(name, unit)[1]
+            scale = length / unit.shape[1]
+            times.append(cost.starts * alpha + scale * (cost.words * beta + cost.adds * gamma))
+        checks.append(identity(f"time of the ring at n*, p = {p}", times[0], times[1]))
+    return Measurement(*checks)
+
+
+@claim(
+    "collectives.gather",
+    title="How small messages that cannot be added must be",
+    statement="Gathering compressed messages is faster than adding full ones in a ring iff they are more than p/(2 +"
+    " gamma/beta + p alpha/(n beta)) times smaller: p/2 times in bandwidth alone.",
+    latex=r"\frac nm>\frac p{2+\gamma/\beta+p\alpha/(n\beta)}\;\to\;\frac p2",
+    source="derived",
+    kind="identity",
+    tight_where="everywhere",
+    proof="A gather moves p - 1 messages past every rank, a ring two times (p-1)/p of one.",
+    bound=bounds.gather_break_even,
+    subject=bounds.gather_break_even,
+    mutants={
+        "a ring that sends everything once: p": lambda p, n, **k: 2 * bounds.gather_break_even(p, n, **k),
+        "the bandwidth alone": lambda p, n, **k: bounds.gather_break_even(p),
+    },
+)
+def _(context):
+    checks, alpha, beta, gamma = [], 1e-5, 8e-10, 2e-10
+    for p, n in ((8, 8 * 10_000), (16, 16 * 1000), (3, 3 * 100)):
+        ring = simulate_allreduce("ring", np.ones((p, n)))[1].seconds(alpha, beta, gamma)
+        one = simulate_allgather("ring", np.ones((p, 1)))[1]
+        m = n / context.subject(p, n, alpha=alpha, beta=beta, gamma=gamma)
+        time = one.starts * alpha + one.words * m * beta
+        checks.append(identity(f"time of the gather, p = {p}, n = {n}", time, ring))
+    return Measurement(*checks)

@@ -1,0 +1,319 @@
+"""Claims about the rates of error feedback: smooth functions, convex ones, and what the compressor costs in the end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...cluster.run import run
+from ...compressors.sparsifiers import RandK, TopK
+from ...core.random import key
+from ...measure import exactly, loglog_slope, mean_interval
+from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods.schedules import Constant, InverseTime
+from ...methods.sgd import ParallelSGD
+from ...problems import lipschitz, value
+from ...problems.quadratics import quadratic
+from ...problems.saturating import saturating_quadratic
+from ..base import Measurement, claim, equality, rate, upper
+from ..mutants.shared import Scaling, WrongFeedback
+from ..scalar_ef import coin, over, squared_gradients, stationary, under
+from .feedback import unchanging
+
+EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+PRINTED = "the theorem on non-convex smooth functions (Theorem II)"
+
+
+def mean_squared_gradient(context, method, problem, start, *, steps, replicas, workers=1, wire_dtype=np.float32):
+    """The mean over the steps of ||grad f(x_t)||^2, t = 0, ..., T - 1, one number for each replica."""
+    found = np.empty(replicas)
+    for r in range(replicas):
+        result = run(
+            method,
+            problem,
+            workers=workers,
+            steps=steps,
+            x0=start,
+            record_every=1,
+            seed=int(key(context.stream(), r)),
+            wire_dtype=wire_dtype,
+        )
+        found[r] = np.mean(result.history["gradient_norm"][:-1] ** 2)
+    return found
+
+
+# --- smooth functions -------------------------------------------------------------------------------------------------
+
+
+@claim(
+    "ef.nonconvex",
+    title="Error feedback on a smooth function",
+    statement="The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L G^2"
+    " + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2"
+    r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
+    source=f"{EF}, {PRINTED}, with the middle term that its proof gives",
+    bibtex="karimireddy2019error",
+    kind="upper",
+    proof="ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is at"
+    " least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.",
+    bound=bounds.ef_sgd,
+    subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
+    mutants={
+        "what was sent never reaches x": lambda k, gamma: ParallelSGD(
+            TopK(k), step=Constant(gamma), feedback=WrongFeedback(outside=0.0)
+        ),
+        "steps a hundred times too small": lambda k, gamma: ParallelSGD(
+            TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
+        ),
+    },
+    see=("ef.nonconvex.sharp", "ef.identity", "ef.memory"),
+)
+def _(context):
+    d, k, gamma, steps, replicas = 10, 5, 0.05, 300, context.samples(24, 6)
+    problem = saturating_quadratic(np.ones(d), covariance=0.02)
+    start = np.full(d, 1.0 / math.sqrt(3.0))  # where the gradient is longest
+    found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas)
+    known: dict[str, Any] = dict(delta=bounds.top_k_contraction(d, k), lipschitz=lipschitz(problem), step=gamma)
+    known |= dict(second_moment=problem.steepest + problem.noise, gap=value(problem, start))
+    measured, trivial = mean_interval(found), problem.steepest
+    label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, T={steps}"
+    return Measurement(
+        upper(label, measured, bounds.ef_sgd(steps, **known), trivial=trivial),
+        upper(
+            "the same, best rho, sharp memory",
+            measured,
+            bounds.ef_sgd(steps, **known, rho=None, memory="sharp"),
+            trivial=trivial,
+        ),
+        samples=replicas,
+        note=f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere",
+    )
+
+
+@claim(
+    "ef.nonconvex.sharp",
+    title="Error feedback on a smooth function, sharply",
+    statement="With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at most"
+    " ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad"
+    r" A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad"
+    r" M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
+    source=f"derived, by the proof of {EF}, {PRINTED}",
+    bibtex="karimireddy2019error",
+    kind="tight",
+    tight_where="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
+    " sqrt(1 - delta)) v there",
+    proof="ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).",
+    bound=bounds.ef_sgd,
+    subject=lambda gamma: (Constant(gamma), ErrorFeedback(), 1),
+    mutants={
+        "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), ErrorFeedback(), 1),
+        "x moves by 0.9 of what was sent": lambda gamma: (Constant(gamma), WrongFeedback(outside=0.9), 1),
+        "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), ErrorFeedback(), 2),
+    },
+)
+def _(context):
+    d, curvature, gamma, replicas = 100, 2.0, 0.1, context.samples(1000, 250)
+    step, feedback, workers = context.subject(gamma)
+    result = run(
+        ParallelSGD(TopK(d), step=step, feedback=feedback),
+        quadratic(np.full(d, curvature), covariance=1.0 / d),
+        workers=workers,
+        steps=60,
+        replicas=replicas,
+        seed=context.stream(),
+        record_every=60,
+    )
+    found = mean_interval(2.0 * curvature * result.funs)  # ||grad f||^2 = 2 L f
+    sharp: dict[str, Any] = dict(gap=0.0, rho=None, memory="sharp")
+    second = 2.0 / (2.0 - gamma * curvature)  # of the stationary law
+    limit = bounds.ef_sgd(1, delta=1.0, lipschitz=curvature, step=gamma, second_moment=second, **sharp)
+    checks = [equality(f"stationary E||grad f||^2, delta=1, gamma L={gamma * curvature:g}", found, limit, 1e-6)]
+    for sent in (over, under, coin):
+        ratios = {}
+        for delta, share in itertools.product((0.02, 0.1, 0.3, 0.6, 0.9, 0.99, 0.9975), (0.02, 0.1, 0.3, 0.6, 0.9)):
+            q = math.sqrt(1.0 - delta)
+            size = share * 2.0 * (1.0 - q) / (1.0 + q)  # gamma L: below twice this quotient, all three are stable
+            squared = stationary(sent(delta), size)
+            bound = bounds.ef_sgd(1, delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, **sharp)
+            ratios[squared / bound] = f"delta={delta:g}, gamma L={size:.2g}"
+        label = f"stationary law / bound, {str(sent.__doc__)[:-1]}, largest at {ratios[max(ratios)]}"
+        checks.append(upper(label, exactly(max(ratios)), 1.0))
+    return Measurement(*checks, samples=replicas)
+
+
+@claim(
+    "ef.nonconvex.printed",
+    title="Error feedback on a smooth function, as quoted",
+    statement="The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2 (f(x_0) - f*)/(gamma T)"
+    " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and false.",
+    latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"
+    r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
+    source=f"{EF}, {PRINTED}, as it is quoted; the text itself was not at hand",
+    bibtex="karimireddy2019error",
+    kind="upper",
+    proof="C(v) = (1 + q) v has delta = 1 - q^2. On x^2/2 with noise the memory raises E||grad f||^2 by"
+    " q gamma^2 sigma^2 in first order. The last term of the bound is of order q^2, and SGD alone needs all of the"
+    " half: it is too little for small q.",
+    bound=bounds.ef_sgd,
+    subject=Scaling,
+    printed=True,
+    see=("ef.nonconvex", "ef.nonconvex.sharp"),
+)
+def _(context):
+    missing, size, d, steps, replicas = 0.05, 0.9, 10_000, 100, context.samples(16, 8)
+    delta = 1.0 - missing**2
+    printed: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, reading="printed")
+    method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
+    problem, origin = quadratic(np.ones(d), covariance=1.0 / d), np.zeros(d)
+    exact = squared_gradients(over(delta), size, 0.0, steps)
+    found = mean_squared_gradient(
+        context, method, problem, origin, steps=steps, replicas=replicas, wire_dtype=np.float64
+    )
+    bound = bounds.ef_sgd(steps, second_moment=exact.max() + 1.0, gap=0.0, **printed)
+    start = stationary(over(delta), size)
+    settled = squared_gradients(over(delta), size, start, 3000)
+    least = bounds.ef_sgd(3000, second_moment=settled.max() + 1.0, gap=start / 2.0, **printed)
+    where = f"C(v) = {1 + missing:g} v, delta={delta:g}, gamma L={size:g}"
+    return Measurement(
+        upper(f"mean of E||grad f(x_t)||^2, {where}, T={steps}", mean_interval(found), bound),
+        upper("its exact value", exactly(exact.mean()), bound),
+        upper("least of E||grad f(x_t)||^2, exactly, T=3000", exactly(settled.min()), least),
+        samples=replicas,
+        note="from x* for the mean; for the least from E x_0^2 as in the stationary law",
+    )
+
+
+@claim(
+    "ef.nonconvex.variance",
+    title="Error feedback without bounded gradients",
+    statement="With noise of variance sigma^2 and gamma <= min(1/(4L), delta/(4L sqrt(1 - delta))), N workers: the mean"
+    " over T steps of E||grad f(x_t)||^2 is at most 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N"
+    " + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma L\sigma^2}{N}"
+    r"+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}",
+    source="derived; the rate is that of Stich and Karimireddy, The error-feedback framework, JMLR 2020",
+    bibtex="karimireddy2019error",
+    kind="upper",
+    proof="E||e+||^2 <= (1 - delta/2) E||e||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f||^2 + (1 - delta) gamma^2"
+    " sigma^2, and the descent lemma at x - mean e, whose noise is averaged.",
+    bound=bounds.ef_sgd_variance,
+    subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
+    mutants={
+        "what was sent never reaches x": lambda k, gamma: ParallelSGD(
+            TopK(k), step=Constant(gamma), feedback=WrongFeedback(outside=0.0)
+        ),
+        "steps a hundred times too small": lambda k, gamma: ParallelSGD(
+            TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
+        ),
+    },
+    see=("ef.nonconvex.sharp", "ef.identity", "ef.workers"),
+)
+def _(context):
+    d, k, workers, steps, replicas = 10, 5, 4, 300, context.samples(24, 6)
+    problem, start = quadratic(np.linspace(0.2, 1.0, d), covariance=0.05), np.full(d, 2.0)
+    delta, L = bounds.top_k_contraction(d, k), lipschitz(problem)
+    gamma = delta / (4.0 * L * math.sqrt(1.0 - delta))
+    found = mean_squared_gradient(
+        context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas, workers=workers
+    )
+    bound = bounds.ef_sgd_variance(
+        steps, delta=delta, lipschitz=L, step=gamma, variance=problem.noise, gap=value(problem, start), workers=workers
+    )
+    label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, N={workers}, T={steps}"
+    first = float(np.sum((problem.diagonal * start) ** 2))
+    return Measurement(upper(label, mean_interval(found), bound, trivial=first), samples=replicas)
+
+
+# --- what is left of the compressor -----------------------------------------------------------------------------------
+
+
+@claim(
+    "ef.free",
+    title="In the end, compression is free",
+    statement="With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of ten"
+    " coordinates reaches what full precision reaches.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k",
+    source="Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Remark 2.6",
+    bibtex="stich2018sparsified",
+    kind="rate",
+    proof="x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs O(1/T^2).",
+    bound=bounds.mem_sgd,
+    subject=(TopK, ErrorFeedback(), np.float32),
+    mutants={  # in float64 messages, the type that another claim has compiled
+        "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
+        "random-k, no memory": (RandK, NoFeedback(), np.float64),
+    },
+    see=("memsgd.theorem", "memsgd.slope.rcv1"),
+)
+def _(context):
+    d, mu, shift, steps, replicas, sizes = 10, 1.0, 10.0, 300, context.samples(400, 100), (1, 10)
+    compressor, feedback, wire = context.subject
+    problem, gaps = quadratic(np.linspace(mu, 2.0, d), covariance=1.0 / d), []
+    for k in sizes:
+        method = ParallelSGD(compressor(k), step=InverseTime(2.0, mu, shift), feedback=feedback, average="quadratic")
+        result = run(
+            method,
+            problem,
+            workers=1,
+            steps=steps,
+            replicas=replicas,
+            x0=np.full(d, 0.1),
+            record_every=50,
+            seed=context.stream(),
+            wire_dtype=wire,
+        )
+        gaps.append(result.replica_values.T)
+    slopes = {
+        int(T): loglog_slope(sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
+        for t, T in enumerate(result.history["step"])
+        if T in (50, steps)
+    }
+    note = (
+        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
+        f" at T=50 the slope is {slopes[50].estimate:.3f}"
+    )
+    label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
+    return Measurement(rate(label, slopes[steps], 0.0, 0.03), samples=len(sizes) * replicas, note=note)
+
+
+@claim(
+    "ef.workers",
+    title="N workers with memories divide the noise by N",
+    statement="With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send top-k"
+    " messages and keep what they did not send.",
+    latex=r"\lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}",
+    source="derived; the middle term of ef.nonconvex.variance",
+    bibtex="karimireddy2019error",
+    kind="rate",
+    proof="x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are made of"
+    " independent noise, so their mean has 1/N of their size, too.",
+    bound=bounds.ef_sgd_variance,
+    subject=lambda N: (ErrorFeedback(), N),
+    mutants={
+        "workers that share one random stream": lambda N: (ErrorFeedback(), 1),
+        "messages summed, not averaged": lambda N: (WrongFeedback(outside=float(N)), N),
+    },
+    see=("ef.nonconvex.variance", "sgd.workers"),
+)
+def _(context):
+    d, k, curvature, gamma, steps, replicas, counts = 20, 5, 1.0, 0.1, 40, context.samples(400, 100), (1, 4, 16)
+    problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
+    for N in counts:
+        feedback, workers = context.subject(N)
+        method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
+        result = run(
+            method, problem, workers=workers, steps=steps, replicas=replicas, record_every=steps, seed=context.stream(N)
+        )
+        columns.append(2.0 * curvature * result.funs)
+    slope = loglog_slope(counts, np.stack(columns, axis=1))
+    alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
+    shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
+    note = f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.15 for the rest"
+    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
+    return Measurement(rate(label, slope, -1.0, 0.15), samples=len(counts) * replicas, note=note)

@@ -1,0 +1,163 @@
+"""Claims about error feedback: the identity behind it, and how large a memory gets."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...cluster.run import run
+from ...compressors.identity import Identity
+from ...compressors.sparsifiers import TopK
+from ...measure import exactly, mean_interval
+from ...methods.feedback import ErrorFeedback
+from ...methods.schedules import InverseTime, Polynomial, step_size
+from ...methods.sgd import ParallelSGD
+from ...methods.stability import FrontierWarning
+from ...problems.quadratics import quadratic
+from ..base import Measurement, claim, identity, upper
+from ..mutants.shared import Forgetful, Scaling, WrongFeedback
+
+EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+
+
+@contextmanager
+def beyond_the_frontier():
+    """Claims and their mutants may cross a memory's frontier on purpose: nobody has to be warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FrontierWarning)
+        yield
+
+
+def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
+    """A run of 60 steps with 3 workers on a quadratic of 20 dimensions, and SGD's iterate with the same gradients."""
+    d, workers, steps, seed = 20, 3, 60, context.stream()
+    schedule = InverseTime(c=4.0, mu=1.0, shift=20.0)
+    curvature, start = np.linspace(0.5, 2.0, d), context.normal(d)
+    trajectory = [start]
+    method = ParallelSGD(compressor, step=schedule, feedback=feedback, average=Polynomial(20.0, 2.0))
+    with beyond_the_frontier():
+        result = run(
+            method,
+            quadratic(curvature, covariance=0.3),
+            workers=workers,
+            steps=steps,
+            seed=seed,
+            x0=start,
+            record_every=1,
+            callback=lambda intermediate_result: trajectory.append(intermediate_result.last),
+            wire_dtype=wire_dtype,
+        )
+    # The same noise alone: with no curvature the gradients of the same seed are nothing but noise.
+    plain = ParallelSGD(Identity(), step=schedule)
+    noise = run(
+        plain, quadratic(np.zeros(d), covariance=0.3), workers=workers, steps=steps, seed=seed, wire_dtype=np.float64
+    ).last
+    points = np.array(trajectory[-steps - 1 : -1])  # x_0, ..., x_{T-1}
+    sizes = np.array([step_size(schedule, t) for t in range(steps)])
+    return result, start + noise - curvature * (sizes @ points)
+
+
+@claim(
+    "ef.identity",
+    title="Error feedback is SGD in disguise",
+    statement="x_t minus the workers' mean memory is the iterate of SGD that uses the same gradients uncompressed, for"
+    " every compressor.",
+    latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\eta_s\tfrac1N\sum_w g_s^w",
+    source=f"{EF}, proof of Theorem II; Stich, Cordonnier, Jaggi, NeurIPS 2018, section 3",
+    bibtex="karimireddy2019error",
+    kind="identity",
+    tight_where="everywhere",
+    proof="x loses mean Q(p); e = p - Q(p) with p = eta g + e. So x - mean e loses mean eta g.",
+    subject=(TopK(3), ErrorFeedback()),
+    mutants={
+        "a memory that forgets, in half of the steps, to subtract what was sent": (Forgetful(TopK(3)), ErrorFeedback()),
+        "the step size not folded in before the memory is stored": (TopK(3), WrongFeedback(inside=0.0)),
+        "x moves by half of what was sent": (TopK(3), WrongFeedback(outside=0.5)),
+    },
+)
+def _(context):
+    result, virtual = beside_sgd(context, *context.subject)
+    found = result.last - result.memory.mean(axis=0)
+    error = float(np.abs(found - virtual).max() / np.abs(virtual).max())
+    note = f"messages carry float32; the memories hold {np.abs(result.memory).max():.2g} at most"
+    return Measurement(identity("largest difference / largest entry, d=20, N=3, T=60", error, 0.0), note=note)
+
+
+def constant_gradient(d: int):
+    """A quadratic whose minimum is so far away that its gradient is the all-ones vector everywhere, to 1e-10."""
+    far = 1e12
+    return quadratic(np.full(d, 1.0 / far), covariance=0.0, optimum=-far)
+
+
+def memories_after(compressor, step, problem, workers, steps, seed) -> np.ndarray:
+    """Squared norms of the workers' memories after so many steps."""
+    method = ParallelSGD(compressor, step=step, feedback=ErrorFeedback())
+    result = run(method, problem, workers=workers, steps=steps, seed=seed, record_every=steps, wire_dtype=np.float64)
+    return np.sum(result.memory**2, axis=1)
+
+
+def unchanging(eta):
+    """The constant step size eta, to 1e-10, as a schedule of the type that Mem-SGD's claims have: compiled once."""
+    return InverseTime(c=eta, mu=1e-15, shift=1e15)
+
+
+@claim(
+    "ef.memory",
+    title="Size of a memory",
+    statement="With a contraction delta, a constant step and E||g||^2 <= G^2, the memory obeys E||e_t||^2 <="
+    " eta^2 G^2 (1 - delta) (1 + sqrt(1 - delta))^2/delta^2.",
+    latex=r"\mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
+    source=f"derived; sharpens {EF}, Lemma 3 (4 (1 - delta)/delta^2)",
+    bibtex="karimireddy2019error",
+    kind="tight",
+    tight_where="C(v) = (1 - sqrt(1 - delta)) v and a constant gradient",
+    proof="With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean square; the"
+    " geometric series gives q/(1 - q), whose square is the formula.",
+    bound=bounds.memory_error,
+    subject=Scaling,
+    mutants={
+        "a compressor that contracts half as much": lambda d: Scaling(d / 2),
+        "a compressor that contracts twice as much": lambda d: Scaling(2 * d),
+    },
+)
+def _(context):
+    eta, d, workers, checks = 0.1, 10, context.samples(1600, 400), []
+    for delta, steps in ((0.05, 1000), (0.05, 20), (0.3, 200)):
+        found = memories_after(context.subject(delta), unchanging(eta), constant_gradient(d), 1, steps, 0)[0]
+        at = bounds.memory_error(delta, eta, float(d), steps=None if steps == 1000 else steps)
+        checks.append(identity(f"||e||^2, constant gradient, delta={delta}, t={steps}", found, at, tolerance=1e-8))
+    noise = quadratic(np.full(d, 1e-12), covariance=1.0)
+    found = memories_after(context.subject(0.3), unchanging(eta), noise, workers, 50, context.stream())
+    bound = bounds.memory_error(0.3, eta, float(d))
+    checks.append(upper("||e||^2, gradients of mean zero, delta=0.3, t=50", mean_interval(found), bound))
+    return Measurement(*checks, samples=workers)
+
+
+@claim(
+    "ef.memory.paper",
+    title="Size of a memory, as printed",
+    statement="With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 - delta)/delta^2"
+    " eta^2 G^2.",
+    latex=r"\mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2",
+    source=f"{EF}, Lemma 3",
+    bibtex="karimireddy2019error",
+    kind="upper",
+    tight_where="in the limit of delta to 0, where it agrees with ef.memory",
+    proof="Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.",
+    bound=partial(bounds.memory_error, form="paper"),
+    subject=Scaling,
+    mutants={"a compressor that contracts half as much": lambda d: Scaling(d / 2)},
+    see=("ef.memory",),
+)
+def _(context):
+    eta, d, checks = 0.1, 10, []
+    for delta in (0.01, 0.05, 0.3):
+        steps = int(40 / delta)
+        found = memories_after(context.subject(delta), unchanging(eta), constant_gradient(d), 1, steps, 0)[0]
+        bound = bounds.memory_error(delta, eta, float(d), form="paper")
+        checks.append(upper(f"||e||^2, constant gradient, delta={delta}, t={steps}", exactly(found), bound))
+    return Measurement(*checks)

@@ -1,0 +1,282 @@
+"""Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): constants and gradient descent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...cluster.run import run
+from ...compressors.identity import Identity
+from ...measure import exactly
+from ...methods.schedules import Constant
+from ...methods.sgd import ParallelSGD
+from ...problems import gradient, lipschitz, pl_constant, strong_convexity, value
+from ...problems.linear import logistic, ridge
+from ...problems.pl_examples import sine_quadratic, sine_valley
+from ...problems.quadratics import quadratic
+from ..base import Measurement, claim, identity, lower, upper
+
+KNS = (
+    "Karimi, Nutini, Schmidt, Linear convergence of gradient and proximal-gradient methods under the Polyak-Lojasiewicz"
+    " condition, ECML PKDD 2016"
+)
+MATRIX = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])  # A'A: 25, 9 and 0
+LABELS, TARGETS = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 0.0, 2.0, 1.0])
+
+
+def sine(u):
+    """x^2 + 3 sin^2 x and its derivative."""
+    return u * u + 3.0 * np.sin(u) ** 2, 2.0 * u + 3.0 * np.sin(2.0 * u)
+
+
+def searched(function, low, high, points=40_000):
+    """The least value of a function of one variable, by a grid that is refined around its best point."""
+    for _ in range(5):
+        grid = np.linspace(low, high, points)
+        values = function(grid)
+        best, width = grid[np.argmin(values)], 2.0 * (high - low) / points
+        low, high, points = best - width, best + width, 201
+    return float(values.min()), float(best)
+
+
+def sine_ratio(u):
+    """f'^2/(2 f) of x^2 + 3 sin^2 x."""
+    f, slope = sine(u)
+    return slope * slope / (2.0 * f)
+
+
+# --- constants --------------------------------------------------------------------------------------------------------
+
+
+@claim(
+    "pl.sine.constant",
+    title="The constant of x^2 + 3 sin^2 x",
+    statement="f(x) = x^2 + 3 sin^2 x is not convex and satisfies f'^2/2 >= mu f with mu = 0.17553, the best constant.",
+    latex=r"\inf_x\frac{f'(x)^2}{2f(x)}=0.17553\ldots",
+    source=f"derived; the function is the example in {KNS}, section 2.2",
+    bibtex="karimi2016linear",
+    kind="tight",
+    tight_where="|x| = 2.2017",
+    proof="At least 1/2 up to pi/2 (f' >= 2x, f <= 4x^2) and 25/38 from 4 on; in between f'^2 - 2 mu f >= 0 is shown on"
+    " 224 intervals by a bound on its derivatives.",
+    subject=lambda problem: pl_constant(problem).mu,
+    mutants={
+        "the printed 1/32": lambda problem: 1.0 / 32.0,
+        "f''(0) = 8": lambda problem: 8.0,
+        "1 % more": lambda problem: 1.01 * pl_constant(problem).mu,
+    },
+)
+def _(context):
+    mu = context.subject(sine_quadratic([1.0], 0.0))
+    least, where = searched(sine_ratio, 1e-3, 40.0)
+    return Measurement(
+        identity("least f'^2/(2f), searched", least, mu, tolerance=1e-9),
+        lower("f'^2/(2f) at 40,000 points", exactly(sine_ratio(np.linspace(-40.0, 40.0, 40_000)).min()), mu),
+        note=f"attained at |x| = {where:.7g}",
+    )
+
+
+@claim(
+    "pl.sine.published",
+    title="The published constant of x^2 + 3 sin^2 x",
+    statement="f(x) = x^2 + 3 sin^2 x satisfies f'^2/2 >= mu f with mu = 1/32: valid, but 5.6 times too small.",
+    latex=r"\tfrac12f'(x)^2\ge\tfrac1{32}f(x)",
+    source=f"{KNS}, section 2.2",
+    bibtex="karimi2016linear",
+    kind="lower",
+    proof="pl.sine.constant.",
+    subject=1.0 / 32.0,
+    mutants={"1/5": 0.2, "1/4": 0.25},
+    see=("pl.sine.constant",),
+)
+def _(context):
+    least, where = searched(sine_ratio, 1e-3, 40.0)
+    return Measurement(
+        lower("least f'^2/(2f)", exactly(least), context.subject),
+        note=f"measured / bound = {least / context.subject:.4g}, at |x| = {where:.5g}",
+    )
+
+
+def _squares_least(A, b):
+    """The least value of (1/2n) ||Ax - b||^2."""
+    residual = A @ np.linalg.pinv(A) @ b - b
+    return 0.5 * float(residual @ residual) / len(b)
+
+
+def _ratio(problem, x, least):
+    """||grad f||^2 / (2 (f - f*)), or infinity where f - f* is only rounding."""
+    g, above = gradient(problem, x), value(problem, x) - least
+    return g @ g / (2.0 * above) if above > 1e-9 * (1.0 + least) else math.inf
+
+
+def _by(what):
+    """A mutant: a wrong rule for the constant, ``what(problem, found, radius)``."""
+
+    def constant(problem, radius=None):
+        found = pl_constant(problem, radius)
+        return found._replace(mu=what(problem, found, radius))
+
+    return constant
+
+
+@claim(
+    "pl.constants",
+    title="Polyak-Lojasiewicz constants",
+    statement="mu is lambda_min^+(A'A)/n for least squares of any rank, the least coordinate's in a separable sum, 1"
+    " for (y - sin x)^2/2, and at least s lambda_min^+(A'A)/n for logistic regression on a ball, s = 1/(2 + 2 cosh R).",
+    latex=r"\tfrac12\|\nabla f(x)\|^2\ge\mu\,(f(x)-f^*)",
+    source=f"{KNS}, section 2.3 (f = g(Ax)); separable sums and the valley: derived",
+    bibtex="karimi2016linear",
+    kind="tight",
+    tight_where="at the witnesses; for logistic regression it is a lower bound",
+    proof="f = g(Ax) with g s-strongly convex: with the nearest minimiser x_p, A(x_p - x) has at least the length"
+    " sqrt(lambda_min^+) ||x_p - x||.  Sums: sum f_j'^2 >= sum 2 mu_j f_j.  Valley: ||grad f||^2 = 2 f (1 + cos^2 x).",
+    bound=bounds.logistic_curvature,
+    subject=pl_constant,
+    mutants={
+        "n forgotten": _by(lambda p, found, R: found.mu * (p.n or 1)),
+        "the least eigenvalue, 0 or not": _by(lambda p, found, R: found.mu if p.n == 0 else strong_convexity(p)),
+        "the mean of the coordinates in a sum": _by(
+            lambda p, found, R: found.mu * np.mean(p.diagonal) if hasattr(p, "diagonal") else found.mu
+        ),
+        "s = 1/4, as at the origin, on the whole ball": _by(
+            lambda p, found, R: found.mu if R is None else 0.25 * 18.0 / 4.0  # A'A has 25, 18 and 0 there
+        ),
+    },
+)
+def _(context):
+    rng, points, checks = np.random.default_rng(context.stream()), context.samples(400, 100), []
+    valley = sine_valley(1.5)
+
+    def around(d, size):
+        return size * rng.standard_normal((points, d))
+
+    along = around(1, 3.0)[:, 0]
+    in_valley = np.stack([along, np.sin(along) + rng.uniform(-1.5, 1.5, points)], axis=1)
+    cases = (
+        ("least squares, rank 2 of 3", ridge((MATRIX, TARGETS), 0.0), _squares_least(MATRIX, TARGETS), around(3, 5.0)),
+        ("a sum of sines", sine_quadratic([2.0, 0.5, 3.0], 0.0, 1.0), 0.0, 1.0 + around(3, 3.0)),
+        ("a flat valley", valley, 0.0, in_valley),
+        ("a singular quadratic", quadratic([0.0, 0.5, 4.0], 0.0), 0.0, around(3, 1.0)),
+    )
+    problem: Any
+    for label, problem, least, where in cases:
+        found = context.subject(problem)
+        lowest = min(_ratio(problem, x, least) for x in where)
+        checks.append(identity(f"{label}: at the witness", _ratio(problem, found.witness, least), found.mu, 1e-9))
+        checks.append(lower(f"{label}: least of {points} points", exactly(lowest), found.mu))
+    problem, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
+    found = context.subject(problem, radius)
+    x, step = np.zeros(3), 1.0 / lipschitz(problem)
+    for _ in range(2000):  # both labels occur on every line of rows, so that there is a minimum, inside of the ball
+        x = x - step * gradient(problem, x)
+    ends = np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0), np.array([0.0, 0.0, 1.0])
+    edge = [radius * (math.cos(a) * ends[0] + math.sin(a) * ends[1]) for a in np.linspace(0.0, 2.0 * np.pi, 60)]
+    lowest = min(_ratio(problem, p, value(problem, x)) for p in [*edge, *(0.5 * p for p in edge)])
+    checks.append(lower(f"logistic regression on the ball of radius {radius:g}", exactly(lowest), found.mu))
+    return Measurement(*checks, samples=4 * points + 120)
+
+
+# --- gradient descent -------------------------------------------------------------------------------------------------
+
+
+def _descent(problem, x0, step, steps):
+    """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the simulator."""
+    result = run(
+        ParallelSGD(Identity(), step=Constant(step)),
+        problem,
+        workers=1,
+        steps=steps,
+        x0=x0,
+        record_every=1,
+        wire_dtype=np.float64,
+    )
+    return result.history["f"]
+
+
+@claim(
+    "pl.gd",
+    title="Gradient descent without convexity",
+    statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
+    "(2 L + mu).",
+    latex=r"f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)",
+    source=f"{KNS}, Theorem 1; the sharper rate: Abbaszadehpeivasti, de Klerk, Zamani, 2023, Theorem 3",
+    bibtex="karimi2016linear",
+    kind="upper",
+    proof="f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).",
+    bound=bounds.pl_gd,
+    subject=lambda: (sine_quadratic([1.0, 0.9], 0.0), 1.0),
+    mutants={
+        "a step of 1/(50 L)": lambda: (sine_quadratic([1.0, 0.9], 0.0), 0.02),
+        "a step of 2.5/L": lambda: (sine_quadratic([1.0, 0.9], 0.0), 2.5),
+    },
+)
+def _(context):
+    problem, factor = context.subject()
+    L, mu, start, checks = lipschitz(problem), pl_constant(problem).mu, np.array([2.6, 2.4]), []
+    f = _descent(problem, start, factor / L, 200)
+    for T in (5, 20):
+        for form in ("simple", "sharp"):
+            bound = bounds.pl_gd(T, mu=mu, lipschitz=L, step=1.0 / L, gap=f[0], form=form)
+            checks.append(upper(f"f(x_{T}) - f*, {form}", exactly(f[T]), bound, trivial=f[0]))
+    worst = max(f[T] / bounds.pl_gd(T, mu=mu, lipschitz=L, step=1.0 / L, gap=f[0]) for T in range(1, 201))
+    checks.insert(0, upper("largest measured / bound over T = 1 ... 200", exactly(worst), 1.0))
+    return Measurement(*checks, note=f"two copies of x^2 + 3 sin^2 x, mu = {mu:.5g}, L = {L:g}")
+
+
+@claim(
+    "pl.gd.one-step",
+    title="The worst step of gradient descent on x^2 + 3 sin^2 x",
+    statement="A step 1/L leaves at most the share 1 - mu/L of f - f*; on x^2 + 3 sin^2 x the worst is 0.95533.",
+    latex=r"\max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L",
+    source=f"{KNS}, Theorem 1",
+    bibtex="karimi2016linear",
+    kind="upper",
+    proof="pl.gd with T = 1.",
+    bound=bounds.pl_gd,
+    subject=1.0,
+    mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
+)
+def _(context):
+    problem = sine_quadratic([1.0], 0.0)
+    L, mu = lipschitz(problem), pl_constant(problem).mu
+
+    def left(u):
+        f, slope = sine(u)
+        return -sine(u - context.subject * slope / L)[0] / f
+
+    worst, where = searched(left, 1e-3, 40.0)
+    known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=1.0 / L, gap=1.0)
+    return Measurement(
+        upper("worst f(x_+)/f(x)", exactly(-worst), bounds.pl_gd(1, **known), trivial=1.0),
+        upper("the same, sharp", exactly(-worst), bounds.pl_gd(1, form="sharp", **known), trivial=1.0),
+        upper("with the published mu", exactly(-worst), bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0),
+        note=f"at |x| = {abs(where):.5g}",
+    )
+
+
+@claim(
+    "pl.gd.strongly-convex",
+    title="Gradient descent on strongly convex functions",
+    statement="f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).",
+    latex=r"f(x_T)-f^*\le\max(|1-\gamma\mu|,|1-\gamma L|)^{2T}(f(x_0)-f^*)",
+    source="Taylor, Hendrickx, Glineur, Exact worst-case convergence rates of the proximal gradient method, JOTA 2018,"
+    " Theorem 3.3",
+    bibtex="taylor2018exact",
+    kind="tight",
+    tight_where="quadratics with curvature mu (small steps) or L (large steps)",
+    proof="On a quadratic every coordinate shrinks by 1 - gamma h; the general case is the source's.",
+    bound=bounds.gd_strongly_convex,
+    subject=1.0,
+    mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},
+)
+def _(context):
+    problem, T, checks = quadratic([0.5, 4.0], 0.0), 8, []
+    for gamma, start in ((0.25, (1.0, 0.0)), (0.46, (0.0, 1.0))):
+        f = _descent(problem, np.array(start), context.subject * gamma, T)
+        predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
+        checks.append(identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11))
+    return Measurement(*checks)

@@ -1,0 +1,117 @@
+"""Claims about SGD on smooth convex functions, and the step size that QSGD prints for N workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...cluster.run import run
+from ...compressors.identity import Identity
+from ...measure import exactly, mean_interval
+from ...methods.schedules import Constant, Suffix
+from ...methods.sgd import ParallelSGD
+from ...problems.quadratics import quadratic
+from ..base import Measurement, claim, upper
+
+BUBECK = "Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), Theorem 6.3"
+D, N, STEPS, SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4
+
+
+@claim(
+    "sgd.smooth-convex",
+    title="SGD on smooth convex functions",
+    statement="With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L"
+    " R^2/(2T) where ||x_0 - x*|| <= R.",
+    latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}",
+    source=f"derived; {BUBECK}, which is QSGD, NIPS 2017, Theorem 2.1, has sqrt 2 and 1 instead of 1 and 1/2",
+    bibtex="alistarh2017qsgd",
+    kind="upper",
+    tight_where="nowhere that is known: on quadratics, even with the worst curvature, it is three to four times too"
+    " large",
+    proof="f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta = L +"
+    " 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.",
+    bound=bounds.sgd_smooth_convex,
+    subject=1.0,
+    mutants={"steps a fiftieth as large": 0.02},
+)
+def _(context):
+    L, R2, sigma2, curvatures, checks = 1.0, 1.0, 1.0, np.geomspace(1e-3, 1.0, 50), []
+    for T in (1000, 20):
+        for form, promised in (("sharp", "sharp"), ("paper", "same step"), ("paper", "paper")):
+            keywords: dict[str, Any] = {"lipschitz": L, "variance": sigma2, "distance": R2}
+            step = context.subject * bounds.sgd_smooth_convex_step(T, **keywords, form=form)
+            law = bounds.quadratic_average_exact(
+                np.full(T + 1, step), np.arange(T + 1) > 0, diagonal=curvatures, variance=sigma2, start=R2**0.5
+            )
+            worst = float(np.max(curvatures / 2.0 * law))
+            bound = bounds.sgd_smooth_convex(T, **keywords, form=promised)
+            checks.append(
+                upper(f"E f(mean) - f*, exactly, the worst curvature, T={T}, {promised}", exactly(worst), bound)
+            )
+    return Measurement(*checks)
+
+
+def _on_the_ball(context, form):
+    """E f of the mean of x_1, ..., x_T on the unit ball, from its edge, and the bound of QSGD's Corollary 2.2."""
+    replicas = context.samples(400, 100)
+    keywords: dict[str, Any] = {"lipschitz": 1.0, "variance": SIGMA2, "distance": (2.0 * RADIUS) ** 2, "workers": N}
+    step = bounds.sgd_smooth_convex_step(STEPS, **keywords, form=form)
+    method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS)
+    problem = quadratic(np.ones(D), covariance=SIGMA2 / D)
+    found = run(
+        method,
+        problem,
+        workers=N,
+        steps=STEPS + 1,
+        replicas=replicas,
+        x0=np.eye(1, D)[0] * RADIUS,
+        seed=context.stream(),
+        record_every=STEPS + 1,
+        wire_dtype=np.float64,
+    ).funs
+    bound = bounds.sgd_smooth_convex(STEPS, **keywords, form="paper")
+    label = f"E f(mean) - f*, unit ball, d={D}, N={N}, T={STEPS}, eta={step:.3g}"
+    return Measurement(upper(label, mean_interval(found), bound, trivial=0.5), samples=replicas)
+
+
+@claim(
+    "qsgd.step",
+    title="The step size for N workers",
+    statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
+    " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T.",
+    latex=r"\eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
+    r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
+    source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
+    bibtex="alistarh2017qsgd",
+    kind="upper",
+    proof="QSGD, Theorem 2.1, for the mean of the workers' gradients, whose variance is sigma^2/N.",
+    bound=bounds.sgd_smooth_convex_step,
+    subject="paper",
+    mutants={"sqrt N on the other side, as printed": "printed"},
+)
+def _(context):
+    return _on_the_ball(context, context.subject)
+
+
+@claim(
+    "qsgd.step.printed",
+    title="The step size for N workers, as printed",
+    statement="With N workers of variance sigma^2 and eta = 1/(L + sqrt(N)/gamma), gamma = (R/sigma) sqrt(2/T), the"
+    " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T: false, as that step tends to 0 when N"
+    " grows.",
+    latex=r"\eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
+    r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
+    source="QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
+    bibtex="alistarh2017qsgd",
+    kind="upper",
+    proof="The theorem for one worker has 1/gamma = (sigma/R) sqrt(T/2). The mean of N gradients has sigma/sqrt(N) for"
+    " sigma, which divides 1/gamma by sqrt(N); the printed step multiplies by it.",
+    bound=bounds.sgd_smooth_convex_step,
+    subject="printed",
+    printed=True,
+    see=("qsgd.step",),
+)
+def _(context):
+    return _on_the_ball(context, context.subject)

@@ -1,0 +1,86 @@
+"""A claim about gradients of data: what the scaled sign keeps of them."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.sign import ScaledSign
+from ...measure import exactly, moments
+from ...problems import batch_gradient, gradient, softmax, solve
+from ..base import Measurement, claim, identity, lower, upper
+from ..mutants.sign import WrongSign
+from .memsgd import rcv1
+
+L2 = partial(ScaledSign, 2)
+
+
+@cache
+def digits():
+    """Softmax on a quarter of the handwritten digits, lambda = 1/n, and its minimum."""
+    from ...data import load_data
+
+    data, _ = load_data("digits-10").split(0.25, seed=0)
+    problem = softmax((data.X / 16.0, data.y), 1.0 / data.n)
+    return problem, solve(problem).x
+
+
+def gradients(problem, optimum, rng):
+    """Full gradients at 0 and on the way to the minimum, and of a mini-batch at both."""
+    origin, batch = np.zeros(problem.d), rng.integers(0, problem.n, 32)
+    yield "full, x=0", gradient(problem, origin)
+    yield "full, x=0.9 x*", gradient(problem, 0.9 * optimum)
+    yield "batch of 32, x=0", batch_gradient(problem, batch, origin)
+    yield "batch of 32, x=x*", batch_gradient(problem, batch, optimum)
+
+
+def relative_error(c, g) -> float:
+    """||C(g) - g||^2 / ||g||^2, by compressing g."""
+    found = moments(c, g, 2)
+    return float(found.error[0] / found.squared_norm)
+
+
+@claim(
+    "sign.density.rcv1",
+    title="Density of real gradients",
+    statement="EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2 on the"
+    " digits; below 0.1 and the share of non-zeros on RCV1, where the sign with the l2 scale is no contraction.",
+    latex=r"\delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}",
+    source="Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019, Lemma 8 and the figure on the"
+    " density of gradients; Cauchy and Schwarz",
+    bibtex="karimireddy2019error",
+    kind="identity",
+    proof="sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.",
+    bound=bounds.sign_density,
+    subject=(ScaledSign, L2),
+    mutants={
+        "the scale ||v||_2/sqrt(d)": (L2, L2),
+        "half the scale": (partial(WrongSign, 1, 0.5), L2),
+        "the scale ||v||_1/d in place of the l2 scale": (ScaledSign, ScaledSign),
+    },
+    see=("sign.error", "sign.l2.error", "sign.l2.contraction"),
+)
+def _(context):
+    sign, l2 = context.subject
+    rng, kept, errors, sizes = np.random.default_rng(context.stream()), [], [], []
+    text, optimum = rcv1(context, share=0.125)
+    for name, problem, x in (("digits", *digits()), (text.name, text, optimum.x)):
+        for where, g in gradients(problem, x, rng):
+            error, label = relative_error(sign(), g), f"{name}, {where}"
+            errors.append(identity(f"error / norm^2, {label}", error, 1.0 - bounds.sign_density(g) ** 2, 1e-6))
+            kept.append(1.0 - error)
+            delta = exactly(kept[-1])
+            if problem is not text:
+                sizes.append(lower(f"delta, {label}", delta, 0.2))
+                continue
+            sizes.append(upper(f"delta and share of non-zeros, {label}", delta, np.count_nonzero(g) / g.size))
+            far = relative_error(l2(), g)
+            errors.append(identity(f"error with the l2 scale, {label}", far, bounds.l2_sign_error(g), 1e-6))
+            if context.data is None:
+                sizes.append(upper(f"delta, {label}", delta, 0.1))
+                sizes.append(lower(f"error with the l2 scale, {label}", exactly(far), 1.0))
+    shown = [", ".join(f"{share:.2g}" for share in kept[i : i + 4]) for i in (0, 4)]
+    note = f"delta at x=0, at 0.9 x*, of a batch at 0, at x*: digits {shown[0]}; {text.name} {shown[1]}"
+    return Measurement(*errors, *sizes, note=note)

@@ -1,0 +1,209 @@
+"""CR-PSGD-Catalyst: growing batches for smooth functions without any convexity, by proximal problems.
+
+Algorithm 2 of Yu and Jin (ICML 2019)::
+
+    for k = 1, ..., K = floor(sqrt(N T)):
+        h(x) = f(x) + (theta/2) ||x - y||^2
+        y = CR-PSGD on h from y, with a budget of floor(sqrt(T/N)) gradients for each worker
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from .. import bounds
+from ..compressors.identity import Identity
+from ..core import require
+from ..core.random import key
+from ..core.result import Result
+from ..methods.schedules import Constant, GrowingBatch
+from ..methods.sgd import ParallelSGD
+from ..problems.base import check_problem
+from ..problems.constants import lipschitz
+from ..problems.evaluate import gradient, value
+from ..problems.proximal_point import proximal
+
+__all__ = ["catalyst"]
+
+FULL = Identity()
+
+COSTS = (
+    "step",
+    "samples",
+    "rounds",
+    "bits_up",
+    "bits_down",
+    "message_bytes_up",
+    "message_bytes_down",
+    "seconds",
+    "seconds_gradient",
+    "seconds_coding",
+    "seconds_exchange",
+)
+
+
+def catalyst(
+    problem,
+    *,
+    workers: int,
+    samples: int,
+    first: int = 1,
+    rho: float | None = None,
+    theta: float | None = None,
+    step: float | None = None,
+    seed: int = 0,
+    x0: ArrayLike | None = None,
+    comm=None,
+    compressor: NamedTuple = FULL,
+    wire_dtype: DTypeLike = np.float32,
+    record_every: int | None = None,
+) -> Result:
+    """Run CR-PSGD-Catalyst: parallel SGD with growing batches on one proximal problem after the other.
+
+    Parameters
+    ----------
+    problem : problem
+        Smooth; it need not be convex.
+    workers : int
+        Number N of workers.
+    samples : int
+        T, the budget of gradients of each worker, at least N times the square of ``first``.
+    first : int
+        B_1, the first batch of every proximal problem.
+    rho : float, optional
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step (theta - L) (2 - (theta + L) step); by default
+        ``bounds.optimal_rho``, the square root of 2 with the other defaults.
+    theta : float, optional
+        Weight of the proximal term, above L; 3 L by default.
+    step : float, optional
+        Step size, below 2/(theta + L); 1/(theta + L) by default.
+    seed : int
+        The same seed gives the same bits.
+    x0 : array_like, shape (d,), optional
+        Start; zero if omitted.
+    comm : mpi4py communicator, optional
+        Run on its ranks, as in `run`.
+    compressor : compressor
+        Of the messages; the theorem is about full precision.
+    wire_dtype : float32 or float64
+        Of floats in messages.
+    record_every : int, optional
+        Steps between two rows of the history, rounded up to whole proximal problems; by default there is a row for
+        each.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``x`` and ``last`` (the last y), ``fun``, ``history`` (f and its gradient at y_0, ..., y_K, with the costs so
+        far), ``mean_squared_gradient`` (of y_0, ..., y_{K-1}: what the theorem bounds), ``outer`` (K), ``nit`` (rounds
+        in all), ``success``, ``status`` and ``message``.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its domain; the message names it.
+
+    Notes
+    -----
+    ``theory.bounds.cr_psgd_catalyst`` is the theorem's bound, ``theory.bounds.catalyst_rounds`` the number of rounds.
+
+    Yu, Jin, "On the computation and communication complexity of parallel SGD with dynamic batch sizes for stochastic
+    non-convex optimization", ICML 2019, Algorithm 2.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> problem = th.saturating_quadratic([1.0, 1.0], covariance=0.0)
+    >>> result = catalyst(problem, workers=2, samples=32, x0=[1.0, -1.0])  # 8 times the batches 1, 1, 2
+    >>> result.outer, int(result.history["samples"][-1]), int(result.history["rounds"][-1])
+    (8, 64, 24)
+    >>> round(float(result.history["f"][0]), 3), bool(result.fun < 0.25)
+    (0.5, True)
+    """
+    from .run import run  # which knows the methods
+
+    y = _start(problem, x0)
+    good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
+    require(good, "record_every", record_every, "a whole number, at least 1")
+    L = lipschitz(problem)
+    theta = bounds.catalyst_theta(L) if theta is None else float(theta)
+    require(theta > L, "theta", theta, f"a number above L = {L:g}, so that the proximal problems are convex")
+    gamma = 1.0 / (theta + L) if step is None else float(step)
+    limit = bounds.growth_limit(theta - L, theta + L, gamma)
+    rho = bounds.optimal_rho(theta - L, theta + L, gamma) if rho is None else float(rho)
+    require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
+    outer, budget = bounds.catalyst_budget(samples, workers)
+    require(
+        budget >= first,
+        "samples",
+        samples,
+        f"at least workers * first**2 = {workers * first**2}: one round of every proximal problem",
+    )
+    method = ParallelSGD(compressor, step=Constant(gamma), batch=GrowingBatch(rho, first))
+
+    rows: list[Any] = []
+    spent: Any = 0
+    done: Any = None
+    for k in range(outer):
+        h = proximal(problem, y, theta)
+        done = run(
+            method,
+            h,
+            workers=workers,
+            samples=budget,
+            seed=int(key(seed, "catalyst", k)),
+            x0=y,
+            comm=comm,
+            record_every=budget,
+            wire_dtype=wire_dtype,
+        )
+        rows.append(_after(spent, done.history[0]))  # at y = centre, h and its gradient are those of f
+        spent = _after(spent, done.history[-1])
+        y = done.last
+        if not done.success:
+            break
+    end = spent.copy()
+    end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
+    squares = [float(row["gradient_norm"]) ** 2 for row in rows]
+    return Result(
+        x=y,
+        last=y.copy(),
+        fun=float(end["f"]),
+        history=np.array([*_kept(rows, record_every), end]),
+        outer=len(rows),
+        nit=int(end["step"]),
+        mean_squared_gradient=float(np.mean(squares)),
+        success=done.success,
+        status=done.status,
+        message=done.message,
+    )
+
+
+def _start(problem, x0) -> np.ndarray:
+    """A checked copy of x_0."""
+    check_problem(problem)
+    y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
+    require(y.shape == (problem.d,), "x0", f"shape {y.shape}", f"shape ({problem.d},)")
+    require(bool(np.isfinite(y).all()), "x0", "NaN or Inf", "finite numbers")
+    return y
+
+
+def _kept(rows, record_every: int | None) -> list:
+    """The first row, and each that comes at least so many steps after the one before it."""
+    kept = rows[:1]
+    for row in rows[1:]:
+        if record_every is None or row["step"] - kept[-1]["step"] >= record_every:
+            kept.append(row)
+    return kept
+
+
+def _after(spent, row):
+    """A row of the history of an inner run, with what was spent before it."""
+    row = row.copy()
+    if isinstance(spent, np.void):
+        for name in COSTS:
+            row[name] += spent[name]
+    return row

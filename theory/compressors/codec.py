@@ -1,0 +1,251 @@
+"""Compressors from Python: a vector in, the restored vector or the bytes of its message out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import kernel, require
+from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, seal
+from .base import (
+    buffer_bits,
+    capacity,
+    check,
+    compress_into,
+    decode_into,
+    encode_into,
+    new_symbols,
+    pack,
+    parts,
+    quantize,
+    restore,
+    state_size,
+    unpack,
+)
+from .numpy_function import WIRE, FunctionCompressor, check_parts
+
+__all__ = ["compress", "decode", "encode"]
+
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+ROOM = 16  # numbers that a foreign message may ask room for, for each of max_d coordinates
+SPARE_ROOM = 2**20  # and on top of that: a sketch does not shrink with its vector
+
+
+@kernel
+def _first_bad(v):
+    """The first position of a NaN or an infinity, or -1."""
+    bad = 0
+    for j in range(v.size):
+        bad += not (abs(v[j]) < np.inf)
+    if bad:
+        for j in range(v.size):
+            if not (abs(v[j]) < np.inf):
+                return j
+    return -1
+
+
+def _enter(c, v, wire_dtype) -> np.ndarray:
+    """The vector as a contiguous array, once everything about it and the compressor is known to be in order."""
+    require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
+    check_parts("c", c)
+    try:
+        v = np.asarray(v)
+    except ValueError:
+        raise ValueError("v: got rows of different lengths, allowed: an array of one dimension") from None
+    allowed = "an array of float32 or float64 (convert with np.asarray(v, float))"
+    require(v.dtype in DTYPES, "v", v.dtype.name, allowed, TypeError)
+    require(v.ndim == 1, "v", f"{v.ndim} dimensions", "an array of one dimension (flatten with v.ravel())")
+    require(np.dtype(wire_dtype) in DTYPES, "wire_dtype", wire_dtype, "float32 or float64")
+    require(v.size > 0, "v", "no number", "at least one")
+    check(c, v.size)
+    v = np.ascontiguousarray(v)
+    bad = _first_bad(v)
+    require(bad < 0, "v", f"{v[bad]} at position {bad}", "finite numbers only")
+    return v
+
+
+def _stream(key) -> np.uint64:
+    """The key of a stream of random numbers, once it is one."""
+    fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
+    require(fitting, "key", key, "a whole number from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
+    return np.uint64(key)
+
+
+def _fits(symbols, out) -> None:
+    if _first_bad(symbols.value) >= 0:
+        raise ValueError(
+            f"v: its values or their norm overflow {symbols.value.dtype} on the wire, "
+            "allowed: smaller numbers, or wire_dtype=np.float64"
+        )
+    if out is not None and _first_bad(out) >= 0:
+        raise ValueError(f"v: the restored vector overflows {out.dtype}, allowed: smaller numbers, or v as float64")
+
+
+def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
+    """What the receiver restores from the message for ``v``.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : array_like of float32 or float64, shape (d,)
+        A list of floats will do.
+    key : int
+        Stream of the random numbers, see :func:`theory.key`.
+    wire_dtype : dtype
+        Floats of the message: float32 or float64.
+    out : numpy.ndarray, optional
+        Room for the result, of the shape and dtype of v.
+
+    Returns
+    -------
+    numpy.ndarray, shape (d,)
+        Of the dtype of v.
+
+    Raises
+    ------
+    ValueError
+        If v is not finite, does not fit the compressor, or overflows the floats of the wire, or the key is none.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> compress(TopK(2), np.array([1.0, -3.0, 2.0]), 0)
+    array([ 0., -3.,  2.])
+    """
+    v, stream = _enter(c, v, wire_dtype), _stream(key)
+    if out is None:
+        out = np.empty_like(v)
+    fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
+    require(fitting, "out", out, f"a contiguous array of {v.dtype} of length {v.size}")
+    symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
+    compress_into(c, np.zeros(state_size(c, v.size)), v, stream, symbols, out)
+    _fits(symbols, out)
+    return out
+
+
+def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
+    """Write the payload for v at bit ``cursor``, in the fastest way that c knows; return the cursor behind it."""
+    if encode_into.implements(type(c)):
+        return encode_into(c, state, v, stream, symbols, buffer, cursor)
+    quantize(c, state, v, stream, symbols)
+    return pack(c, symbols, v.size, buffer, cursor)
+
+
+def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
+    """Read a payload into ``out``, in the fastest way that c knows; return the cursor behind it, or -1."""
+    if decode_into.implements(type(c)):
+        return decode_into(c, buffer, cursor, end, symbols, out)
+    cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+    if cursor >= 0:
+        restore(c, symbols, out)
+    return cursor
+
+
+def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
+    """The message for ``v``, frame and payload.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : array_like of float32 or float64, shape (d,)
+        A list of floats will do.
+    key : int
+        Stream of the random numbers, see :func:`theory.key`.
+    wire_dtype : dtype
+        Floats of the message: float32 or float64.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ValueError
+        As :func:`compress`.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> decode(encode(TopK(2), np.array([1.0, -3.0, 2.0]), 0))
+    array([ 0., -3.,  2.])
+    """
+    v, stream = _enter(c, v, wire_dtype), _stream(key)
+    if isinstance(c, FunctionCompressor):
+        c, v = WIRE, np.ascontiguousarray(c.apply(v, stream), v.dtype)
+    header = header_template(c, v.size, wire_dtype)
+    symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
+    # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again
+    longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
+    buffer = np.zeros(message_size(header, longest), np.uint8)
+    begin = 8 * overhead(header)
+    end = encode_payload(c, np.zeros(state_size(c, v.size)), v, stream, symbols, buffer, begin)
+    _fits(symbols, None)
+    return buffer[: seal(buffer, header, end - begin)].tobytes()
+
+
+def _room(c, d: int) -> int:
+    """How many numbers the symbols of ``c`` take; too many rather than too few, and in Python's whole numbers."""
+    here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
+    return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
+
+
+def _admit(c, d: int, max_d: int) -> None:
+    """Refuse what the frame of a foreign message asks for, before anything is made for it."""
+    if d > max_d:
+        raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
+    try:
+        check(c, d)
+    except ValueError as error:
+        raise WireError(f"message: its compressor does not fit its length ({error})") from None
+    room = _room(c, d)
+    if not 0 <= room <= ROOM * max_d + SPARE_ROOM:
+        raise WireError(f"message: its compressor takes room for {room} numbers, too many for max_d = {max_d}")
+
+
+def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
+    """The vector that a message holds.
+
+    Parameters
+    ----------
+    message : bytes-like
+        From anywhere: it is checked before anything is believed.
+    max_d : int
+        The longest vector to make room for.
+    dtype : dtype
+        Of the result: float64, or float32, which takes half the time and memory.
+
+    Returns
+    -------
+    numpy.ndarray of ``dtype``, shape (d,)
+        For a vector v of this dtype, what ``compress`` returns.
+
+    Raises
+    ------
+    WireError
+        If the message is truncated, altered, foreign, or for a vector that is longer than ``max_d``.
+    TypeError
+        If it is nothing that holds bytes.
+
+    Examples
+    --------
+    >>> from theory import TopK, key
+    >>> decode(encode(TopK(1), np.array([0.0, 2.0, -1.0]), key(0)))
+    array([0., 2., 0.])
+    """
+    require(np.dtype(dtype) in DTYPES, "dtype", dtype, "float32 or float64")
+    try:
+        message = memoryview(message).cast("B")
+    except TypeError:
+        raise TypeError(f"message: got {type(message).__name__}, allowed: bytes, as encode returns them") from None
+    c, d, wire_dtype, start, bits = open_frame(message)
+    _admit(c, d, max_d)
+    buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba
+    symbols = new_symbols(c, d, np.empty(0, wire_dtype))
+    end = 8 * start + bits
+    out = np.empty(d, dtype)
+    if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:
+        raise WireError("message: its payload is not one of its compressor")
+    if _first_bad(symbols.value) >= 0 or _first_bad(out) >= 0:
+        raise WireError("message: it holds numbers that are not finite")
+    return out

@@ -1,0 +1,1 @@
+"""Kernels that several compressors share: selection, index coding, norms, levels, small matrices."""

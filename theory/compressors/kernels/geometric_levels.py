@@ -1,0 +1,405 @@
+"""Levels that are powers of a ratio p, times a norm: 0, p^s, ..., p, 1; or without the 0, for the released NUQSGD.
+
+A coordinate's level is an index j: 0 for the lowest, s + 1 for the norm itself.  The *position* of ``r = |v_i|/norm``
+is ``u = j + (r - l_j)/(l_{j+1} - l_j)`` for r in ``[l_j, l_{j+1}]``, and the index drawn is ``floor(u + R)``, R uniform
+on [0, 1), as in QSGD (see :mod:`theory.compressors.qsgd` for how R is made of 16 random bits and, where these do not
+decide, 53 more).  Without a zero ``l_0 = -l_1``: index 0 then is the smallest level with the other sign.
+
+For p = 1/2 the position can be read from a float: its exponent is the index, its mantissa the rest.  In the lowest cell
+that holds for r + l_1.  The fast loop does so in single precision, which moves u by less than 1/65536; where this could
+change an index, it is found anew in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core import generic, kernel, no_refcount
+from ...core.random import fill_bits, uniform
+from ...core.vectors import add_entry
+from ...wire.bits import (
+    bits_for,
+    bits_to_float,
+    fetch_early,
+    float_to_bits,
+    read_array,
+    read_float,
+    write_array,
+    write_float,
+)
+from ...wire.elias import omega_length
+from ...wire.levels import levels_bits, read_levels, write_levels
+from .. import base
+from ..base import pack, quantize, restore, unpack
+from ..qsgd import BLOCK, PIECE, TIES, TILE, read_checked, scale_for
+
+__all__ = ["AsFloats", "AsLevels", "Levels", "draw_tile", "geometric", "shape"]
+
+f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
+
+SIGN = u32(1 << 31)
+BINADE = u32(1 << 23)  # the distance, in bits of a float32, from a number to its double
+NEAR, CLEAR = u32(2 << 16), u32(3 << 16)  # fast positions are cut off, and less than a tick of 1/65536 away
+
+
+class Levels(NamedTuple):
+    """Levels as kernels want them: which they are (by index), and what the fast loop has to know."""
+
+    grid: np.ndarray  # by index; not used where they are powers of two
+    binary: bool  # powers of two
+    exponent: int  # of the smallest, then
+    bottom: float  # the smallest above zero
+    zero: bool
+    most: float  # the largest
+
+
+shape = generic("shape", "shape(c) -> (s, ratio, norm, zero, elias): the levels of a compressor of this file.")
+
+
+@kernel
+def levels_of(c):
+    """The levels of a compressor."""
+    s, ratio, _, zero, _ = shape(c)
+    grid, x = np.empty(s + 2), 1.0
+    for j in range(s + 1, 0, -1):
+        grid[j] = x
+        x *= ratio
+    grid[0] = 0.0 if zero else -grid[1]
+    return Levels(grid, ratio == 0.5, -s, grid[1], zero, 1.0)
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _exact_index(x, scale, levels, r, stream, j):
+    """floor(position of |x| / scale + (r + U) / 65536)."""
+    u = min(abs(f64(x)) / scale, levels.most)
+    if u < levels.bottom:
+        index, fraction = 0, u / levels.bottom if levels.zero else 0.5 * (u / levels.bottom) + 0.5
+    elif levels.binary:
+        mantissa, exponent = math.frexp(u)
+        index, fraction = exponent - levels.exponent, 2.0 * mantissa - 1.0
+    else:
+        index, high = 1, levels.grid.size - 1
+        while high - index > 1:
+            middle = (index + high) // 2
+            if u < levels.grid[middle]:
+                high = middle
+            else:
+                index = middle
+        if high > index:
+            fraction = min((u - levels.grid[index]) / (levels.grid[high] - levels.grid[index]), 1.0)
+        else:
+            fraction = 0.0
+    scaled = fraction * 65536.0
+    ticks = math.floor(scaled)
+    total = ticks + f64(r)
+    up = total > 65535.0 or (total == 65535.0 and scaled - ticks + uniform(stream, TIES + u64(j)) >= 1.0)
+    return i32(index) + i32(up)
+
+
+class AsLevels(NamedTuple):
+    """A coordinate becomes its signed level: sign times index; without a zero see ``values``."""
+
+
+class AsFloats(NamedTuple):
+    """A coordinate becomes what the receiver restores; for powers of two that are normal float32."""
+
+    unit: np.floating  # the scale, in the dtype of the result
+
+
+chunk = generic(
+    "chunk",
+    "chunk(form, x, word, left, factor, levels, out) -> uint32: quantize x in single precision; random are the upper "
+    "halves of `word`, shifted `left`. How near the closest call was (small: near).",
+)
+place = generic("place", "place(form, index, negative, levels, out, p): out[p] is a coordinate of this index and sign.")
+
+
+@no_refcount
+@kernel
+def _position(t, bottom, lift, stretch):
+    """65536 times the position of ``|t|``, cut off; ``bottom``: the bits of the smallest power of two."""
+    size = u32(float_to_bits(t) & u32(0x7FFFFFFF))
+    inside = u32(float_to_bits(f32(lift + stretch * abs(t))) - BINADE)
+    return u32(u32((size if size >= bottom else inside) - u32(bottom - BINADE)) >> u32(7))
+
+
+@kernel
+def _lowest(levels):
+    """What :func:`_position` must know."""
+    bottom = u32(u32(levels.exponent + 127) << u32(23))
+    if levels.zero:
+        return bottom, f32(levels.bottom), f32(1.0)
+    return bottom, f32(1.5 * levels.bottom), f32(0.5)
+
+
+@chunk.register(AsLevels)
+def _(form, x, word, left, factor, levels, out):
+    bottom, lift, stretch = _lowest(levels)
+    odd = i32(0) if levels.zero else i32(1)
+    least = u32(0xFFFFFFFF)
+    for p in range(x.size):
+        t = f32(x[p] * factor)
+        total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
+        least = min(least, u32(u32(total << u32(16)) + NEAR))
+        mask = i32(i32(float_to_bits(t)) >> i32(31))
+        out[p] = i32(i32(i32(i32(total >> u32(16)) ^ mask) - mask) - i32(odd * i32(i32(1) + mask)))
+    return least
+
+
+@place.register(AsLevels)
+def _(form, index, negative, levels, out, p):
+    out[p] = -index if negative else (index if levels.zero else index - 1)
+
+
+@chunk.register(AsFloats)
+def _(form, x, word, left, factor, levels, out):
+    bottom, lift, stretch = _lowest(levels)
+    below = u32(bottom - BINADE)
+    none, some = (u32(0), u32(0)) if levels.zero else (u32(bottom | SIGN), SIGN)
+    least = u32(0xFFFFFFFF)
+    for p in range(x.size):
+        t = f32(x[p] * factor)
+        total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
+        least = min(least, u32(u32(total << u32(16)) + NEAR))
+        sign = u32(float_to_bits(t) & SIGN)
+        above = u32(u32(u32(u32(total & u32(0xFFFF0000)) << u32(7)) + below) | sign)
+        bits = above if total > u32(0xFFFF) else u32(none ^ u32(sign & some))
+        out[p] = form.unit * bits_to_float(u64(bits), t)
+    return least
+
+
+@place.register(AsFloats)
+def _(form, index, negative, levels, out, p):
+    if index == 0 and levels.zero:
+        out[p] = 0.0
+    else:
+        flip = negative != (index == 0)
+        size = f32(math.ldexp(1.0, levels.exponent + max(index, 1) - 1))
+        out[p] = form.unit * (-size if flip else size)
+
+
+@no_refcount
+@kernel
+def draw_tile(form, v, start, scale, levels, stream, words, out):
+    """Quantize v[0], v[1], ..., at most TILE coordinates from number ``start`` on; room for TILE / 2 words."""
+    kind = v.dtype.type
+    factor = kind(1.0)
+    if levels.most == 1.0:
+        factor = kind(1.0 / scale * (1.0 - 2.0**-21))  # a little less, so that nothing exceeds the largest level
+    fast = levels.binary and levels.exponent >= -126 and 2.0**-126 <= factor < np.inf
+    for p in range(TILE, 2 * TILE, 64 // v.itemsize):  # comes while random bits are drawn
+        fetch_early(v, p, 0)
+    quarter = (v.size + 3) // 4
+    fill_bits(stream, start // 4, words[:quarter], words[quarter : 2 * quarter])
+    for first in range(0, v.size, 2 * quarter):  # one half takes the words' upper 16 bits, the other the lower
+        last = min(first + 2 * quarter, v.size)
+        left = u32(16) if first > 0 else u32(0)
+        if fast and chunk(form, v[first:last], words, left, factor, levels, out[first:last]) >= CLEAR:
+            continue
+        for a in range(first, last, PIECE):
+            b = min(a + PIECE, last)
+            word = words[a - first :]
+            if fast and chunk(form, v[a:b], word, left, factor, levels, out[a:b]) >= CLEAR:
+                continue
+            for p in range(a, b):
+                index = _exact_index(v[p], scale, levels, u32(word[p - a] << left) >> u32(16), stream, start + p)
+                place(form, index, v[p] < 0, levels, out, p)
+
+
+@kernel
+def values(levels, scale, table):
+    """``table[top + level]``: what each signed level stands for, with top = s + 1.
+
+    Without a zero there is one level less: 0, 1, ... are the positive ones from the smallest on, -1, -2, ... the
+    negative ones.
+    """
+    top = levels.grid.size - 1
+    for level in range(-top, top + 1):
+        size = level if levels.zero else (level + 1 if level >= 0 else level)
+        if size > top:
+            table[top + level] = 0.0
+        else:
+            table[top + level] = 0.0 + math.copysign(scale * levels.grid[abs(size)], f64(size))  # no -0.0
+    if levels.zero:
+        table[top] = 0.0
+
+
+def _capacity(c, d):
+    return 0, 1, d, TILE // 2
+
+
+def _quantize(c, state, v, stream, symbols):
+    s, _, norm, _, _ = shape(c)
+    symbols.value[0] = scale_for(v, norm, 1, symbols.value)
+    scale, levels = f64(symbols.value[0]), levels_of(c)
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    if not 0.0 < scale < np.inf:
+        symbols.level[: v.size] = 0
+        return
+    for start in range(0, v.size, TILE):
+        end = min(start + TILE, v.size)
+        level = symbols.level[start:end]
+        draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
+
+
+def _compress_into(c, state, v, stream, symbols, out):
+    s, _, norm, _, _ = shape(c)
+    symbols.value[0] = scale_for(v, norm, 1, symbols.value)
+    scale, levels = f64(symbols.value[0]), levels_of(c)
+    if not 0.0 < scale < np.inf:
+        out[:] = 0.0
+        return
+    if levels.binary:
+        form = AsFloats(out.dtype.type(scale))
+        for start in range(0, v.size, TILE):
+            end = min(start + TILE, v.size)
+            draw_tile(form, v[start:end], start, scale, levels, stream, symbols.scratch, out[start:end])
+        return
+    table = np.empty(2 * s + 3, out.dtype)
+    values(levels, scale, table)
+    level = symbols.level[: min(v.size, TILE)]  # one tile, that stays in the cache
+    for start in range(0, v.size, TILE):
+        end = min(start + TILE, v.size)
+        draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
+        for p in range(end - start):
+            out[start + p] = table[level[p] + (s + 1)]
+
+
+def _accumulate(c, symbols, weight, out):
+    s, _, _, _, _ = shape(c)
+    table = np.empty(2 * s + 3)
+    values(levels_of(c), f64(symbols.value[0]), table)
+    for j in range(symbols.count[2]):
+        add_entry(out, j, weight * table[symbols.level[j] + (s + 1)])
+
+
+@kernel
+def _look_up(table, level, out):
+    top = table.size // 2
+    for j in range(out.size):
+        out[j] = table[level[j] + top]
+
+
+def _restore(c, symbols, out):
+    s, _, _, _, _ = shape(c)
+    table = np.empty(2 * s + 3, out.dtype)
+    values(levels_of(c), f64(symbols.value[0]), table)
+    _look_up(table, symbols.level, out)
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _width(c):
+    s, _, _, zero, _ = shape(c)
+    return bits_for(2 * s + 3 if zero else 2 * s + 2)
+
+
+def _payload_bits(c, symbols, d):
+    _, _, _, _, elias = shape(c)
+    width = 8 * symbols.value.itemsize
+    return width + (levels_bits(symbols.level[:d]) if elias else d * _width(c))
+
+
+def _max_payload_bits(c, d, float_bits):
+    s, _, _, _, elias = shape(c)
+    if not elias:
+        return float_bits + d * _width(c)
+    longest = 0
+    for index in range(1, s + 2):
+        longest = max(longest, omega_length(index))
+    return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
+
+
+def _pack(c, symbols, d, buffer, cursor):
+    s, _, _, _, elias = shape(c)
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    if elias:
+        return write_levels(buffer, cursor, symbols.level[:d])
+    return write_array(buffer, cursor, symbols.level[:d], s + 1, _width(c))
+
+
+def _unpack(c, buffer, cursor, end, d, symbols):
+    s, _, _, zero, elias = shape(c)
+    if cursor + 8 * symbols.value.itemsize > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    level = symbols.level[:d]
+    if elias:
+        cursor = read_levels(buffer, cursor, end, s + 1, level)
+    else:
+        if cursor + d * _width(c) > end:
+            return -1
+        cursor = read_array(buffer, cursor, level, s + 1, _width(c))
+        top = i32(0)
+        for j in range(d):
+            top = max(top, level[j])
+        if top > (s + 1 if zero else s):
+            return -1
+    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+    return cursor
+
+
+def _encode_into(c, state, v, stream, symbols, buffer, cursor):
+    s, _, norm, _, elias = shape(c)
+    scale = f64(scale_for(v, norm, 1, symbols.value))
+    if elias or not 0.0 < scale < np.inf:
+        quantize(c, state, v, stream, symbols)
+        return pack(c, symbols, v.size, buffer, cursor)
+    symbols.value[0] = scale
+    levels = levels_of(c)
+    cursor = write_float(buffer, cursor, symbols.value, 0)
+    for start in range(0, v.size, TILE):
+        piece = v[start : min(start + TILE, v.size)]
+        level = symbols.level[: piece.size]
+        draw_tile(AsLevels(), piece, start, scale, levels, stream, symbols.scratch, level)
+        cursor = write_array(buffer, cursor, level, s + 1, _width(c))
+    return cursor
+
+
+def _decode_into(c, buffer, cursor, end, symbols, out):
+    s, _, _, zero, elias = shape(c)
+    if elias:
+        cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+        if cursor >= 0:
+            restore(c, symbols, out)
+        return cursor
+    if cursor + 8 * symbols.value.itemsize + out.size * _width(c) > end:
+        return -1
+    cursor = read_float(buffer, cursor, symbols.value, 0)
+    table = np.empty(2 * s + 3, out.dtype)
+    values(levels_of(c), f64(symbols.value[0]), table)
+    for start in range(0, out.size, BLOCK):
+        piece = out[start : min(start + BLOCK, out.size)]
+        level = symbols.level[: piece.size]
+        cursor = read_checked(buffer, cursor, level, s + 1, _width(c), s + 1 if zero else s)
+        if cursor < 0:
+            return -1
+        _look_up(table, level, piece)
+    return cursor
+
+
+def geometric(cls):
+    """Class decorator of a compressor that has a ``shape``: everything that such compressors share."""
+    for function, implementation in (
+        (base.capacity, _capacity),
+        (base.quantize, _quantize),
+        (base.compress_into, _compress_into),
+        (base.accumulate, _accumulate),
+        (base.payload_bits, _payload_bits),
+        (base.max_payload_bits, _max_payload_bits),
+        (base.pack, _pack),
+        (base.unpack, _unpack),
+        (base.restore, _restore),
+        (base.encode_into, _encode_into),
+        (base.decode_into, _decode_into),
+    ):
+        function.register(cls)(implementation)
+    return cls

@@ -1,0 +1,42 @@
+"""What the plain references share: floats that are rounded up, and the random numbers of a stream as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.random import fill_bits, uniform
+
+__all__ = ["ceil_to", "random_bits", "uniforms"]
+
+TILE = 1024  # coordinates whose random bits are drawn together, in all kernels
+
+
+def ceil_to(x: float, *dtypes) -> float:
+    """The smallest float of the first dtype that is at least x; of that the same for the next one, and so on."""
+    for dtype in dtypes:
+        near = np.dtype(dtype).type(x)
+        x = float(np.nextafter(near, near.dtype.type(np.inf)) if float(near) < x else near)
+    return x
+
+
+def uniforms(stream, n: int, first: int = 0) -> np.ndarray:
+    """So many numbers of a stream, from number ``first`` on."""
+    return np.array([uniform(stream, np.uint64(first + j)) for j in range(n)])
+
+
+def random_bits(stream, d: int, width: int) -> np.ndarray:
+    """For each of d coordinates a whole number of ``width`` random bits, 16 or 32, laid out as in the kernels.
+
+    A draw has 64 bits.  In a tile those of all draws are cut into as many equal parts as there are numbers in a draw,
+    and the parts stand one behind the other.
+    """
+    out = np.empty(d, np.int64)
+    for start in range(0, d, TILE):
+        n = min(TILE, d - start)
+        high, low = np.empty((2, (n * width + 63) // 64), np.uint32)
+        fill_bits(stream, start * width // 64, high, low)
+        words = np.concatenate([high, low])
+        if width == 16:
+            words = np.concatenate([words >> 16, words & 0xFFFF])
+        out[start : start + n] = words[:n]
+    return out

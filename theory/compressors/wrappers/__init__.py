@@ -1,0 +1,1 @@
+"""Compressors made of compressors: they forward what they do not define."""

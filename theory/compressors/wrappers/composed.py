@@ -1,0 +1,239 @@
+"""One compressor applied to the values that another one sends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core import kernel, require, setting
+from ...core.random import derive
+from ..base import (
+    Symbols,
+    accumulate,
+    capacity,
+    check,
+    delta,
+    max_payload_bits,
+    omega,
+    pack,
+    parts,
+    payload_bits,
+    quantize,
+    reference,
+    restore,
+    sent_entries,
+    state_size,
+    unpack,
+)
+from ..checks import check_compressor, check_dimension
+from ..identity import Identity
+from ..kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
+from ..qsgd import QSGD
+from ..registry import register
+from ..sparsifiers import RandK
+
+__all__ = ["Composed"]
+
+
+@setting
+class Composed(NamedTuple):
+    """The ``inner`` compressor, a sparsifier, chooses coordinates; the ``outer`` one compresses their values.
+
+    The restored vector is outer(inner(v)), where ``outer`` acts on the short vector of the values alone, in place
+    of the floats that ``inner`` would send: positions travel as before.
+
+    Parameters
+    ----------
+    outer : compressor
+        The compressor that comes last.
+    inner : compressor
+        One whose restored vector is linear in the values of its message: TopK, RandK, RandomBlock, Bernoulli,
+        Threshold, Identity and others for which ``pack_positions`` is registered.
+
+    Notes
+    -----
+    Horvath et al., "Natural compression" (MSML 2022), Theorem 5: of two unbiased ones the variance factor is at most
+    omega1 omega2 + omega1 + omega2, with omega1 that of ``outer`` at the length of the short vector.
+    Workers round with their own random numbers even where they share those of ``inner``.
+
+    Examples
+    --------
+    >>> from theory import QSGD, RandK
+    >>> Composed(QSGD(7), RandK(10, unbiased=True))
+    Composed(outer=QSGD(s=7, norm=2.0, elias=False), inner=RandK(k=10, unbiased=True, shared=False))
+    """
+
+    outer: NamedTuple
+    inner: NamedTuple
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        check_compressor("outer", self.outer)
+        check_compressor("inner", self.inner)
+        known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
+        require(pack_positions.implements(type(self.inner)), "inner", self.inner, f"one of {known}", TypeError)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: Composed, v, stream, wire):
+    index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
+    out = np.zeros(v.size)
+    if index.size > 0:
+        out[index] = reference(c.outer, value.astype(wire), derive(stream, 1), wire).astype(wire)
+    return out
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _values(c, d):
+    """How many values the inner message has at most: the greatest length of the short vector."""
+    _, values, _, _ = capacity(c.inner, d)
+    return values
+
+
+@kernel
+def _inside(c, symbols, d):
+    indices, values, levels, scratch = capacity(c.inner, d)
+    return Symbols(
+        symbols.count[: 3 * parts(c.inner, d)],
+        symbols.index[:indices],
+        symbols.value[:values],
+        symbols.level[:levels],
+        symbols.scratch[:scratch],
+    )
+
+
+@kernel
+def _outside(c, symbols, d, n):
+    """The room of the outer message, for a short vector of length n."""
+    indices, values, levels, scratch = capacity(c.inner, d)
+    more_indices, more_values, more_levels, more_scratch = capacity(c.outer, n)
+    begin = 3 * parts(c.inner, d)
+    return Symbols(
+        symbols.count[begin : begin + 3 * parts(c.outer, n)],
+        symbols.index[indices : indices + more_indices],
+        symbols.value[values : values + more_values],
+        symbols.level[levels : levels + more_levels],
+        symbols.scratch[scratch : scratch + more_scratch],
+    )
+
+
+@capacity.register(Composed)
+def _(c, d):
+    indices, values, levels, scratch = capacity(c.inner, d)
+    more_indices, more_values, more_levels, more_scratch = capacity(c.outer, values)
+    return indices + more_indices, values + more_values, levels + more_levels, scratch + more_scratch
+
+
+@parts.register(Composed)
+def _(c, d):
+    return parts(c.inner, d) + parts(c.outer, _values(c, d))
+
+
+@state_size.register(Composed)
+def _(c, d):
+    return state_size(c.inner, d) + state_size(c.outer, _values(c, d))
+
+
+@quantize.register(Composed)
+def _(c, state, v, stream, symbols):
+    d = v.size
+    inside, kept = _inside(c, symbols, d), state_size(c.inner, d)
+    quantize(c.inner, state[:kept], v, derive(stream, 0), inside)
+    n = inside.count[1]
+    if n > 0:
+        outside, short = _outside(c, symbols, d, n), inside.value[:n]
+        quantize(c.outer, state[kept : kept + state_size(c.outer, n)], short, derive(stream, 1), outside)
+        restore(c.outer, outside, short)  # from here on the inner message holds what the receiver will know
+
+
+@accumulate.register(Composed)
+def _(c, symbols, weight, out):
+    accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
+
+
+@payload_bits.register(Composed)
+def _(c, symbols, d):
+    inside = _inside(c, symbols, d)
+    n = inside.count[1]
+    bits = positions_bits(c.inner, inside, d)
+    return bits + payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
+
+
+@max_payload_bits.register(Composed)
+def _(c, d, float_bits):
+    return max_payload_bits(c.inner, d, float_bits) + max_payload_bits(c.outer, _values(c, d), float_bits)
+
+
+@pack.register(Composed)
+def _(c, symbols, d, buffer, cursor):
+    inside = _inside(c, symbols, d)
+    n = inside.count[1]
+    cursor = pack_positions(c.inner, inside, d, buffer, cursor)
+    return pack(c.outer, _outside(c, symbols, d, n), n, buffer, cursor) if n > 0 else cursor
+
+
+@unpack.register(Composed)
+def _(c, buffer, cursor, end, d, symbols):
+    inside = _inside(c, symbols, d)
+    cursor = unpack_positions(c.inner, buffer, cursor, end, d, inside)
+    if cursor < 0:
+        return -1
+    n = inside.count[1]
+    if n > 0:
+        outside = _outside(c, symbols, d, n)
+        cursor = unpack(c.outer, buffer, cursor, end, n, outside)
+        if cursor >= 0:
+            restore(c.outer, outside, inside.value[:n])
+    return cursor
+
+
+def _most_values(c: Composed, d: int) -> int:
+    return int(capacity(c.inner, d)[1])
+
+
+@check.register
+def _(c: Composed, d: int) -> None:
+    check_dimension(d)
+    check(c.inner, d)
+    for n in {fewest_values(c.inner, d), _most_values(c, d)}:
+        try:
+            check(c.outer, n)
+        except ValueError as error:
+            raise ValueError(f"Composed: its inner compressor may send {n} values: {error}") from None
+
+
+@omega.register
+def _(c: Composed, d: int) -> float:
+    from ...bounds import composed_variance
+
+    return composed_variance(omega(c.outer, _most_values(c, d)), omega(c.inner, d))
+
+
+@delta.register
+def _(c: Composed, d: int) -> float:
+    from ...bounds import composed_contraction
+
+    kept, n = delta(c.inner, d), _most_values(c, d)
+    try:
+        outer = delta(c.outer, n)
+    except TypeError:
+        outer = 1.0 - omega(c.outer, n)
+    if outer <= 0.0:
+        raise TypeError(
+            f"{c!r} is not a contraction for d = {d}: the variance factor of its outer compressor is not below 1"
+        )
+    return composed_contraction(outer, kept)
+
+
+register(
+    Composed,
+    51,
+    lambda d: [Composed(QSGD(7), RandK(max(1, d // 10), unbiased=True)), Composed(QSGD(7), Identity(sparse=True))],
+)

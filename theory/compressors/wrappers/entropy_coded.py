@@ -1,0 +1,350 @@
+"""Around a compressor: the same symbols, at the length of their entropy.
+
+What a compressor sends besides its name, d and its settings are counts, increasing positions, floats and levels.  A
+compressor for which this is all declares it by :data:`coded`; then its symbols can be packed without knowing more:
+counts that the receiver cannot know in a delta code, positions by Golomb-Rice, floats as they are, and all levels of
+all parts together by :mod:`theory.wire.entropy`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...core import generic, require, setting
+from ...wire.bits import read_floats, write_floats
+from ...wire.elias import delta_length, read_delta, write_delta
+from ...wire.entropy import levels_bits, longest_levels, read_levels, write_levels
+from ...wire.golomb import gap_bits, longest_gaps, read_gaps, write_gaps
+from ..base import (
+    accumulate,
+    capacity,
+    check,
+    compress_into,
+    delta,
+    expected_nonzeros,
+    max_payload_bits,
+    omega,
+    opening,
+    opening_is_maximum,
+    pack,
+    parts,
+    payload_bits,
+    propose,
+    quantize,
+    reference,
+    settle,
+    shares_stream,
+    state_size,
+    unpack,
+    update_state,
+)
+from ..identity import Identity
+from ..nuqsgd import NUQSGD
+from ..qsgd import QSGD
+from ..registry import register
+from ..sparsifiers import RandK, TopK
+from ..ternary import ClippedTernGrad, Ternary, TernGrad
+from .bucketed import Bucketed, bucket, bucket_count
+
+__all__ = ["EntropyCoded", "coded"]
+
+
+coded = generic(
+    "coded",
+    "coded(c, d) -> (positions, values, largest): all that its symbols are.  positions: how many increasing positions "
+    "below d (0: none; -1: any number).  values: how many floats (-1: one for each position).  largest: the size of "
+    "the largest level, of which there are then d in level[:d] (0: none).  Any such symbols restore to a vector.",
+)
+
+
+@coded.register(QSGD)
+def _(c, d):
+    return 0, 1, c.s
+
+
+@coded.register(Ternary, TernGrad, ClippedTernGrad)
+def _(c, d):
+    return 0, 1, 1
+
+
+@coded.register(NUQSGD)
+def _(c, d):
+    return 0, 1, c.s + 1
+
+
+@coded.register(TopK, RandK)
+def _(c, d):
+    return c.k, -1, 0
+
+
+@coded.register(Identity)
+def _(c, d):
+    return (-1, -1, 0) if c.sparse else (0, d, 0)
+
+
+@coded.register(Bucketed)
+def _(c, d):
+    return 0, 0, coded(c.inner, c.size)[2]  # the levels; the rest is asked bucket by bucket
+
+
+@setting
+class EntropyCoded(NamedTuple):
+    """The ``inner`` compressor with its symbols packed at the length of their entropy.
+
+    Parameters
+    ----------
+    inner : compressor
+        One that declares what its symbols are (``coded``): QSGD, NUQSGD, Ternary, TernGrad, ClippedTernGrad, TopK,
+        RandK, Identity, and buckets of them.
+
+    Examples
+    --------
+    >>> from theory import QSGD
+    >>> EntropyCoded(QSGD(s=7))
+    EntropyCoded(inner=QSGD(s=7, norm=2.0, elias=False))
+    """
+
+    inner: NamedTuple
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        known = ", ".join(sorted(cls.__name__ for cls in coded.table))
+        innermost = self.inner.inner if isinstance(self.inner, Bucketed) else self.inner
+        allowed = f"a compressor whose symbols can be coded, or buckets of it: {known}"
+        fitting = coded.implements(type(self.inner)) and coded.implements(type(innermost))
+        require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
+
+
+@reference.register
+def _(c: EntropyCoded, v, stream, wire):
+    return reference(c.inner, v, stream, wire)  # a code changes the bits alone
+
+
+# --- the fast path: the same symbols ----------------------------------------------------------------------------------
+
+
+@capacity.register(EntropyCoded)
+def _(c, d):
+    return capacity(c.inner, d)
+
+
+@parts.register(EntropyCoded)
+def _(c, d):
+    return parts(c.inner, d)
+
+
+@state_size.register(EntropyCoded)
+def _(c, d):
+    return state_size(c.inner, d)
+
+
+@quantize.register(EntropyCoded)
+def _(c, state, v, stream, symbols):
+    quantize(c.inner, state, v, stream, symbols)
+
+
+@compress_into.register(EntropyCoded)
+def _(c, state, v, stream, symbols, out):
+    compress_into(c.inner, state, v, stream, symbols, out)
+
+
+@accumulate.register(EntropyCoded)
+def _(c, symbols, weight, out):
+    accumulate(c.inner, symbols, weight, out)
+
+
+@shares_stream.register(EntropyCoded)
+def _(c):
+    return shares_stream(c.inner)
+
+
+@opening.register(EntropyCoded)
+def _(c, d):
+    return opening(c.inner, d)
+
+
+@opening_is_maximum.register(EntropyCoded)
+def _(c):
+    return opening_is_maximum(c.inner)
+
+
+@propose.register(EntropyCoded)
+def _(c, state, v, stream, numbers):
+    propose(c.inner, state, v, stream, numbers)
+
+
+@settle.register(EntropyCoded)
+def _(c, d, state, numbers):
+    settle(c.inner, d, state, numbers)
+
+
+@update_state.register(EntropyCoded)
+def _(c, d, state, symbols):
+    update_state(c.inner, d, state, symbols)
+
+
+# --- all but the levels, part by part ---------------------------------------------------------------------------------
+
+
+def _head_bits(c, symbols, d):
+    positions, values, _ = coded(c, d)
+    bits, count = 8 * symbols.value.itemsize * symbols.count[1], symbols.count[0]
+    if positions < 0:
+        bits += delta_length(count + 1)
+    return bits + gap_bits(symbols.index[:count], d) if positions != 0 else bits
+
+
+def _longest_head(c, d, float_bits):
+    positions, values, _ = coded(c, d)
+    count = d if positions < 0 else positions
+    bits = float_bits * (count if values < 0 else values)
+    if positions < 0:
+        return bits + delta_length(d + 1) + 2 * d
+    return bits + longest_gaps(count, d) if positions > 0 else bits
+
+
+def _pack_head(c, symbols, d, buffer, cursor):
+    positions, values, _ = coded(c, d)
+    count = symbols.count[0]
+    if positions < 0:
+        cursor = write_delta(buffer, cursor, count + 1)
+    if positions != 0:
+        cursor = write_gaps(buffer, cursor, symbols.index[:count], d)
+    return write_floats(buffer, cursor, symbols.value[: symbols.count[1]])
+
+
+def _unpack_head(c, buffer, cursor, end, d, symbols):
+    count, values, largest = coded(c, d)
+    if count < 0:
+        count, cursor = read_delta(buffer, cursor, end, d + 1)
+        if count < 0:
+            return -1
+        count -= 1
+    if count > d:
+        return -1
+    if count > 0:
+        cursor = read_gaps(buffer, cursor, end, d, symbols.index[:count])
+        if cursor < 0:
+            return -1
+    if values < 0:
+        values = count
+    if cursor + 8 * symbols.value.itemsize * values > end:
+        return -1
+    symbols.count[0], symbols.count[1], symbols.count[2] = count, values, d if largest > 0 else 0
+    return read_floats(buffer, cursor, symbols.value[:values])
+
+
+head_bits = generic("head_bits", "head_bits(c, symbols, d) -> int: length of all but the levels.", _head_bits)
+longest_head = generic("longest_head", "longest_head(c, d, float_bits) -> int: no head is longer.", _longest_head)
+pack_head = generic(
+    "pack_head",
+    "pack_head(c, symbols, d, buffer, cursor) -> int: as pack, all but levels.",
+    _pack_head,
+    inline=False,
+)
+unpack_head = generic(
+    "unpack_head",
+    "unpack_head(c, buffer, cursor, end, d, symbols) -> int: as unpack, all but the levels.",
+    _unpack_head,
+    inline=False,
+)
+
+
+@head_bits.register(Bucketed)
+def _(c, symbols, d):
+    bits = 0
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        bits += head_bits(c.inner, bucket(c, symbols, b, length, d), length)
+    return bits
+
+
+@longest_head.register(Bucketed)
+def _(c, d, float_bits):
+    return bucket_count(c, d) * longest_head(c.inner, min(c.size, d), float_bits)
+
+
+@pack_head.register(Bucketed)
+def _(c, symbols, d, buffer, cursor):
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        cursor = pack_head(c.inner, bucket(c, symbols, b, length, d), length, buffer, cursor)
+    return cursor
+
+
+@unpack_head.register(Bucketed)
+def _(c, buffer, cursor, end, d, symbols):
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        cursor = unpack_head(c.inner, buffer, cursor, end, length, bucket(c, symbols, b, length, d))
+        if cursor < 0:
+            return -1
+    return cursor
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@payload_bits.register(EntropyCoded)
+def _(c, symbols, d):
+    bits = head_bits(c.inner, symbols, d)
+    return bits + levels_bits(symbols.level[:d]) if coded(c.inner, d)[2] > 0 else bits
+
+
+@max_payload_bits.register(EntropyCoded)
+def _(c, d, float_bits):
+    largest = coded(c.inner, d)[2]
+    bits = longest_head(c.inner, d, float_bits)
+    return bits + longest_levels(d, largest) if largest > 0 else bits
+
+
+@pack.register(EntropyCoded)
+def _(c, symbols, d, buffer, cursor):
+    cursor = pack_head(c.inner, symbols, d, buffer, cursor)
+    return write_levels(buffer, cursor, symbols.level[:d]) if coded(c.inner, d)[2] > 0 else cursor
+
+
+@unpack.register(EntropyCoded)
+def _(c, buffer, cursor, end, d, symbols):
+    largest = coded(c.inner, d)[2]
+    cursor = unpack_head(c.inner, buffer, cursor, end, d, symbols)
+    if cursor < 0 or largest == 0:
+        return cursor
+    return read_levels(buffer, cursor, end, largest, symbols.level[:d])
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+@check.register
+def _(c: EntropyCoded, d: int) -> None:
+    check(c.inner, d)
+
+
+@omega.register
+def _(c: EntropyCoded, d: int) -> float:
+    return omega(c.inner, d)
+
+
+@delta.register
+def _(c: EntropyCoded, d: int) -> float:
+    return delta(c.inner, d)
+
+
+@expected_nonzeros.register
+def _(c: EntropyCoded, v) -> float:
+    return expected_nonzeros(c.inner, v)
+
+
+register(
+    EntropyCoded,
+    52,
+    lambda d: [
+        EntropyCoded(QSGD(7)),
+        EntropyCoded(TopK(max(1, d // 10))),
+        EntropyCoded(Bucketed(QSGD(7), 16)),
+    ],
+)

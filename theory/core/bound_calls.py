@@ -1,0 +1,292 @@
+"""Operations: kernels bound to their arguments, so that a compiled loop can call them without knowing them.
+
+An *operation* is a NamedTuple, its arguments, with a kernel that does one thing for a row, that of one replica and one
+worker: ``Gradient``, ``Quantize``, ...  To *bind* it is to write the arguments into memory once, as Numba lays them
+out, and to compile the kernel for their types; what remains are two addresses.  A round of a method is a list of such
+pairs, and :func:`replay` runs it, round after round and row after row, for any method.  So a kernel is compiled for a
+problem, or for a compressor, and never for a pair of them.
+
+>>> @operation
+... class Shift(NamedTuple):
+...     X: np.ndarray
+...     by: float
+...     def _row(pointer, t, r, w):
+...         b = at(pointer)
+...         x = b.X[r, w]
+...         for j in range(x.size):
+...             x[j] += t * b.by
+>>> X = np.zeros((1, 2, 3))
+>>> bind(Shift(X, 0.5), 1, Owners.first(2))(4)
+>>> X
+array([[[2., 2., 2.],
+        [2., 2., 2.]]])
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .compile_cache import kernel
+
+__all__ = [
+    "CODING",
+    "EXCHANGE",
+    "GRADIENT",
+    "OTHER",
+    "Call",
+    "Owners",
+    "at",
+    "bind",
+    "compiled_for",
+    "in_python",
+    "operation",
+    "replay",
+]
+
+GRADIENT, CODING, EXCHANGE, OTHER = range(4)  # whose seconds a call counts among
+CLOCK = int(time.CLOCK_MONOTONIC)
+
+
+# --- arguments in memory --------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
+    """How a value of a Numba type is laid out: a function that lists its numbers, and their format in a struct."""
+    if isinstance(tp, types.Array):
+        dimensions = tp.ndim
+
+        def array(value, out):
+            out += (0, 0, value.size, value.itemsize, value.__array_interface__["data"][0])
+            out += value.shape
+            out += value.strides
+
+        return array, "q" * (5 + 2 * dimensions)
+    if isinstance(tp, types.BaseTuple):
+        parts = [_encoder(part) for part in tp.types]
+        encoders = [encode for encode, _ in parts]
+
+        def members(value, out):
+            for encode, part in zip(encoders, value, strict=True):
+                encode(part, out)
+
+        return members, "".join(
+            _aligned(form) if isinstance(part, types.BaseTuple) else form
+            for part, (_, form) in zip(tp.types, parts, strict=True)
+        )
+    number = {
+        types.boolean: "?",
+        types.int64: "q",
+        types.uint64: "Q",
+        types.float64: "d",
+        types.float32: "f",
+        types.int32: "i",
+        types.uint32: "I",
+    }.get(tp)
+    if number is None:
+        raise TypeError(f"a kernel's arguments: got {tp}, allowed: arrays, numbers and NamedTuples of these")
+    return (lambda value, out: out.append(value)), number
+
+
+def _aligned(form: str) -> str:
+    """A format between marks that begin and end it where its widest number may stand."""
+    widest = max((c for c in form if c.isalpha() or c == "?"), key=struct.calcsize, default="")
+    return f"0{widest}{form}0{widest}" if widest else ""
+
+
+def encode(value: NamedTuple) -> np.ndarray:
+    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them.
+
+    Its arrays have no owner in there: whoever keeps the bytes keeps the NamedTuple, too.
+    """
+    return _encoded(value, *_encoder(numba.typeof(value)))
+
+
+def _encoded(value, encoder, form) -> np.ndarray:
+    numbers: list = []
+    encoder(value, numbers)
+    room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
+    struct.pack_into("@" + form, room.data, 0, *numbers)
+    return room
+
+
+@intrinsic
+def at(typing_context, pointer):
+    """The NamedTuple behind a kernel's first argument."""
+    tp = pointer.dtype
+
+    def code(context, builder, signature, arguments):
+        model = context.data_model_manager[tp]
+        data = builder.bitcast(arguments[0], model.get_data_type().as_pointer())
+        return model.from_data(builder, builder.load(data, align=1))
+
+    return tp(pointer), code
+
+
+@intrinsic
+def _invoke(typing_context, code, data, t, r, w):
+    """Call the compiled function at an address."""
+
+    def generate(context, builder, signature, arguments):
+        function = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 4)
+        builder.call(builder.inttoptr(arguments[0], function.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate
+
+
+@intrinsic
+def _number_at(typing_context, address):
+    """The int64 at an address."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
+
+    return types.int64(types.int64), generate
+
+
+_clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
+
+
+@kernel
+def replay(calls, start, stop, time, nanoseconds):
+    """Make the calls for the rounds from ``start`` to ``stop``, and count the time of each kind of them.
+
+    ``calls`` has a row for each: the addresses of code and arguments, the kind, how many replicas there are, and the
+    addresses of the list of owners and of its length.  ``time`` is room for two numbers.
+    """
+    _clock_gettime(CLOCK, time.ctypes)
+    before = time[0] * 1_000_000_000 + time[1]
+    for t in range(start, stop):
+        for k in range(calls.shape[0]):
+            code, data, owners, count = calls[k, 0], calls[k, 1], calls[k, 4], _number_at(calls[k, 5])
+            for r in range(calls[k, 3]):
+                for q in range(count):
+                    _invoke(code, data, t, r, _number_at(owners + 8 * q))
+            _clock_gettime(CLOCK, time.ctypes)
+            now = time[0] * 1_000_000_000 + time[1]
+            nanoseconds[calls[k, 2]] += now - before
+            before = now
+
+
+# --- kernels and calls ----------------------------------------------------------------------------------------------
+
+
+class Owners(NamedTuple):
+    """Whose rows a kernel is called for, in their order: the first ``count[0]`` of the list."""
+
+    index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+
+    @classmethod
+    def first(cls, n: int) -> Owners:
+        """Numbers 0 to n - 1."""
+        return cls(np.arange(n, dtype=np.int64), np.array([n], np.int64))
+
+
+class Call:
+    """Something to be done in every round: ``call(t)`` does it.
+
+    Attributes
+    ----------
+    name : str
+    kind : int
+        Whose seconds it counts among: GRADIENT, CODING, EXCHANGE or OTHER.
+    arguments : NamedTuple or None
+        What a kernel is bound to.
+    addresses : ndarray of int64, or None
+        The row that `replay` takes; None where Python carries it out.
+    """
+
+    def __init__(self, name, kind, function: Callable[[int], object] | None, arguments=None, addresses=None, keep=()):
+        self.name, self.kind, self._function, self.arguments = name, kind, function, arguments
+        self.addresses, self._keep = addresses, keep
+
+    def __call__(self, t: int) -> None:
+        """Do it for the round t."""
+        if self._function is not None:
+            self._function(t)
+        else:
+            replay(self.addresses[None], t, t + 1, np.empty(2, np.int64), np.zeros(4, np.int64))
+
+
+def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> Any:
+    """Make an operation of a NamedTuple with a function ``_row(pointer, t, r, w)``, which begins ``b = at(pointer)``.
+
+    ``shared``: the fields of which one row may stand for those of all owners.  See `in_python` for arguments that
+    kernels do not see.
+    """
+    if cls is None:
+        return lambda cls: operation(cls, kind=kind, shared=shared)
+    cls.kind, cls.shared, cls.plain, cls.kernel = kind, shared, {}, kernel(cls._row, no_cpython_wrapper=True)
+    return cls
+
+
+def in_python(made, *classes):
+    """Decorate a function ``(arguments, t, r, w)`` that replaces an operation where the first field is of these."""
+
+    def decorate(function):
+        made.plain.update(dict.fromkeys(classes, function))
+        return function
+
+    return decorate
+
+
+def bind(arguments, replicas: int, owners: Owners) -> Call:
+    """An operation with its arguments, for the rows of so many replicas and of these owners."""
+    made = type(arguments)
+    plain = made.plain.get(type(arguments[0]))
+    if plain is not None:
+        function = functools.partial(_each, plain, arguments, replicas, owners)
+        return Call(made.__name__, made.kind, function, arguments)
+    kind = _kind_of(arguments)
+    if kind not in _known:
+        tp = numba.typeof(arguments)
+        _known[kind] = _entry(made.kernel, tp), *_encoder(tp)
+    address, encoder, form = _known[kind]
+    data = _encoded(arguments, encoder, form)
+    numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
+    return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
+
+
+_known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address, and how they are laid out
+
+
+def _kind_of(value):
+    """All that the Numba type of a value depends on; to ask Numba itself takes five times as long."""
+    if isinstance(value, tuple):
+        return (type(value), *map(_kind_of, value))
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return (int, value >= 2**63) if type(value) is int else type(value)
+
+
+def _entry(compiled, tp) -> int:
+    """Address of the code for arguments of this type, which is compiled (or loaded) when first it is wanted."""
+    return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
+
+
+def compiled_for(compiled: Any, behind, *others) -> tuple[int, Any]:
+    """Address and result type of a kernel whose first argument points to the Numba type ``behind``."""
+    signature = (cast(Any, types).CPointer(behind), *others)
+    if signature not in compiled.overloads:
+        compiled.compile(signature)
+    found = compiled.overloads[signature]
+    return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name), found.signature.return_type
+
+
+def _each(function, arguments, replicas, owners, t) -> None:
+    for r in range(replicas):
+        for w in owners.index[: owners.count[0]].tolist():
+            function(arguments, t, r, w)

@@ -1,0 +1,261 @@
+"""Kernels: functions compiled with Numba, and the folder on disk that keeps their machine code.
+
+Numba notices only changes in the file of the function that it stores, not in what that function calls.  So the folder
+is named by a digest of the source.  The packages that only use kernels (``LEAVES``) are left out of it, unless the
+kernel stands in one of them, so that work on a figure does not compile everything again.  A function that was compiled
+for a type with an implementation from outside the package (a notebook's, say) is never stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import types
+from numba.core.caching import FunctionCache
+
+from .callee import CalleeImpl, callee_of, stand_in
+
+__all__ = ["cache_folder", "external", "force_inline", "kernel", "no_refcount", "source_digest", "when_compiling"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
+NAME = __name__.partition(".")[0]
+LEAVES = frozenset(
+    {"data", "bounds", "measure", "claims", "plots", "studies", "experiment"}
+)  # no other package's kernels call these
+SHARED = "claims/mutants"  # in a leaf, but types of its files are compiled into the core's kernels
+KEPT_VERSIONS = 24  # folders of compiled code kept on disk: for each state of the source its core and a leaf or two
+
+F = TypeVar("F", bound=Callable[..., Any])  # what is compiled keeps the signature that it is written with
+
+external: set[type] = set()  # classes with an implementation from outside the package
+
+
+@functools.cache
+def region_of_file(source: str | None) -> str | None:
+    """What part of the package a file is in: "" for its core, the name of a leaf, or None outside the package."""
+    try:
+        inside = Path(source).resolve().relative_to(PACKAGE) if source else None
+    except ValueError:
+        inside = None
+    if inside is None:
+        return None
+    return inside.parts[0] if inside.parts[0] in LEAVES and not inside.as_posix().startswith(SHARED) else ""
+
+
+def region_of(function: Callable[..., Any]) -> str | None:
+    """The same for where a function stands."""
+    try:
+        return region_of_file(inspect.getsourcefile(function))
+    except TypeError:
+        return None
+
+
+def source_digest(region: str = "", root: Path = PACKAGE) -> str:
+    """Digest of the source of the core and of one leaf, and of the versions that shape compiled code."""
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root)
+        if inside.parts[0] == region or inside.parts[0] not in LEAVES or inside.as_posix().startswith(SHARED):
+            digest.update(str(inside).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_root() -> Path:
+    """The user's cache folder (``THEORY_CACHE`` overrides it), or a temporary one where that cannot be written."""
+    home, base = os.environ.get("THEORY_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if home is not None:
+        root = Path(home)
+    elif base is not None:
+        root = Path(base) / "theory"
+    else:
+        root = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "theory"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if os.access(root, os.W_OK):
+            return root
+    except OSError:
+        pass  # a read-only home: compiled code then lives as long as the temporary folder does
+    return Path(tempfile.gettempdir()) / f"theory-{os.getuid()}"
+
+
+@functools.cache
+def cache_folder(region: str = "") -> Path:
+    """Where compiled code of this state of the source is stored; older states are pruned."""
+    root = cache_root() / "compiled"
+    folder = root / (source_digest(region) + (f"-{region}" if region else ""))
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    states = sorted((p for p in root.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
+    for stale in states[KEPT_VERSIONS:]:
+        shutil.rmtree(stale, ignore_errors=True)
+    return folder
+
+
+def _mentions_external(value: object) -> bool:
+    """Whether a Numba type or signature contains a class that was implemented outside the package."""
+    if isinstance(value, (tuple, list)):
+        return any(_mentions_external(part) for part in value)
+    if isinstance(value, types.Type):
+        if getattr(value, "instance_class", None) in external:
+            return True
+        if isinstance(value, cast(Any, types).CPointer):
+            return _mentions_external(value.dtype)
+        return any(_mentions_external(part) for part in getattr(value, "types", ()))
+    return False
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder that several processes write to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            exclusive: contextlib.AbstractContextManager = contextlib.nullcontext()
+        except OSError:  # some file systems of clusters have no locks
+            exclusive = _lock_folder(folder / "lock.folder")
+        with exclusive:
+            yield
+
+
+@contextlib.contextmanager
+def _lock_folder(path: Path, patience: float = 30.0) -> Iterator[None]:
+    """Fallback lock: an atomic mkdir.  A lock older than ``patience`` seconds is stale and is broken."""
+    holder, since = None, time.monotonic()
+    while True:
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:
+            with contextlib.suppress(OSError):  # it may be gone by now
+                stat = path.stat()
+                if holder != (stat.st_ino, stat.st_mtime_ns):
+                    holder, since = (stat.st_ino, stat.st_mtime_ns), time.monotonic()
+                elif time.monotonic() - since > patience:
+                    path.rmdir()
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+SHARED_PIECES = "what all methods share"
+CONTAINERS = tuple(f"{NAME}.{part}" for part in ("methods.", "compressors.base", "problems.matrix"))
+
+
+def _piece(signature) -> str:
+    """Whose kernel has this signature: the class of its first argument, or of what that points to, its first field."""
+    first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
+    if isinstance(first, cast(Any, types).CPointer):
+        first = next(iter(getattr(first.dtype, "types", ())), None)
+    cls = getattr(first, "instance_class", None)
+    return SHARED_PIECES if cls is None or cls.__module__.startswith(CONTAINERS) else cls.__name__
+
+
+def _tell_who_watches(what: str, folder: Path, stored: bool) -> None:
+    """One line, where somebody sits at a terminal or a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    watched = sys.stderr is not None and (sys.stderr.isatty() or shell is not None)
+    if watched and os.environ.get("THEORY_PROGRESS") != "0" and "PYTEST_CURRENT_TEST" not in os.environ:
+        later = f"next time it is loaded from {folder}" if stored else "not stored, as it is not the package's own"
+        print(f"theory: compiling {what} (some seconds; {later})", file=sys.stderr, flush=True)
+
+
+_teller: list[Callable[[str, Path, bool], object]] = [_tell_who_watches]
+_told: set[str] = set()
+
+
+def when_compiling(tell: Callable[[str, Path, bool], object] | None) -> None:
+    """Have ``tell(what, folder, stored)`` called when a kernel is not found in the cache; None: nobody is told.
+
+    ``what`` is a compressor, a problem or what is common; each is told once.  By default there is a line on standard
+    error where that is a terminal, or in a notebook.
+    """
+    _teller[:] = [] if tell is None else [tell]
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
+
+    def load_overload(self, sig, target_context):
+        is_external = _mentions_external(sig)
+        found = None if is_external else super().load_overload(sig, target_context)
+        if found is None and _teller and (what := _piece(sig)) not in _told:
+            _told.add(what)
+            _teller[0](what, cache_root(), not is_external)
+        return found
+
+    def save_overload(self, sig, data):
+        if not _mentions_external(sig):
+            with _alone(Path(self.cache_path)):  # two processes that store at once would mix up Numba's index
+                super().save_overload(sig, data)
+
+
+class _CalleeCache(_Cache):
+    """The same for kernels as kernels call them, which are stored beside the others."""
+
+    _impl_class = CalleeImpl
+
+    def _index_key(self, sig, codegen):
+        return (*super()._index_key(sig, codegen), "callee")
+
+
+def kernel(function: F, **options) -> F:
+    """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    region = region_of(function)
+    if region is None:
+        return dispatcher
+    dispatcher._cache = _stored(_Cache, function, region)
+
+    def called():
+        callee = callee_of(dispatcher)
+        callee._cache = _stored(_CalleeCache, function, region)
+        return callee
+
+    stand_in(dispatcher, called)
+    return dispatcher
+
+
+def _stored(kind, function, region: str):
+    """A cache for a function, in the package's folder."""
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder(region))  # read once, here; other packages keep their own folder
+    try:
+        return kind(function)
+    finally:
+        numba.config.CACHE_DIR = saved
+
+
+def force_inline(dispatcher: F) -> F:
+    """Have LLVM copy a kernel into its callers, whatever its size; used above ``@kernel``.
+
+    A call that is not inlined counts references to every array in its arguments, atomically: for a problem of five
+    arrays that doubles the time of a sparse step.  Worth it for what runs once a row or once an entry.
+    """
+    cast(Any, dispatcher).targetoptions["forceinline"] = True
+    return dispatcher
+
+
+def no_refcount(dispatcher: F) -> F:
+    """As :func:`force_inline`, and references are not counted: for a kernel that makes, returns and keeps no array.
+
+    Where there are branches the counting survives the copying; to read a few bits took ten times as long.
+    """
+    cast(Any, dispatcher).targetoptions["_nrt"] = False
+    return force_inline(dispatcher)

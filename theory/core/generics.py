@@ -1,0 +1,122 @@
+"""Generic functions: one name, one implementation per NamedTuple type, callable from Python and from ``@njit``.
+
+A setting (a compressor, a step size, a problem) is a ``NamedTuple``.  A *generic* looks at the class of its first
+argument and runs the implementation that was registered for that class.  Inside compiled code the same lookup happens
+once, at compile time, so that it costs nothing there.
+
+>>> from typing import NamedTuple
+>>> class Halve(NamedTuple):
+...     times: int
+>>> apply = generic("apply", "apply(c, x): what the setting c does to the number x.")
+>>> @apply.register(Halve)
+... def _(c, x):
+...     return x / 2.0**c.times
+>>> apply(Halve(3), 8.0)
+1.0
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from numba.extending import overload
+
+from .callee import OPTIONS
+from .compile_cache import F, external, kernel, region_of, region_of_file
+
+__all__ = ["GenericFunction", "generic"]
+
+
+class GenericFunction(Protocol):
+    """What :func:`generic` makes: a function that dispatches on the class of its first argument."""
+
+    __name__: str
+    table: dict[type, Any]
+
+    def __call__(self, setting: Any, /, *arguments: Any) -> Any:
+        """Run the implementation for the class of ``setting``."""
+
+    def register(self, *classes: type) -> Callable[[F], F]:
+        """Decorate an implementation for these classes."""
+
+    def in_python(self, *classes: type) -> Callable[[F], F]:
+        """Decorate an implementation that is never compiled."""
+
+    def implements(self, cls: type) -> bool:
+        """Whether there is an implementation for this class."""
+
+
+def generic(
+    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True, interpreted: bool = False
+) -> GenericFunction:
+    """Make a generic function.
+
+    Parameters
+    ----------
+    name : str
+    doc : str
+        Its contract: arguments, shapes and what it returns.
+    default : function, optional
+        Runs for classes without an implementation of their own.
+    inline : bool
+        Whether every kernel that calls it gets a copy, as with :func:`force_inline`.  False for what is long and runs
+        once a message: LLVM optimizes each copy again, at every level of the calls, what a first run waits for.
+    interpreted : bool
+        Whether Python interprets the implementation where it is called from Python: for a few sums, which would take
+        longer to compile.
+
+    Returns
+    -------
+    function
+        Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation,
+        ``.in_python(cls)`` one that is never compiled, for classes that kernels do not see;
+        ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
+    """
+    table: dict[Any, Any] = {}
+    home = region_of_file(sys._getframe(1).f_code.co_filename)  # only a leaf's own kernels call its generics
+    fallback: Any = kernel(default) if default is not None else None
+
+    def call(setting, *arguments):
+        implementation = table.get(type(setting), fallback)
+        if implementation is None:
+            known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
+            raise TypeError(
+                f"{name}: no implementation for {type(setting).__name__} (known: {known}); "
+                f"write one and decorate it with @{name}.register({type(setting).__name__})"
+            )
+        return (implementation.py_func if interpreted else implementation)(setting, *arguments)
+
+    def typed(setting, *arguments):
+        # Numba compiles the plain function once for each signature and process; the caller is what is stored.
+        implementation = table.get(getattr(setting, "instance_class", None), fallback)
+        return implementation and implementation.py_func
+
+    def register(*classes):
+        def decorate(function):
+            implementation, here = kernel(function), region_of(function)
+            for cls in classes:
+                if here is None or here not in ("", home):
+                    external.add(cls)
+                table[cls] = implementation
+            return implementation
+
+        return decorate
+
+    def in_python(*classes):
+        def decorate(function):
+            function.py_func = function
+            table.update(dict.fromkeys(classes, function))
+            return function
+
+        return decorate
+
+    made = cast(Any, call)  # a function with attributes
+    made.in_python = in_python
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = doc
+    made.register, made.table = register, table
+    made.implements = lambda cls: cls in table or fallback is not None
+    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline} | OPTIONS)(typed)
+    return made

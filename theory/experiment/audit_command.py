@@ -1,0 +1,357 @@
+"""``audit``: compressors on the command line, in two tables, as a page of the documentation and as a figure."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from ..reporting.progress import on_terminal
+from .processes import each, usable_cores
+
+D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
+TIMED = 100_000  # coordinates of the vectors that are timed
+SHEETS = 3  # up to so many compressors are shown in full
+TAIL = 12  # lines of a compiler's message that name the file and the line
+
+
+class NoSuchCompressor(ValueError):
+    """A name that no compressor has."""
+
+
+# --- who is audited ---------------------------------------------------------------------------------------------------
+
+
+def family_of(c) -> str:
+    """The file in which a compressor stands."""
+    return type(c).__module__.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def load_file(path: str) -> set[type]:
+    """Run a Python file and return the classes of compressors that it registers."""
+    from ..claims.files import FileRefused, run_file
+    from ..compressors import registered
+
+    before = set(registered())
+    try:
+        name = run_file(path).__name__
+    except FileRefused as error:
+        raise NoSuchCompressor(str(error)) from None
+    return {cls for cls in registered() if cls not in before or cls.__module__ == name}
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is meant as a file; one that is not there is refused."""
+    meant = name.endswith(".py") or os.sep in name
+    if meant and not os.path.isfile(name):
+        raise NoSuchCompressor(f"there is no file {name}")
+    return meant
+
+
+def chosen(names, d: int) -> list[tuple]:
+    """The compressors with these names for length d, each with another one of its kind for the clock.
+
+    A name is that of a class or of a family, whatever its case, or the path of a file that registers a class.
+    """
+    from ..compressors import compressor_examples
+
+    classes: set[type] = set()
+    for name in names:
+        if _is_file(name):
+            here = load_file(name)
+            if not here:
+                raise NoSuchCompressor(f"{name} registers no compressor")
+            classes |= here
+    pairs = list(zip(compressor_examples(d), compressor_examples(TIMED), strict=True))
+    if not names:
+        return pairs
+    wanted = []
+    for name in (name for name in names if not _is_file(name)):
+        plain = name.lower().replace("_", " ").replace("-", " ")
+        here = {type(c) for c, _ in pairs if plain in (type(c).__name__.lower(), family_of(c))}
+        if not here:
+            from ..reporting.files import nearest
+
+            known = sorted({type(c).__name__ for c, _ in pairs})
+            raise NoSuchCompressor(f"unknown compressor {name!r}: {nearest(name, known)}")
+        wanted.append(here)
+    classes = classes.union(*wanted)
+    return [pair for pair in pairs if type(pair[0]) in classes]
+
+
+def why_not_compiled(c, d: int, error) -> str:
+    """Which part of ``c`` does not compile, the file and line where it begins, and the end of Numba's message.
+
+    ``error`` is what a caller of that part got, in which all this is lost; so the parts are called one by one.
+    """
+    import numpy as np
+    from numba import typeof
+    from numba.core.errors import NumbaError
+
+    from ..compressors.base import accumulate, capacity, new_symbols, pack, payload_bits, quantize, unpack
+
+    v, place, part = np.linspace(-1.0, 1.0, d), "", capacity
+    try:
+        symbols, state, buffer = new_symbols(c, d, np.empty(0, np.float32)), np.zeros(d), np.zeros(0, np.uint8)
+        for part, given in (
+            (quantize, (state, v, np.uint64(0), symbols)),
+            (accumulate, (symbols, 1.0, np.zeros(d))),
+            (payload_bits, (symbols, d)),
+            (pack, (symbols, d, buffer, 0)),
+            (unpack, (buffer, 0, 0, d, symbols)),
+        ):
+            own = part.table.get(type(c))
+            if own is not None:
+                own.compile(tuple(map(typeof, (c, *given))))
+    except (NumbaError, TypeError) as found:
+        error = found
+        if type(c) in part.table:
+            code = part.table[type(c)].py_func.__code__
+            place = f"{part.__name__}, {code.co_filename}, line {code.co_firstlineno}:\n"
+    return place + "\n".join([line for line in str(error).splitlines() if line.strip()][-TAIL:])
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def audit_all(
+    pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1
+) -> int:
+    """Audit compressors, show what was found, and draw.
+
+    Parameters
+    ----------
+    pairs : sequence
+        What :func:`chosen` returned.
+    d : int
+        Length of the vectors.
+    seed : int
+    quick : bool
+    markdown, figure : str, optional
+        Where a page and a figure go (the figure without its ending, or with one that is ignored).
+    say : callable
+        Gets the texts.
+    processes : int
+        At a time.  What is drawn does not depend on it; how long a message takes, a little.
+
+    Returns
+    -------
+    int
+        1 if something contradicts what a compressor states, or does not compile, else 0.
+    """
+    from ..measure import AuditTable
+    from ..reporting.figure_records import write_record
+
+    begin, answers, interrupted = time.perf_counter(), {}, False
+    try:
+        for number, answer in _answers(pairs, d, seed, quick, processes):
+            answers[number] = answer
+    except KeyboardInterrupt:
+        interrupted = True
+    found, broken = [], 0
+    for number, (c, _) in enumerate(pairs):
+        answer = answers.get(number)
+        if isinstance(answer, str):
+            broken += 1
+            say(f"{c!r} does not compile:\n{answer}\n")
+        elif answer is not None:
+            found.append(answer)
+    table = AuditTable(found)
+    if found:
+        say("\n\n".join(map(str, found)) if len(pairs) <= SHEETS else str(table))
+    for one in found:
+        if not one.ok:
+            say(f"{one.compressor!r}: {one.verdict}")
+    tail = ", interrupted" if interrupted else ""
+    say(
+        f"{len(found)} of {len(pairs)} compressors in {time.perf_counter() - begin:.0f} s, d = {d:,}, seed {seed}{tail}"
+    )
+    if interrupted:
+        return 130
+    text = FIRST
+    if markdown and os.path.exists(markdown):
+        text = Path(markdown).read_text(encoding="utf-8")
+    if markdown and figure is None:
+        figure = str(Path(markdown).resolve().parent.parent / "figures" / "compressors")
+    if figure and found:
+        for path in draw(table, figure):
+            say(f"figure: {path}")
+        stem, how = Path(_stem(figure)), {"audit": len(pairs), "d": d, "seed": seed, "quick": quick}
+        spent = time.perf_counter() - begin
+        say(f"record: {write_record(stem.parent, stem.name, how, spent, found_of(table))}")
+    if markdown and found:
+        part = Path(f"{markdown}.part")
+        part.write_text(page(table, _stem(figure), markdown, text), encoding="utf-8")
+        os.replace(part, markdown)
+        say(f"page: {markdown}")
+    return 0 if table.ok and not broken else 1
+
+
+def _one(given):
+    """The audit of one compressor, or a text that says why it does not compile."""
+    from numba.core.errors import NumbaError
+
+    from ..measure import audit
+
+    (c, timed), inputs, d, seed, quick = given
+    try:
+        return audit(c, d=d, inputs=inputs, seed=seed, quick=quick, timing=(timed, TIMED))
+    except NumbaError as error:
+        return why_not_compiled(c, d, error)
+
+
+def _several(given) -> list:
+    """The same for several, in one process: what they share is compiled once."""
+    pairs, *others = given
+    return [_one((pair, *others)) for pair in pairs]
+
+
+def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
+    """Number and audit (or text) of every compressor, as they are finished, with a bar on a terminal."""
+    from numba import typeof
+
+    from ..measure import input_vectors
+
+    inputs = input_vectors(d, seed=seed)
+    groups: dict[type, list[int]] = {}
+    for number, (c, _) in enumerate(pairs):
+        groups.setdefault(type(c), []).append(number)
+    # what has many types takes longest, and begins
+    members = sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
+    importable = all(cls.__module__.partition(".")[0] == __package__.partition(".")[0] for cls in groups)
+    with _bar(len(pairs)) as bar:
+        if processes == 1 or len(members) == 1 or not importable:  # a class out of a file is known here alone
+            for number, pair in enumerate(pairs):
+                bar.set_description(type(pair[0]).__name__)
+                yield number, _one((pair, inputs, d, seed, quick))
+                bar.update()
+            return
+        work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
+        for k, answers in each(_several, work, processes):
+            bar.update(len(members[k]))
+            yield from zip(members[k], answers, strict=True)
+
+
+def _bar(total: int):
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit=" compressors", ncols=100, leave=False, disable=not on_terminal())
+
+
+# --- the figure -------------------------------------------------------------------------------------------------------
+
+
+def _stem(figure) -> str:
+    """The name of a figure's files without their ending."""
+    return str(figure).removesuffix(".png").removesuffix(".pdf")
+
+
+def found_of(table) -> dict:
+    """What the figure needs of the audits: a point for each compressor at the Gaussian vector, d and the seed."""
+    from ..measure.audit_tables import name_of
+    from ..plots.tradeoff import Point
+
+    points = []
+    for one in table:
+        (row,) = (row for row in one.rows if row.name == "gaussian")
+        points.append(
+            Point(
+                name_of(one.compressor),
+                family_of(one.compressor),
+                one.wire.coded.estimate,
+                row.error.estimate,
+                one.unbiased,
+            )
+        )
+    return {"points": points, "d": table[0].d, "seed": table[0].seed}
+
+
+def figure_of(points, d: int, seed: int):
+    """The figure "variance against bits" of the audits, with the lower bound at their Gaussian vector."""
+    from ..measure import input_vectors
+    from ..plots.tradeoff import draw_tradeoff
+
+    v = input_vectors(d, ["gaussian"], seed)["gaussian"]
+    return draw_tradeoff(points, v, title=f"one Gaussian vector, d = {d:,}")
+
+
+def draw(table, stem) -> list[Path]:
+    """Write the figure of the audits."""
+    from ..plots import save_figure
+
+    stem = Path(_stem(stem))
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    return save_figure(figure_of(**found_of(table)), stem)
+
+
+def collect(say) -> dict:
+    """Audit all compressors for the figure."""
+    from ..measure import AuditTable
+
+    say("compressors: auditing all of them")
+    answers = dict(_answers(chosen([], D), D, 0, False, usable_cores()))
+    return found_of(AuditTable([answers[number] for number in sorted(answers)]))
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+BEGIN, END = "<!-- begin: python -m theory.experiment audit -->", "<!-- end: python -m theory.experiment audit -->"
+FIRST = f"# Compressors, audited\n\n{BEGIN}\n{END}\n"  # a page that does not exist yet
+BODY = """
+### What they do
+
+d = {d:,}, inputs of mean square 1: {inputs}; {samples} samples for each.
+
+{law}
+
+### What they cost
+
+The Gaussian vector; times at d = {timed:,}.
+
+{wire}
+
+### Variance against bits
+
+![{alt}]({figure})
+"""
+ALT = (
+    "Relative squared error against bits a coordinate, both axes logarithmic: one point for each compressor, and two "
+    "lines below which no unbiased one can be"
+)
+
+
+def _markdown(head, rows) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    names = [f"`{row[0]}`" for row in rows]
+    body = [f"| {' | '.join([name, *row[1:]])} |" for name, row in zip(names, escaped, strict=True)]
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|", *body])
+
+
+def page(table, figure: str, markdown: str, text: str = FIRST) -> str:
+    """The page ``text`` with the tables and the figure between its marks.
+
+    Raises
+    ------
+    ValueError
+        If the page has no marks.
+    """
+    from ..measure.audit_tables import law_table, wire_table
+
+    if BEGIN not in text or END not in text.partition(BEGIN)[2]:
+        raise ValueError(
+            f"{markdown}: got a page without marks, allowed: a new file, or one with the lines\n{BEGIN}\n{END}"
+        )
+    link = os.path.relpath(Path(figure).resolve(), Path(markdown).resolve().parent) + ".png"
+    samples = sorted({one.samples for one in table})
+    body = BODY.format(
+        d=table[0].d,
+        inputs=", ".join(row.name for row in table[0].rows),
+        timed=TIMED,
+        alt=ALT,
+        samples=f"{samples[0]:,}" + (f" to {samples[-1]:,}" if len(samples) > 1 else ""),
+        law=_markdown(*law_table(table)),
+        wire=_markdown(*wire_table(table)),
+        figure=Path(link).as_posix(),
+    )
+    before, _, after = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{body}\n{END}{after.partition(END)[2]}"

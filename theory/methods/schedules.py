@@ -1,0 +1,298 @@
+"""Step sizes, batch sizes and averaging weights, as functions of the step t = 0, 1, 2, ..."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import NamedTuple
+
+from ..core import generic, require, setting
+
+__all__ = [
+    "Constant",
+    "GrowingBatch",
+    "InverseTime",
+    "Last",
+    "PolyakLojasiewicz",
+    "Polynomial",
+    "Suffix",
+    "Uniform",
+    "averaging_weight",
+    "batch_size",
+    "step_size",
+]
+
+step_size = generic("step_size", "step_size(schedule, t) -> float: the step size at step t = 0, 1, 2, ...")
+averaging_weight = generic(
+    "averaging_weight",
+    "averaging_weight(average, t) -> float: the weight of the iterate x_t, before the step t, in the average.",
+)
+
+
+@setting
+class Constant(NamedTuple):
+    """The constant step size ``eta`` > 0.
+
+    Parameters
+    ----------
+    eta : float
+        The step size, above 0.
+
+    Examples
+    --------
+    >>> step_size(Constant(0.1), 7)
+    0.1
+    """
+
+    eta: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.eta > 0, "eta", self.eta, "a number above 0")
+
+
+@setting
+class InverseTime(NamedTuple):
+    """The step size c / (mu (shift + t)), with c, mu, shift > 0.
+
+    Mem-SGD's theorem takes c = 8 and its experiments c = 2; c = 1 and shift = 1 is the classical 1/(mu t).
+
+    Parameters
+    ----------
+    c : float
+        Above 0; see above.
+    mu : float
+        Above 0: the constant of strong convexity.
+    shift : float
+        Above 0: the larger, the shorter the first steps.
+
+    Examples
+    --------
+    >>> step_size(InverseTime(c=2.0, mu=0.5, shift=1.0), 3)
+    1.0
+    """
+
+    c: float
+    mu: float
+    shift: float = 1.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        for name in self._fields:
+            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+
+
+@step_size.register(Constant)
+def _(schedule, t):
+    return schedule.eta
+
+
+@step_size.register(InverseTime)
+def _(schedule, t):
+    return schedule.c / (schedule.mu * (schedule.shift + t))
+
+
+@setting
+class Last(NamedTuple):
+    """No average: the last iterate is the result (every weight is 0).
+
+    Examples
+    --------
+    >>> averaging_weight(Last(), 3)
+    0.0
+    """
+
+
+@setting
+class Uniform(NamedTuple):
+    """Every iterate has the weight 1.
+
+    Examples
+    --------
+    >>> averaging_weight(Uniform(), 3)
+    1.0
+    """
+
+
+@setting
+class Polynomial(NamedTuple):
+    """The weight (shift + t)**power; power 2 is the average of the Mem-SGD and local SGD theorems.
+
+    Parameters
+    ----------
+    shift : float
+        Added to the number t of the step.
+    power : float
+        The exponent.
+
+    Examples
+    --------
+    >>> averaging_weight(Polynomial(shift=1.0), 2)
+    9.0
+    """
+
+    shift: float
+    power: float = 2.0
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.shift >= 0, "shift", self.shift, "a number, at least 0")
+        require(self.power >= 0, "power", self.power, "a number, at least 0")
+
+
+@setting
+class Suffix(NamedTuple):
+    """The weight 1 from the step ``start`` on and 0 before: the mean of the last iterates.
+
+    Parameters
+    ----------
+    start : int
+        The first step whose iterate counts.
+
+    Examples
+    --------
+    >>> averaging_weight(Suffix(5), 4), averaging_weight(Suffix(5), 5)
+    (0.0, 1.0)
+    """
+
+    start: int
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.start >= 0, "start", self.start, "a whole number, at least 0")
+
+
+@averaging_weight.register(Last)
+def _(average, t):
+    return 0.0
+
+
+@averaging_weight.register(Uniform)
+def _(average, t):
+    return 1.0
+
+
+@averaging_weight.register(Polynomial)
+def _(average, t):
+    return (average.shift + t) ** average.power
+
+
+@averaging_weight.register(Suffix)
+def _(average, t):
+    return 1.0 if t >= average.start else 0.0
+
+
+# --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
+
+
+@singledispatch
+def batch_size(schedule, t: int) -> int:
+    """The number of gradients that each worker averages at step t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    schedule : int or GrowingBatch
+        A number is the same at every step.  ``batch_size.register`` adds a schedule of your own.
+    t : int
+        Number of the step, from 0 on.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        If ``schedule`` is neither.
+
+    Examples
+    --------
+    >>> [batch_size(8, t) for t in range(3)], [batch_size(GrowingBatch(rho=1.5, first=4), t) for t in range(5)]
+    ([8, 8, 8], [4, 6, 9, 13, 20])
+    """
+    raise TypeError(f"batch: got {schedule!r}, allowed: a whole number, or a schedule such as GrowingBatch(1.1)")
+
+
+@batch_size.register
+def _(schedule: int, t: int) -> int:
+    return schedule
+
+
+LARGEST_BATCH = 10**8  # gradients that a worker averages at most in a step: more is a mistake in the schedule
+
+
+@setting
+class GrowingBatch(NamedTuple):
+    """The batch grows geometrically: floor(rho**t * first) gradients for each worker at step t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    rho : float
+        Growth, above 1.  CR-PSGD's theorem wants it below 1/(1 - nu), see :func:`theory.bounds.optimal_rho`.
+    first : int
+        The batch of the first step, from 1 to 10**8.
+    rounding : {"floor", "ceil"}
+        Down, as in CR-PSGD (Yu and Jin, 2019); up, as in Bottou, Curtis, Nocedal (2018), Section 5.1.
+
+    Raises
+    ------
+    ValueError
+        For a value outside its domain.
+
+    Examples
+    --------
+    >>> [batch_size(GrowingBatch(2.0), t) for t in range(5)]
+    [1, 2, 4, 8, 16]
+    """
+
+    rho: float
+    first: int = 1
+    rounding: str = "floor"
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
+        require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"a whole number from 1 to {LARGEST_BATCH}")
+        require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
+
+
+WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+
+
+@batch_size.register
+def _(schedule: GrowingBatch, t: int) -> int:
+    size = schedule.rho**t * schedule.first
+    return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
+
+
+# --- the step of functions that satisfy the Polyak-Lojasiewicz inequality ---------------------------------------------
+
+
+@setting
+class PolyakLojasiewicz(NamedTuple):
+    """The step size (2t + 1)/(2 mu (t + 1)^2), with mu > 0 the constant of the Polyak-Lojasiewicz inequality.
+
+    The first step is 1/(2 mu), after which Karimi, Nutini and Schmidt's bound no longer knows x_0; later steps are
+    close to 1/(mu (t + 1)).
+
+    Parameters
+    ----------
+    mu : float
+        Above 0.
+
+    Examples
+    --------
+    >>> step_size(PolyakLojasiewicz(mu=0.5), 0), step_size(PolyakLojasiewicz(mu=0.5), 1)
+    (1.0, 0.75)
+    """
+
+    mu: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.mu < math.inf, "mu", self.mu, "a finite number above 0")
+
+
+@step_size.register(PolyakLojasiewicz)
+def _(schedule, t):
+    return (2.0 * t + 1.0) / (2.0 * schedule.mu * (t + 1.0) ** 2)

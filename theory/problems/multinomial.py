@@ -1,0 +1,315 @@
+"""Multinomial logistic regression without intercept: a convex problem whose gradient is a matrix.
+
+f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2, where w_k is column k of the d x K matrix W.
+
+W is held as a flat vector, one feature after another: entry (j, k) stands at j K + k.  So each entry of a sparse row
+touches K neighbouring numbers.  The gradient of loss_i is a_i (p - e_b)', of rank one: p are the probabilities of the
+classes at the scores W'a_i, and e_b is 1 at the true class.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core import force_inline, generic, kernel, require, setting
+from ..core.vectors import add_entry, dense_part, scale_of
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .linear import _dataset, _domain, _dtype, _label, _n, _name, _number, norm2
+from .matrix import CSR, as_matrix, frozen, row_norm2
+from .matrix import shape as shape_of
+
+__all__ = ["Softmax", "softmax"]
+
+MOST_CLASSES = 1024  # a gradient has room for one number a class beside its output
+
+
+# --- one row ----------------------------------------------------------------------------------------------------------
+
+
+def _row_scores_dense(A, i, x, z):
+    row, K = A[i], z.size
+    for k in range(K):
+        z[k] = 0.0
+    for j in range(row.size):
+        entry = row[j]
+        for k in range(K):
+            z[k] += entry * x[j * K + k]
+
+
+def _add_outer_dense(A, i, factors, out):
+    row, K = A[i], factors.size
+    for j in range(row.size):
+        entry = row[j]
+        for k in range(K):
+            add_entry(out, j * K + k, entry * factors[k])
+
+
+row_scores = generic(
+    "row_scores",
+    "row_scores(A, i, x, z): z = X'a for row a = A[i] and the array x, the d x K matrix X.",
+    _row_scores_dense,
+)
+add_outer = generic(
+    "add_outer",
+    "add_outer(A, i, factors, out): out += row i times factors', for any vector out of length d K.",
+    _add_outer_dense,
+)
+
+
+@row_scores.register(CSR)
+def _(A, i, x, z):
+    lo, hi = A.indptr[i], A.indptr[i + 1]
+    indices, data = A.indices[lo:hi], A.data[lo:hi]
+    K = z.size
+    for k in range(K):
+        z[k] = 0.0
+    for p in range(indices.size):
+        first, entry = np.int64(indices[p]) * K, data[p]
+        for k in range(K):
+            z[k] += entry * x[np.uint32(first + k)]
+
+
+@add_outer.register(CSR)
+def _(A, i, factors, out):
+    lo, hi = A.indptr[i], A.indptr[i + 1]
+    indices, data = A.indices[lo:hi], A.data[lo:hi]
+    K = factors.size
+    for p in range(indices.size):
+        first, entry = np.int64(indices[p]) * K, data[p]
+        for k in range(K):
+            add_entry(out, np.uint32(first + k), entry * factors[k])
+
+
+@kernel
+def _log_sum(z):
+    """``log sum_k exp(z_k)``; the exponents are never positive, so exp cannot overflow."""
+    top = z[0]
+    for k in range(1, z.size):
+        top = max(top, z[k])
+    total = 0.0
+    for k in range(z.size):
+        total += math.exp(z[k] - top)
+    return top + math.log(total)
+
+
+@kernel
+def _residuals(z, b):
+    """Replace the scores by the gradient of the loss by them: the probabilities, less 1 at the true class ``b``."""
+    top = z[0]
+    for k in range(1, z.size):
+        top = max(top, z[k])
+    total = 0.0
+    for k in range(z.size):
+        z[k] = math.exp(z[k] - top)
+        total += z[k]
+    for k in range(z.size):
+        z[k] /= total
+    z[b] -= 1.0
+
+
+@force_inline
+@kernel
+def _scores(problem, i, x, z):
+    row_scores(problem.A, i, dense_part(x), z)
+    scale = scale_of(x)
+    if scale != 1.0:
+        for k in range(z.size):
+            z[k] *= scale
+
+
+# --- the problem ------------------------------------------------------------------------------------------------------
+
+
+@setting
+class Softmax(NamedTuple):
+    """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, held as a flat vector.
+
+    Parameters
+    ----------
+    A : CSR or ndarray, shape (n, d)
+        The rows a_i.
+    b : ndarray of int64, shape (n,)
+        Classes, from 0 to K - 1.
+    l2 : float
+        At least 0.
+    classes : int
+        K.
+    label : ndarray of uint8
+        The data's name in UTF-8, for tables and records: ``name`` reads it.
+    """
+
+    A: CSR | np.ndarray
+    b: np.ndarray
+    l2: float
+    classes: int
+    label: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return _n(self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32; sums are taken in float64."""
+        return _dtype(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the data, for tables and records."""
+        return _name(self)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Of diag(p) - p p' over all probabilities p: 1/2 where two classes share them."""
+        return 0.0, 0.5
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix W: features and classes."""
+        return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1], self.classes
+
+    @property
+    def d(self) -> int:
+        """Length of the flat vector that holds W: features times classes."""
+        features, classes = self.shape
+        return features * classes
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        _domain(self)
+        allowed = f"a whole number from 2 to {MOST_CLASSES}"
+        require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, allowed)
+
+    def __repr__(self) -> str:
+        features, classes = self.shape
+        return f"Softmax({self.name}: n={self.n}, d={features} x {classes}, l2={self.l2:.6g}, {self.dtype})"
+
+
+@rows.register(Softmax)
+def _(problem):
+    return shape_of(problem.A)[0]
+
+
+@dimension.register(Softmax)
+def _(problem):
+    return shape_of(problem.A)[1] * problem.classes
+
+
+@regularization.register(Softmax)
+def _(problem):
+    return problem.l2
+
+
+@value.register(Softmax)
+def _(problem, x):
+    n, total = rows(problem), 0.0
+    z = np.empty(problem.classes)
+    for i in range(n):
+        _scores(problem, i, x, z)
+        total += _log_sum(z) - z[problem.b[i]]
+    return total / n + 0.5 * problem.l2 * norm2(x)
+
+
+@gradient.register(Softmax)
+def _(problem, x, out):
+    n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
+    z = np.empty(problem.classes)
+    for j in range(out.size):
+        out[j] = shrink * part[j]
+    for i in range(n):
+        _scores(problem, i, x, z)
+        _residuals(z, problem.b[i])
+        for k in range(z.size):
+            z[k] /= n
+        add_outer(problem.A, i, z, out)
+
+
+@force_inline
+@add_loss_gradient.register(Softmax)
+def _(problem, i, stream, weight, x, out):
+    z = np.empty(problem.classes)
+    _scores(problem, i, x, z)
+    _residuals(z, problem.b[i])
+    for k in range(z.size):
+        z[k] *= weight
+    add_outer(problem.A, i, z, out)
+
+
+@moments.register(Softmax)
+def _(problem, x, out):
+    n, l2, total = rows(problem), problem.l2, 0.0
+    z, residual = np.empty(problem.classes), np.empty(problem.classes)
+    for j in range(out.size):
+        out[j] = l2 * x[j]
+    for i in range(n):
+        _scores(problem, i, x, z)
+        for k in range(z.size):
+            residual[k] = z[k]
+        _residuals(residual, problem.b[i])
+        size2, along = 0.0, 0.0
+        for k in range(z.size):
+            size2 += residual[k] * residual[k]
+            along += residual[k] * z[k]  # <a r', X> = r' X'a
+            residual[k] /= n
+        total += size2 * row_norm2(problem.A, i) + 2.0 * l2 * along
+        add_outer(problem.A, i, residual, out)
+    return total / n + l2 * l2 * norm2(x)
+
+
+@kernel
+def predict(problem, x, out):
+    """``out[i]`` = the class with the largest score; among equals the lowest."""
+    z = np.empty(problem.classes)
+    for i in range(rows(problem)):
+        _scores(problem, i, x, z)
+        best = 0
+        for k in range(1, z.size):
+            if z[k] > z[best]:
+                best = k
+        out[i] = best
+
+
+def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
+    """L2-regularised multinomial logistic regression, whose variable is a matrix W of d features x K classes.
+
+    f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2.  W is a flat vector of length d K, one
+    feature after another: ``x.reshape(problem.shape)`` is the matrix.
+
+    Parameters
+    ----------
+    data : Dataset or (X, y)
+        With 2 to 1024 different labels; in increasing order, they are the classes 0, 1, ..., K - 1.
+    l2 : float
+        At least 0.
+    dtype : {numpy.float64, numpy.float32}
+        Type of the entries.
+
+    Returns
+    -------
+    Softmax
+        With ``n``, ``d`` (features times classes), ``shape`` (features, classes), ``l2``, ``name`` and ``dtype``.
+
+    Raises
+    ------
+    ValueError
+        If ``l2`` is negative or NaN, the data have NaN or Inf or no rows, or there are fewer than 2 labels or more
+        than 1024.
+
+    Examples
+    --------
+    >>> problem = softmax((np.eye(3), [7, 5, 7]), l2=0.1)
+    >>> problem, problem.b
+    (Softmax(data: n=3, d=3 x 2, l2=0.1, float64), array([1, 0, 1]))
+    """
+    data = _dataset(data)
+    labels, b = np.unique(data.y, return_inverse=True)
+    allowed = f"2 to {MOST_CLASSES} different labels"
+    require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
+    A = as_matrix(data.X, dtype)
+    require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
+    return Softmax(A, frozen(b.reshape(-1), np.int64), _number("l2", l2), labels.size, _label(data.name))

@@ -1,0 +1,359 @@
+"""Mechanisms that make the gradients of a sum more diverse: DropConnect, Langevin noise, one-level quantization.
+
+A mechanism replaces grad f_i(x), l2 term included, by a random g_i with a larger second moment:
+
+* :class:`DropConnect`: every coordinate is dropped with probability p; E g_i = (1 - p) grad f_i;
+* :class:`Langevin`: g_i = grad f_i + N(0, sigma^2 I), as in stochastic gradient Langevin dynamics;
+* :class:`QuantizedGradients`: coordinate j becomes sign(g_j) ||g||_2 with probability |g_j|/||g||_2, else 0.
+
+`diversified` wraps a problem so that every method draws such gradients.  A mechanism of your own registers `disturb`,
+`kept` and `disturbed_moments`.  What they do to the batch size that pays: :func:`theory.bounds.mechanism_batch_bound`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import generic, kernel, require, setting
+from ..core.random import derive, normal, uniform
+from ..core.vectors import add_entry, entry
+from .base import (
+    PER_DRAW,
+    PER_STEP,
+    add_loss_gradient,
+    dimension,
+    gradient,
+    gradient_noise,
+    moments,
+    regularization,
+    rows,
+    value,
+)
+from .linear import norm2
+
+__all__ = [
+    "Diversified",
+    "DropConnect",
+    "Langevin",
+    "QuantizedGradients",
+    "disturb",
+    "disturbed_moments",
+    "diversified",
+    "kept",
+]
+
+disturb = generic(
+    "disturb",
+    "disturb(mechanism, problem, i, stream, weight, x, out): out += weight * what the mechanism makes of the gradient "
+    "of f_i at x, l2 term included; `stream` is the key of its random numbers.",
+)
+kept = generic("kept", "kept(mechanism) -> float: the factor m in E g_i = m grad f_i.", lambda mechanism: 1.0)
+disturbed_moments = generic(
+    "disturbed_moments",
+    "disturbed_moments(mechanism, problem, x, out) -> float: the mean of E||g_i||^2 at the array x; out = grad f(x).",
+)
+
+
+# --- the mechanisms ---------------------------------------------------------------------------------------------------
+
+
+@setting
+class DropConnect(NamedTuple):
+    """Each coordinate of a gradient is dropped with probability ``drop``; what is kept is not scaled up.
+
+    So E g_i = (1 - drop) grad f_i: the step size times 1 - drop is what the expected step gets.
+
+    Parameters
+    ----------
+    drop : float
+        p, from 0 to below 1.
+
+    Examples
+    --------
+    >>> DropConnect(0.25)
+    DropConnect(drop=0.25)
+    """
+
+    drop: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 <= self.drop < 1.0, "drop", self.drop, "a probability, from 0 to below 1")
+
+
+@setting
+class Langevin(NamedTuple):
+    """Gaussian noise N(0, deviation^2 I) is added to every gradient.
+
+    Parameters
+    ----------
+    deviation : float
+        sigma, at least 0.
+
+    Examples
+    --------
+    >>> Langevin(0.5)
+    Langevin(deviation=0.5)
+    """
+
+    deviation: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 <= self.deviation < math.inf, "deviation", self.deviation, "a finite number, at least 0")
+
+
+@setting
+class QuantizedGradients(NamedTuple):
+    """Every gradient is quantized to one level of its Euclidean norm, without bias.
+
+    The compressor ``QSGD(1)`` does the same to the mean over a worker's batch; this quantizes each row's gradient.
+
+    Examples
+    --------
+    >>> QuantizedGradients()
+    QuantizedGradients()
+    """
+
+
+class Masked(NamedTuple):
+    """A vector that takes what is added to it in some coordinates only: those that the mask of ``stream`` keeps."""
+
+    out: np.ndarray
+    stream: np.uint64
+    drop: float
+
+
+@add_entry.register(Masked)
+def _(v, j, amount):
+    if uniform(v.stream, j) >= v.drop:
+        add_entry(v.out, j, amount)
+
+
+@kernel
+def _add_l2(problem, weight, x, out):
+    l2 = regularization(problem)
+    if l2 != 0.0:
+        for j in range(dimension(problem)):
+            add_entry(out, j, weight * (l2 * entry(x, j)))
+
+
+@disturb.register(DropConnect)
+def _(mechanism, problem, i, stream, weight, x, out):
+    masked = Masked(out, stream, mechanism.drop)  # one mask for the loss and the l2 term: no gradient is built
+    add_loss_gradient(problem, i, stream, weight, x, masked)
+    _add_l2(problem, weight, x, masked)
+
+
+@disturb.register(Langevin)
+def _(mechanism, problem, i, stream, weight, x, out):
+    add_loss_gradient(problem, i, stream, weight, x, out)
+    _add_l2(problem, weight, x, out)
+    for j in range(dimension(problem)):
+        add_entry(out, j, weight * (mechanism.deviation * normal(stream, j)))
+
+
+@kernel
+def _whole_gradient(problem, i, stream, x, g):
+    """``g`` = the gradient of f_i at x, with the l2 term."""
+    for j in range(g.size):
+        g[j] = 0.0
+    add_loss_gradient(problem, i, stream, 1.0, x, g)
+    _add_l2(problem, 1.0, x, g)
+
+
+@disturb.register(QuantizedGradients)
+def _(mechanism, problem, i, stream, weight, x, out):
+    g = np.empty(dimension(problem))  # its norm is needed before its first coordinate
+    _whole_gradient(problem, i, stream, x, g)
+    norm = math.sqrt(norm2(g))
+    for j in range(g.size):
+        if uniform(stream, j) * norm < abs(g[j]):
+            add_entry(out, j, weight * (norm if g[j] > 0.0 else -norm))
+
+
+@kept.register(DropConnect)
+def _(mechanism):
+    return 1.0 - mechanism.drop
+
+
+@disturbed_moments.register(DropConnect)
+def _(mechanism, problem, x, out):
+    return (1.0 - mechanism.drop) * moments(problem, x, out)
+
+
+@disturbed_moments.register(Langevin)
+def _(mechanism, problem, x, out):
+    return moments(problem, x, out) + out.size * mechanism.deviation * mechanism.deviation
+
+
+@disturbed_moments.register(QuantizedGradients)
+def _(mechanism, problem, x, out):
+    g, n, total = np.empty(out.size), rows(problem), 0.0
+    for i in range(n):
+        _whole_gradient(problem, i, np.uint64(0), x, g)
+        size = 0.0
+        for j in range(g.size):
+            size += abs(g[j])
+        total += size * math.sqrt(norm2(g))
+    gradient(problem, x, out)
+    return total / n
+
+
+# --- the problem ------------------------------------------------------------------------------------------------------
+
+
+@setting
+class Diversified(NamedTuple):
+    """A finite sum whose gradients go through a mechanism; made by `diversified`.
+
+    f is that of ``problem``.  ``regularization`` is 0, since the l2 term is part of every gradient.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Softmax
+        The problem whose gradients are disturbed.
+    mechanism : DropConnect, Langevin or QuantizedGradients
+        How they are disturbed.
+    shared : bool
+        Repeats of a row in a worker's batch get the same noise, or (False) every draw its own.
+    """
+
+    problem: Any
+    mechanism: NamedTuple
+    shared: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.problem.n
+
+    @property
+    def d(self) -> int:
+        """Length of x."""
+        return self.problem.d
+
+    @property
+    def b(self) -> np.ndarray:
+        """Labels of the rows."""
+        return self.problem.b
+
+    @property
+    def l2(self) -> float:
+        """0: the l2 term is part of every gradient."""
+        return 0.0
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32."""
+        return self.problem.dtype
+
+    @property
+    def name(self) -> str:
+        """What tables and records call it."""
+        return f"{self.problem.name}, {self.mechanism}"
+
+    def __repr__(self) -> str:
+        return f"Diversified({self.problem!r}, {self.mechanism!r}, shared={self.shared})"
+
+
+@rows.register(Diversified)
+def _(problem):
+    return rows(problem.problem)
+
+
+@dimension.register(Diversified)
+def _(problem):
+    return dimension(problem.problem)
+
+
+@regularization.register(Diversified)
+def _(problem):
+    return 0.0
+
+
+@value.register(Diversified)
+def _(problem, x):
+    return value(problem.problem, x)
+
+
+@gradient.register(Diversified)
+def _(problem, x, out):
+    gradient(problem.problem, x, out)
+    factor = kept(problem.mechanism)
+    if factor != 1.0:
+        for j in range(out.size):
+            out[j] *= factor
+
+
+@moments.register(Diversified)
+def _(problem, x, out):
+    moment, factor = disturbed_moments(problem.mechanism, problem.problem, x, out), kept(problem.mechanism)
+    if factor != 1.0:
+        for j in range(out.size):
+            out[j] *= factor
+    return moment
+
+
+@gradient_noise.register(Diversified)
+def _(problem):
+    return PER_STEP if problem.shared else PER_DRAW
+
+
+@add_loss_gradient.register(Diversified)
+def _(problem, i, stream, weight, x, out):
+    own = derive(stream, i) if problem.shared else np.uint64(stream)
+    disturb(problem.mechanism, problem.problem, i, own, weight, x, out)
+
+
+def diversified(problem, mechanism, shared: bool = False) -> Diversified:
+    """The same f, with stochastic gradients that go through a diversity-inducing mechanism.
+
+    The mechanism sees the gradient of f_i with its l2 term.  ``value``, ``solve``, ``lipschitz`` and
+    ``strong_convexity`` are those of ``problem``.  ``gradient`` is the expected stochastic gradient: (1 - p) grad f for
+    DropConnect, which is biased by that factor, and grad f for the others.  ``second_moment`` is the mean of
+    E||g_i||^2, and ``batch_bound`` what replaces B_D.
+
+    Parameters
+    ----------
+    problem : Logistic, Ridge or Softmax
+        The problem whose gradients are disturbed.
+    mechanism : DropConnect, Langevin or QuantizedGradients
+        How they are disturbed.
+    shared : bool
+        Whether repeats of a row in a worker's batch share their noise, as in Yin et al. (2018), who draw it once for
+        each data point and iteration; otherwise it is fresh for each draw.
+
+    Returns
+    -------
+    Diversified
+
+    Raises
+    ------
+    TypeError
+        If the gradients of the problem are drawn already, or the mechanism is none.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge, second_moment, batch_bound
+    >>> problem = ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0)
+    >>> noisy = diversified(problem, Langevin(2.0))
+    >>> second_moment(noisy, [0.0, 0.0])  # 12.5 + 2 * 4
+    20.5
+    >>> batch_bound(problem, [0.0, 0.0]), batch_bound(diversified(problem, DropConnect(0.5)), [0.0, 0.0])
+    (2.0, 4.0)
+    """
+    finite = hasattr(problem, "n") and problem.n > 0 and not isinstance(problem, Diversified)
+    require(finite, "problem", type(problem).__name__, "a sum over rows, from logistic, ridge or softmax", TypeError)
+    require(
+        disturb.implements(type(mechanism)),
+        "mechanism",
+        mechanism,
+        "DropConnect(drop), Langevin(deviation) or QuantizedGradients()",
+        TypeError,
+    )
+    require(isinstance(shared, (bool, np.bool_)), "shared", shared, "True or False", TypeError)
+    return Diversified(problem, mechanism, bool(shared))

@@ -1,0 +1,178 @@
+"""A proximal problem: f with a quadratic around a centre, which makes it strongly convex wherever the centre is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require, setting
+from ..core.vectors import add_entry, entry
+from .base import (
+    add_loss_gradient,
+    check_problem,
+    dimension,
+    gradient,
+    gradient_noise,
+    moments,
+    regularization,
+    rows,
+    value,
+)
+from .linear import astype
+from .matrix import frozen
+
+__all__ = ["Proximal", "proximal"]
+
+
+@setting
+class Proximal(NamedTuple):
+    """h(x) = f(x) + (theta/2)||x - centre||^2.  Made by `proximal`.
+
+    Its stochastic gradients are those of f plus theta (x - centre), and have their noise.  With theta x as part of the
+    l2 term, only -theta centre is left to add to the gradient of a loss; it touches every coordinate.
+
+    Parameters
+    ----------
+    inner : problem
+        f.
+    centre : ndarray, shape (d,)
+        Where the added square is 0.
+    theta : float
+        Above 0.
+    """
+
+    inner: Any
+    centre: np.ndarray
+    theta: float
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0.0 < self.theta < math.inf, "theta", self.theta, "a finite number above 0")
+
+    @property
+    def n(self) -> int:
+        """Number of rows; 0 where gradients are drawn."""
+        return self.inner.n
+
+    @property
+    def d(self) -> int:
+        """Length of x."""
+        return self.inner.d
+
+    @property
+    def l2(self) -> float:
+        """The weight of (1/2)||x||^2, in f and around the centre."""
+        return self.inner.l2 + self.theta
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32."""
+        return self.inner.dtype
+
+    @property
+    def b(self) -> np.ndarray | None:
+        """Labels, where f has some."""
+        return getattr(self.inner, "b", None)
+
+    @property
+    def name(self) -> str:
+        """What tables and records call it."""
+        return f"{self.inner.name}, proximal"
+
+    def __repr__(self) -> str:
+        return f"Proximal({self.inner!r}, theta={self.theta:.6g})"
+
+
+@rows.register(Proximal)
+def _(problem):
+    return rows(problem.inner)
+
+
+@dimension.register(Proximal)
+def _(problem):
+    return dimension(problem.inner)
+
+
+@regularization.register(Proximal)
+def _(problem):
+    return regularization(problem.inner) + problem.theta
+
+
+@gradient_noise.register(Proximal)
+def _(problem):
+    return gradient_noise(problem.inner)
+
+
+@value.register(Proximal)
+def _(problem, x):
+    total = 0.0
+    for j in range(problem.centre.size):
+        away = np.float64(entry(x, j)) - problem.centre[j]
+        total += away * away
+    return value(problem.inner, x) + 0.5 * problem.theta * total
+
+
+@gradient.register(Proximal)
+def _(problem, x, out):
+    gradient(problem.inner, x, out)
+    for j in range(problem.centre.size):
+        out[j] += problem.theta * (entry(x, j) - problem.centre[j])
+
+
+@add_loss_gradient.register(Proximal)
+def _(problem, i, stream, weight, x, out):
+    add_loss_gradient(problem.inner, i, stream, weight, x, out)
+    for j in range(problem.centre.size):
+        add_entry(out, j, -weight * problem.theta * problem.centre[j])
+
+
+@moments.register(Proximal)
+def _(problem, x, out):
+    """Every grad h_i is grad f_i + u, u = theta (x - centre): M_f^2 + 2 <grad f, u> + ||u||^2."""
+    total = moments(problem.inner, x, out)
+    for j in range(problem.centre.size):
+        u = problem.theta * (entry(x, j) - problem.centre[j])
+        total += u * (2.0 * out[j] + u)
+        out[j] += u
+    return total
+
+
+@astype.register
+def _(problem: Proximal, dtype):
+    return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)
+
+
+def proximal(problem, centre, theta: float) -> Proximal:
+    """h(x) = f(x) + (theta/2)||x - centre||^2: smooth with L + theta, and strongly convex if theta > L.
+
+    Parameters
+    ----------
+    problem : problem
+        f.
+    centre : array_like, shape (d,)
+        Where the added square is 0.
+    theta : float
+        Above 0.
+
+    Returns
+    -------
+    Proximal
+
+    Raises
+    ------
+    ValueError
+        If the centre has another shape, or NaN or Inf, or theta is not above 0.
+
+    Examples
+    --------
+    >>> from theory.problems import quadratic, value
+    >>> value(proximal(quadratic([2.0, 2.0], covariance=0.0), [1.0, 0.0], theta=6.0), [0.0, 1.0])  # 1 + 3 * 2
+    7.0
+    """
+    check_problem(problem)
+    centre = np.array(centre, dtype=np.float64)  # a copy: the caller may go on with his own
+    require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
+    require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
+    return Proximal(problem, frozen(centre, problem.dtype), theta)

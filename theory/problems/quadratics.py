@@ -1,0 +1,240 @@
+"""A quadratic with Gaussian gradient noise: the problem on which everything has a closed form."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core import force_inline, generic, kernel, require, setting
+from ..core.random import normal
+from ..core.vectors import add_entry, entry
+from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .linear import astype
+from .matrix import frozen
+
+__all__ = ["Quadratic", "quadratic"]
+
+
+def trace(deviation: np.ndarray) -> float:
+    """Trace of a covariance, by the square roots of its diagonal."""
+    return float(np.sum(np.square(deviation, dtype=np.float64)))
+
+
+@setting
+class Quadratic(NamedTuple):
+    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2, and stochastic gradients H(x - x*) + xi with xi ~ N(0, C).
+
+    Made by `quadratic`.  L = max h, mu = min h, f* = 0, M^2(x) = ||grad f(x)||^2 + tr C and sigma^2 = tr C.
+
+    Parameters
+    ----------
+    diagonal : ndarray, shape (d,)
+        The h_j.
+    optimum : ndarray, shape (d,)
+        x*.
+    deviation : ndarray, shape (d,)
+        Square roots of the diagonal of C.
+    root : ndarray, shape (d, d) or (0, 0)
+        The symmetric square root of C; empty if C is diagonal, when the deviations say all.
+    """
+
+    diagonal: np.ndarray
+    optimum: np.ndarray
+    deviation: np.ndarray
+    root: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """0: the gradients are drawn, not picked from a sum."""
+        return 0
+
+    @property
+    def d(self) -> int:
+        """Length of x."""
+        return self.diagonal.size
+
+    @property
+    def l2(self) -> float:
+        """0: there is no separate L2 term."""
+        return 0.0
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32."""
+        return self.diagonal.dtype
+
+    @property
+    def name(self) -> str:
+        """What tables and records call it."""
+        return f"quadratic, d={self.d}"
+
+    @property
+    def noise(self) -> float:
+        """Trace of C: the expected squared norm of the gradient's noise."""
+        return trace(self.deviation)
+
+    @property
+    def curvatures(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue of the Hessian."""
+        return float(self.diagonal.min()), float(self.diagonal.max())
+
+    def __repr__(self) -> str:
+        low, high = self.curvatures
+        return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
+
+
+@rows.register(Quadratic)
+def _(problem):
+    return 0
+
+
+@dimension.register(Quadratic)
+def _(problem):
+    return problem.diagonal.size
+
+
+@regularization.register(Quadratic)
+def _(problem):
+    return 0.0
+
+
+@value.register(Quadratic)
+def _(problem, x):
+    total = 0.0
+    for j in range(problem.diagonal.size):
+        away = np.float64(entry(x, j)) - problem.optimum[j]
+        total += problem.diagonal[j] * away * away
+    return 0.5 * total
+
+
+@gradient.register(Quadratic)
+def _(problem, x, out):
+    for j in range(problem.diagonal.size):
+        out[j] = problem.diagonal[j] * (entry(x, j) - problem.optimum[j])
+
+
+# --- stochastic gradients: of a key, or of normal numbers that were drawn from it for many steps at once --------------
+
+add_mean_gradient = generic(
+    "add_mean_gradient",
+    "add_mean_gradient(problem, weight, x, out): out += weight * grad f(x), of a problem with drawn noise; what "
+    "add_loss_gradient adds before the noise.",
+)
+
+
+@add_mean_gradient.register(Quadratic)
+def _(problem, weight, x, out):
+    for j in range(problem.diagonal.size):
+        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
+
+
+@force_inline
+@kernel
+def add_drawn_noise(problem, draws, weight, out):
+    """``out += weight * xi``, where xi ~ N(0, C) is made of the standard normal numbers ``draws``."""
+    d = problem.deviation.size
+    if problem.root.size == 0:
+        for j in range(d):
+            add_entry(out, j, weight * (problem.deviation[j] * draws[j]))
+    else:
+        for j in range(d):
+            noise = 0.0
+            for k in range(d):
+                noise += problem.root[j, k] * draws[k]
+            add_entry(out, j, weight * noise)
+
+
+@force_inline
+@kernel
+def add_noise(problem, stream, weight, out):
+    """``out += weight * xi`` with xi ~ N(0, C), of a problem that has ``deviation`` and ``root``."""
+    d = problem.deviation.size
+    if problem.root.size == 0:
+        for j in range(d):
+            add_entry(out, j, weight * (problem.deviation[j] * normal(stream, j)))
+    else:
+        draws = np.empty(d)
+        for k in range(d):
+            draws[k] = normal(stream, k)
+        add_drawn_noise(problem, draws, weight, out)
+
+
+@add_loss_gradient.register(Quadratic)
+def _(problem, i, stream, weight, x, out):
+    add_mean_gradient(problem, weight, x, out)
+    add_noise(problem, stream, weight, out)
+
+
+@astype.register
+def retyped(problem: Quadratic, dtype):
+    """A problem that is made of arrays of one type, with arrays of another."""
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    return type(problem)(*(frozen(array, dtype) for array in problem))
+
+
+def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
+    numbers = np.asarray(numbers, dtype=np.float64)
+    require(numbers.shape in ((), (d,)), name, f"shape {numbers.shape}", f"a number or shape ({d},)")
+    require(bool(np.isfinite(numbers).all()), name, "NaN or Inf", "finite numbers")
+    return frozen(np.broadcast_to(numbers, (d,)), dtype)
+
+
+def _noise(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Deviations and the square root of a covariance that is given as a number, a diagonal or a matrix."""
+    C = np.asarray(covariance, dtype=np.float64)
+    require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
+    require(bool(np.isfinite(C).all()), "covariance", "NaN or Inf", "finite numbers")
+    if C.ndim < 2:
+        require(bool((C >= 0.0).all()), "covariance", float(C.min()), "variances, at least 0")
+        return _vector("covariance", np.sqrt(C), d, dtype), frozen(np.zeros((0, 0)), dtype)
+    require(np.allclose(C, C.T, rtol=1e-12, atol=0.0), "covariance", "a matrix that is not symmetric", "C = C'")
+    # the symmetric root, unlike a Cholesky factor, exists and is unique for a singular C too
+    spectrum, vectors = np.linalg.eigh((C + C.T) / 2.0)
+    floor = -1e-12 * float(np.abs(spectrum).max())
+    require(spectrum[0] >= floor, "covariance", f"the eigenvalue {spectrum[0]:.3g}", "a positive semi-definite matrix")
+    root = (vectors * np.sqrt(np.maximum(spectrum, 0.0))) @ vectors.T
+    return _vector("covariance", np.sqrt(np.maximum(np.diag(C), 0.0)), d, dtype), frozen(root, dtype)
+
+
+def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The checked fields of a problem with curvatures, a minimum and drawn noise."""
+    dtype = np.dtype(dtype)
+    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
+    h = np.atleast_1d(np.asarray(diagonal, dtype=np.float64))
+    require(h.ndim == 1 and h.size > 0, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
+    require(bool((h >= 0.0).all()), "diagonal", float(h.min()), "numbers, at least 0")
+    d = h.size
+    return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *_noise(covariance, d, dtype)
+
+
+def quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> Quadratic:
+    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2 whose stochastic gradients are H(x - x*) + xi, xi ~ N(0, C).
+
+    Parameters
+    ----------
+    diagonal : array_like, shape (d,)
+        The h_j, at least 0.
+    covariance : float or array_like, shape (d,) or (d, d)
+        C: a number c stands for c I, a vector for the diagonal; a matrix must be symmetric and positive semi-definite.
+    optimum : float or array_like, shape (d,)
+        x*.
+    dtype : {numpy.float64, numpy.float32}
+
+    Returns
+    -------
+    Quadratic
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a number is NaN or Inf, an h_j is negative, or C is not a covariance.
+
+    Examples
+    --------
+    >>> quadratic([1.0, 4.0], covariance=0.5)
+    Quadratic(d=2, mu=1, L=4, noise=1, float64)
+    """
+    return Quadratic(*drawn(diagonal, covariance, optimum, dtype))

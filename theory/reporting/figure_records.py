@@ -1,0 +1,111 @@
+"""What a figure is drawn from: a small JSON file of values beside it, ``records/<figure>.json``.
+
+Whoever draws a figure for the first time leaves such a record; with it the figure, and for a study its tables and
+statements too, can be made again without measuring anything.  Its keys, a line each::
+
+    format, figure   1, and the figure's name
+    how              what was run: the study, its seed, ...
+    seconds          what measuring took
+    versions         of what computed
+    found            the values, as :mod:`.values` writes them
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from .files import RecordError, versions, write_whole
+from .json_values import from_json, to_json
+
+__all__ = ["FORMAT", "FigureRecord", "read_record", "record_path", "write_record"]
+
+FORMAT = 1
+
+
+class FigureRecord(NamedTuple):
+    """A record as it was read; ``found`` holds the values."""
+
+    figure: str
+    how: dict
+    seconds: float
+    versions: dict
+    found: dict
+
+
+def record_path(folder, figure: str) -> Path:
+    """Where the record of a figure stands, for the folder of the figures."""
+    return Path(folder) / "records" / f"{figure}.json"
+
+
+def write_record(folder, figure: str, how: dict, seconds: float, found: dict) -> Path:
+    """Write the record of a figure in ``folder``; it appears whole or not at all.
+
+    Parameters
+    ----------
+    folder : path-like
+        Of the figures.
+    figure : str
+        The figure's name, without an ending.
+    how : dict
+        What was run, as values that JSON has.
+    seconds : float
+        What measuring took.
+    found : dict
+        Values that `to_json` takes.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    path, python = record_path(folder, figure), {k: v for k, v in versions().items() if k != "platform"}
+    values = {"format": FORMAT, "figure": figure, "how": how, "seconds": round(seconds, 1), "versions": python}
+    values["found"] = to_json(found)
+    lines = [f"{json.dumps(key)}: {_lines(value, key == 'found')}" for key, value in values.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    return path
+
+
+def _lines(value, open_up: bool) -> str:
+    """JSON; of the values that were found a line each, and of a list of them a line for each part."""
+    if not open_up:
+        return _json(value)
+    parts = []
+    for key, held in value.items():
+        many = isinstance(held, list) and held
+        parts.append(f"{json.dumps(key)}: " + ("[\n" + ",\n".join(map(_json, held)) + "\n]" if many else _json(held)))
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _json(value) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_record(path) -> FigureRecord:
+    """Read the record of a figure.
+
+    Raises
+    ------
+    RecordError
+        If there is no such file, it is not a record, or another version of the package wrote what this one cannot read.
+    """
+    path = Path(path)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError:
+        raise RecordError(f"{path} is not a record of a figure: it is not JSON") from None
+    if not isinstance(values, dict) or not {"format", *FigureRecord._fields} <= set(values):
+        raise RecordError(f"{path} is not a record of a figure: {', '.join(FigureRecord._fields)} are its keys")
+    if values["format"] != FORMAT:
+        raise RecordError(
+            f"{path} is of format {values['format']!r}, and this version reads {FORMAT}; --fresh measures"
+        )
+    try:
+        found = from_json(values["found"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise RecordError(f"{path}: {error}; --fresh measures again") from None
+    return FigureRecord(values["figure"], values["how"], values["seconds"], values["versions"], found)

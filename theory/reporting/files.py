@@ -1,0 +1,94 @@
+"""Files of the package and of users: TOML in, text out whole or not at all, versions, and suggestions for names."""
+
+from __future__ import annotations
+
+import difflib
+import platform
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = [
+    "ConfigurationError",
+    "RecordError",
+    "UnreadableError",
+    "find_toml",
+    "nearest",
+    "read_toml",
+    "shipped",
+    "versions",
+    "write_whole",
+]
+
+SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
+PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be run; the message says what was found and what is allowed."""
+
+
+class UnreadableError(ConfigurationError):
+    """A file that is not there, or is no TOML."""
+
+
+def shipped() -> dict[str, Path]:
+    """The configurations of this package, one for each published experiment: name and file."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def find_toml(name_or_path) -> Path:
+    """A file, or else the configuration of this package with that name."""
+    path = Path(name_or_path)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    known = shipped()
+    if path.name not in known:
+        raise UnreadableError(f"no file and no configuration {str(name_or_path)!r}: {nearest(path.name, known)}")
+    return known[path.name]
+
+
+def read_toml(path) -> dict:
+    """What a TOML file says.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, or is no TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} is not a TOML file: {error}") from None
+
+
+class RecordError(ValueError):
+    """A folder that is not a record."""
+
+
+def nearest(name: str, known) -> str:
+    """The known names nearest to ``name``, as the second half of an error message."""
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, for the record."""
+    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file that appears whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -1,0 +1,130 @@
+"""Studies: statements of lectures and papers that are no theorems, measured in training, with a table and a figure.
+
+Each is a file with two functions, a line in ``configuration.STUDIES``, and one TOML file for each experiment in
+``theory/experiment/configurations``.  ``collect(quick, seed, data, topics)`` measures and returns a dict of values that
+a record keeps (:mod:`..values` says what it may hold); ``report(**values)`` makes a :class:`~.report.Study` of them:
+tables, statements and figure, without measuring anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from ..reporting.files import write_whole
+from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of
+from .shared.report import Study, as_markdown, as_text, put_between_marks
+
+__all__ = [
+    "STUDIES",
+    "StudyConfiguration",
+    "collect",
+    "page_of",
+    "report",
+    "run_studies",
+    "run_study",
+    "write_into",
+]
+
+FIRST = "# Studies\n"  # a page that does not exist yet
+
+
+def collect(
+    study: str, quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, options=None
+) -> dict:
+    """Measure what one study needs.
+
+    Parameters
+    ----------
+    study : str
+        A key of ``STUDIES``.
+    quick : bool
+        Smaller problems, fewer methods.
+    seed : int
+    data : str, optional
+        What stands for RCV1 in two classes: a name or a LIBSVM file; by default the study's own choice.
+    topics : str, optional
+        The multi-label file of RCV1; by default the one in the folder ``THEORY_DATA``, if there is one.
+    options : NamedTuple or dict, optional
+        The study's own ``Options``, where it has some.
+
+    Returns
+    -------
+    dict
+        For :func:`report`.
+    """
+    if options is None or isinstance(options, dict):
+        options = make_options(study, options or {})
+    own = {} if options is None else {"options": options}
+    return module_of(study).collect(quick=quick, seed=seed, data=data, topics=topics, **own)
+
+
+def report(study: str, found: dict, name: str | None = None) -> Study:
+    """Tables, statements and figure of what was measured; ``name`` is that of the experiment, where it has one."""
+    made = module_of(study).report(**found)
+    return made if name is None else made._replace(name=name)
+
+
+def run_study(study: str, *args, **options) -> Study:
+    """Run one study: :func:`collect`, which takes the same arguments, then :func:`report`."""
+    return report(study, collect(study, *args, **options))
+
+
+def write_into(page: Path, study: Study, figures) -> None:
+    """Put a study between its marks on a page, with a link to its figure in the folder ``figures``."""
+    text = page.read_text(encoding="utf-8") if page.exists() else FIRST
+    link = Path(os.path.relpath(Path(figures).resolve(), page.resolve().parent)) / f"study-{study.name}.png"
+    write_whole(page, put_between_marks(text, study.name, study.title, as_markdown(study, link.as_posix())))
+
+
+def page_of(study: str, markdown: str) -> Path:
+    """The page that a study is written into: its own one, beside ``markdown``, if it has one."""
+    page = Path(markdown)
+    return page.with_name(getattr(module_of(study), "PAGE", page.name))
+
+
+def run_studies(experiments, quick=False, figures=None, markdown=None, say=print) -> int:
+    """Run experiments that are studies, show what they found, draw their figures, and write them into a page.
+
+    Parameters
+    ----------
+    experiments : sequence of StudyConfiguration
+    quick : bool
+    figures : str, optional
+        Folder for the figures, ``study-<name>`` as PNG and PDF, and for the records they are drawn from.
+    markdown : str, optional
+        A page that gets each study between its marks (one that has a page of its own goes there, beside this one);
+        figures then go to ``figures`` beside the page's folder unless told otherwise.
+    say : callable
+        Gets the texts.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    if markdown and figures is None:
+        figures = str(Path(markdown).resolve().parent.parent / "figures")
+    for e in experiments:
+        say(f"{e.name}: {e.about}")
+        begin = time.perf_counter()
+        found = collect(e.study, quick, e.seed, e.data, e.topics, e.options)
+        seconds = time.perf_counter() - begin
+        study = report(e.study, found, e.name)
+        say(f"\n{as_text(study)}\n")
+        say(f"{e.name}: {seconds:.0f} s, seed {e.seed}{', quick' if quick else ''}")
+        if figures:
+            from ..plots import save_figure
+            from ..reporting.figure_records import write_record
+
+            Path(figures).mkdir(parents=True, exist_ok=True)
+            for path in save_figure(study.draw(), Path(figures) / f"study-{e.name}"):
+                say(f"figure: {path}")
+            how = {"study": e.study, "experiment": e.name, "quick": quick, "seed": e.seed}
+            say(f"record: {write_record(figures, f'study-{e.name}', how, seconds, found)}")
+        if markdown:
+            page = page_of(e.study, markdown)
+            write_into(page, study, figures)
+            say(f"page: {page}")
+    return 0

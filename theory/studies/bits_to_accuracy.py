@@ -1,0 +1,429 @@
+"""How many bits to one accuracy: "about 10 times fewer bits than float32", against dense and against sparse messages.
+
+Every method runs with the constant step size with which it takes the fewest steps, since a compressor that needs
+shorter steps needs more of them, and that is part of its price.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..cluster import run
+from ..compressors import (
+    NUQSGD,
+    QSGD,
+    Bucketed,
+    EntropyCoded,
+    Identity,
+    Natural,
+    ScaledSign,
+    TernGrad,
+    TopK,
+    qsgd_bits,
+)
+from ..core import require
+from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import bits as bits_text
+from ..plots.text import number
+from ..problems import lipschitz, logistic, softmax, solve, value
+from ..reporting.progress import track
+from .shared.problems import digits, rcv1
+from .shared.report import Statement, Study, Table
+
+__all__ = ["Cost", "bits_to_accuracy", "collect", "methods", "report"]
+
+DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
+BUCKET = 512
+PATIENCE = 20  # while a step size is chosen: so many values of f without a better one, and it is too long
+TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and what is still "about" it
+
+
+class Way(NamedTuple):
+    """One way to send: methods of a family restore the same vectors, and differ in their code alone."""
+
+    family: str
+    compressor: NamedTuple
+    feedback: NamedTuple = NoFeedback()
+
+
+class Cost(NamedTuple):
+    """What one method took to come to the accuracy.
+
+    Attributes
+    ----------
+    problem, method : str
+    step : float
+        Step size times L; NaN if it never came there.
+    steps : float
+        Mean over the seeds; infinite if one of them never came there.
+    fewest, most : float
+        Over the seeds.
+    bits : float
+        Payload that a worker sent until then, mean over the seeds.
+    width : float
+        Payload bits a coordinate and message.
+    dense, sparse : float
+        How many times fewer bits than float32, in dense and in lossless sparse messages; 0 if it never came there.
+    """
+
+    problem: str
+    method: str
+    step: float
+    steps: float
+    fewest: float
+    most: float
+    bits: float
+    width: float
+    dense: float
+    sparse: float
+
+
+def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
+    """What is compared on vectors of length d.
+
+    Examples
+    --------
+    >>> list(methods(640))[:3]
+    ['float32, dense', 'float32, lossless sparse', 'QSGD 2 bits, packed']
+    """
+    few, memory = min(bucket, d), ErrorFeedback()
+    ways = {DENSE: Way("float32", Identity()), SPARSE: Way("float32", Identity(sparse=True))}
+    for number_of_bits in (2, 4, 8):
+        c, name = qsgd_bits(number_of_bits), f"QSGD {number_of_bits} bits"
+        ways[f"{name}, packed"] = Way(name, Bucketed(c, few))
+        ways[f"{name}, Elias"] = Way(name, Bucketed(c._replace(elias=True), few))
+        ways[f"{name}, entropy"] = Way(name, EntropyCoded(Bucketed(c, few)))
+    ways["TernGrad, packed"] = Way("TernGrad", TernGrad())
+    ways["TernGrad, entropy"] = Way("TernGrad", EntropyCoded(Bucketed(QSGD(1, math.inf), d)))  # the same law
+    ways["NUQSGD 4 bits, packed"] = Way("NUQSGD", Bucketed(NUQSGD(6), few))
+    ways["NUQSGD 4 bits, Elias"] = Way("NUQSGD", Bucketed(NUQSGD(6, elias=True), few))
+    ways["natural, 9 bits"] = Way("natural", Natural())
+    ways["scaled sign + memory"] = Way("sign", ScaledSign(), memory)
+    k = max(1, d // 100 if d < 10_000 else d // 1000)
+    ways[f"top-{k} + memory"] = Way("top-k", TopK(k), memory)
+    ways[f"top-{k} + memory, entropy"] = Way("top-k", EntropyCoded(TopK(k)), memory)
+    return ways
+
+
+def until(
+    problem, way: Way, step: float, goal: float, *, workers, batch, limit, every, seed, patience=math.inf
+) -> tuple[float, float]:
+    """Steps and a worker's payload bits until f <= goal for the first time; infinite if not within ``limit`` steps.
+
+    A run also ends where its last ``patience`` values of f bring nothing better than those before.
+    """
+    start, seen = value(problem, np.zeros(problem.d)), []
+
+    def watch(intermediate_result):
+        f = intermediate_result.fun
+        seen.append(f)
+        stuck = len(seen) > 2 * patience and min(seen[-patience:]) >= min(seen[:-patience])
+        if f <= goal or f > 10.0 * start or stuck:
+            raise StopIteration
+
+    # the l2 term is applied by every worker itself, so that sparse gradients stay sparse for all methods
+    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
+    end = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history[-1]
+    return (float(end["step"]), float(end["bits_up"])) if end["f"] <= goal else (math.inf, math.inf)
+
+
+def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8) -> int | None:
+    """The exponent e with the fewest ``steps_at(e, cap)``, going up from ``first`` and then down; None if all are inf.
+
+    Examples
+    --------
+    >>> best_step(lambda e, cap: 10 + abs(e + 2), limit=100)
+    -2
+    """
+    best, chosen = math.inf, None
+    for path in (range(first, high + 1), range(first - 1, low - 1, -1)):
+        for e in path:
+            taken = steps_at(e, int(min(best, limit)))
+            if taken < best:
+                best, chosen = taken, e
+            elif chosen is not None or e > first:
+                break
+    return chosen
+
+
+def bits_to_accuracy(
+    problem,
+    *,
+    name: str | None = None,
+    accuracy=0.02,
+    workers=8,
+    batch=16,
+    limit=1500,
+    every=5,
+    seeds=3,
+    chosen_by=1,
+    first=0,
+    seed=0,
+    ways=None,
+) -> list[Cost]:
+    """Bits that each method sends until f - f* is at most ``accuracy`` times f(0) - f*.
+
+    Parameters
+    ----------
+    problem : Logistic or Softmax
+    name : str, optional
+        What the rows call it.
+    accuracy : float
+        In (0, 1).
+    workers, batch : int
+    limit : int
+        The most steps that a run may take.
+    every : int
+        f is looked at every so many steps.
+    seeds : int
+        Runs with the chosen step size, whose mean counts.
+    chosen_by : int
+        Runs, with other seeds, by whose mean number of steps the step size is chosen.
+    first : int
+        The search for the step size begins with 2**first / L.
+    seed : int
+    ways : dict, optional
+        Name to `Way`; the first two are what the others are compared with.  By default `methods`.
+
+    Returns
+    -------
+    list of Cost
+
+    Raises
+    ------
+    ValueError
+        If ``accuracy`` is not between 0 and 1.
+    """
+    require(0.0 < accuracy < 1.0, "accuracy", accuracy, "a number between 0 and 1")
+    ways, unit = ways or methods(problem.d), 1.0 / lipschitz(problem)
+    best = solve(problem).fun
+    goal = best + accuracy * (value(problem, np.zeros(problem.d)) - best)
+    steps_of: dict[str, int | None] = {}
+    found = []
+    for method, way in track(ways.items(), f"{name or problem.name}"):
+
+        def taken(e, cap, r, patience=math.inf, way=way):
+            return until(
+                problem,
+                way,
+                2.0**e * unit,
+                goal,
+                workers=workers,
+                batch=batch,
+                limit=cap,
+                every=every,
+                seed=seed + r,
+                patience=patience,
+            )
+
+        def mean_steps(e, cap, taken=taken):
+            total = 0.0
+            for r in range(chosen_by):
+                total += taken(e, 2 * cap if chosen_by > 1 else cap, seeds + r, PATIENCE)[0]
+                if total >= chosen_by * cap:
+                    return math.inf
+            return total / chosen_by
+
+        if way.family not in steps_of:
+            steps_of[way.family] = best_step(mean_steps, limit, first)
+        e = steps_of[way.family]
+        runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
+        steps, bits = np.array(runs).T
+        sent, there = float(bits.mean()), bool(np.isfinite(steps).all())
+        found.append(
+            Cost(
+                name or problem.name,
+                method,
+                math.nan if e is None else 2.0**e,
+                float(steps.mean()),
+                float(steps.min()),
+                float(steps.max()),
+                sent,
+                sent / (float(steps.mean()) * problem.d) if there else math.nan,
+                0.0,
+                0.0,
+            )
+        )
+    dense, sparse = found[0].bits, found[min(1, len(found) - 1)].bits
+    return [row._replace(dense=_ratio(dense, row.bits), sparse=_ratio(sparse, row.bits)) for row in found]
+
+
+def _ratio(reference: float, bits: float) -> float:
+    """How many times fewer bits; 0 for a method that never came there."""
+    return reference / bits if math.isfinite(bits) else 0.0
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+
+def _times(ratio: float) -> str:
+    return f"{number(ratio)}x" if math.isfinite(ratio) and ratio > 0 else "-"
+
+
+def _table(name: str, rows) -> Table:
+    head = ("method", "step · L", "steps", "bits a coordinate", "payload", "against dense", "against sparse")
+    cells = []
+    for row in rows:
+        spread = f"{row.steps:.0f}" + (f" ({row.fewest:.0f} to {row.most:.0f})" if row.most > row.fewest else "")
+        never = not math.isfinite(row.steps)
+        cells.append(
+            (
+                row.method,
+                number(row.step),
+                "never" if never else spread,
+                number(row.width),
+                "-" if never else bits_text(row.bits),
+                _times(row.dense),
+                _times(row.sparse),
+            )
+        )
+    return Table(name, head, cells)
+
+
+def _named(rows, against: str = "dense") -> str:
+    return ", ".join(f"{row.method} {_times(getattr(row, against))}" for row in rows) or "none"
+
+
+def statements(rows) -> list[Statement]:
+    """What holds of "about 10 times fewer bits than float32" on one problem."""
+    quantizers = [row for row in rows if row.method.startswith(("QSGD", "TernGrad", "NUQSGD", "natural"))]
+    packed = [row for row in quantizers if row.method.endswith(("packed", "9 bits"))]
+    coded = [row for row in quantizers if row not in packed]
+    found = []
+    for what, group in (("quantizers, packed", packed), ("quantizers, coded", coded)):
+        enough = [row for row in group if row.dense >= ABOUT]
+        short = [row for row in group if row.dense < ABOUT]
+        verdict = "holds" if not short else "fails" if not enough else "in part"
+        numbers = f"At least {ABOUT:g}x: {_named(enough)}. Less: {_named(short)}."
+        found.append(
+            Statement(
+                f"{rows[0].problem}, {what}: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
+                verdict,
+                numbers,
+            )
+        )
+    enough = [row for row in quantizers if row.sparse >= ABOUT]
+    more = [row for row in quantizers if row.sparse < 1.0]
+    verdict = "holds" if len(enough) == len(quantizers) else "fails" if not enough else "in part"
+    numbers = (
+        f"At least {ABOUT:g}x: {_named(enough, 'sparse')}. More bits than the lossless sparse message: "
+        f"{_named(more, 'sparse')}."
+    )
+    found.append(
+        Statement(
+            f"{rows[0].problem}, all quantizers: about 10 times fewer bits than the same numbers sent"
+            " sparse, without loss.",
+            verdict,
+            numbers,
+        )
+    )
+    return found
+
+
+def draw(costs):
+    """Payload up to the accuracy: a panel for each problem, a line for each method."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import PAGE
+
+    names = list(dict.fromkeys(row.problem for row in costs))
+    most = max(sum(row.problem == name for row in costs) for name in names)
+    with style():
+        figure, grid = new_figure(1, len(names), width=PAGE, height=0.6 + 0.155 * most)
+        for axes, name in zip(grid[0], names, strict=True):
+            rows = [row for row in costs if row.problem == name]
+            dense, sparse = rows[0].bits, rows[1].bits
+            for at, label, dashes in (
+                (dense, "dense", (0, (4, 2))),
+                (dense / TEN, "dense / 10", (0, (1, 1))),
+                (sparse, "lossless sparse", "-."),
+            ):
+                axes.axvline(at, color="0.45", linewidth=0.9, linestyle=dashes, marker="", label=label, zorder=1)
+            for y, row in enumerate(rows):
+                if math.isfinite(row.bits):
+                    full = row.bits < min(dense, sparse)
+                    axes.plot(
+                        row.bits,
+                        y,
+                        marker="o",
+                        linestyle="",
+                        color="#0072B2",
+                        markersize=4,
+                        markerfacecolor="#0072B2" if full else "white",
+                    )
+                else:
+                    axes.text(
+                        0.98,
+                        y,
+                        "never",
+                        transform=axes.get_yaxis_transform(),
+                        ha="right",
+                        va="center",
+                        fontsize=6,
+                        color="0.4",
+                    )
+            axes.set_xscale("log")
+            axes.set_yticks(range(len(rows)), [row.method for row in rows], fontsize=6)
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+            axes.set_title(name)
+            axes.set_xlabel("payload of a worker, bits")
+        from matplotlib.lines import Line2D
+
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        handles.append(Line2D([], [], marker="o", linestyle="", color="#0072B2"))
+        figure.legend(handles, [*labels, "filled: fewer than both"], loc="outside lower center", ncols=4)
+        figure.get_layout_engine().set(w_pad=0.1)
+    return figure
+
+
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+    """Bits to one accuracy on RCV1 (or its twin) and on softmax regression on digits."""
+    text, pictures = rcv1(data, 2000 if quick else None), digits()
+    options: dict[str, Any] = {"accuracy": 0.1, "limit": 400, "seeds": 1} if quick else {"accuracy": 0.02}
+    more: tuple[dict, dict] = (
+        (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
+    )
+    costs = []
+    problems: dict[str, Any] = {
+        f"logistic, {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n),
+        "softmax, digits": softmax(pictures, 1.0 / pictures.n),
+    }
+    for (name, problem), extra in zip(problems.items(), more, strict=True):
+        ways = methods(problem.d)
+        if quick:
+            ways = {k: w for k, w in ways.items() if w.family in ("float32", "QSGD 4 bits", "sign")}
+        costs += bits_to_accuracy(problem, name=name, ways=ways, seed=seed, **(options | extra))
+    sizes = {name: (problem.n, problem.d) for name, problem in problems.items()}
+    seeds = [extra["seeds"] for extra in more]
+    return {"costs": costs, "sizes": sizes, "accuracy": options["accuracy"], "seeds": seeds}
+
+
+def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
+    """The study of these costs: n and d of each problem, the accuracy, and the number of seeds for each problem."""
+    tables, said = [], []
+    for name, (n, d) in sizes.items():
+        rows = [row for row in costs if row.problem == name]
+        tables.append(_table(f"{name}: n = {n:,}, d = {d:,}", rows))
+        said += statements(rows)
+    setting = (
+        f"Payload that one of 8 workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the "
+        "first time, with batches of 16, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
+        "constant step size, a power of two over L, with which it takes the fewest steps; the numbers are means over "
+        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and "
+        "NUQSGD (s = 6), the whole vector for the others. Packed, Elias and entropy coded messages of one method "
+        "restore the same vectors."
+    )
+    return Study(
+        "bits-to-accuracy",
+        "Ten times fewer bits than float32?",
+        setting,
+        {"costs": costs},
+        tables,
+        said,
+        lambda: draw(costs),
+        "Payload bits of a worker up to one accuracy, logarithmic, a row for each method: logistic regression on the "
+        "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages",
+    )

@@ -1,0 +1,572 @@
+"""How to choose: fewest bits and fewest seconds to an accuracy, on sparse and dense data, from slow networks to fast.
+
+Every method runs with each batch and with the constant step size, a power of two over L, with which it takes the fewest
+steps.  It is compared with the better of dense and lossless sparse full precision, which have both batches, too.
+Seconds are put together as in the study of time to accuracy: gradients and coding measured, the exchange a model.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..cluster import NETWORKS, Network, round_seconds, run
+from ..compressors import TopK, decode, encode
+from ..core import require, setting
+from ..core.random import key
+from ..data import make_dataset
+from ..data.epsilon import Correlated, generate
+from ..methods import ErrorFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import bits as bits_text
+from ..plots.text import factor, number
+from ..problems import batch_gradient, lipschitz, logistic, solve, value
+from ..reporting.progress import track
+from .bits_to_accuracy import DENSE, SPARSE, Way, best_step
+from .bits_to_accuracy import methods as all_methods
+from .messages import least, memory_seconds
+from .shared.problems import rcv1
+from .shared.report import Statement, Study, Table
+from .sign_and_nuqsgd import reached
+from .time_to_accuracy import CLOSE, LONG
+
+__all__ = ["PAGE", "Options", "Run", "Seconds", "collect", "decide", "measure", "report"]
+
+PAGE = "choose.md"  # the page of the documentation that it is written into
+EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
+FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
+LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of vectors that are there already
+PLAIN = (DENSE, SPARSE)
+ALT = (
+    "How many times as fast as the better full precision each method is to the stricter accuracy, against the network "
+    "from slow to fast, a panel for each data set, with a line at 1 and one for a single worker"
+)
+SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, as the others are
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    workers : int
+        At least 2.
+    batches : tuple of int
+        Rows in a worker's batch; every method has each of them.
+    accuracies : tuple of float
+        Shares of f(0) - f* that are waited for, between 0 and 1, falling.
+    seeds : int
+        Runs whose mean counts.
+    limit : int
+        The most steps that a run may take while a step size is chosen.
+    """
+
+    workers: int = 8
+    batches: tuple = (16, 128)
+    accuracies: tuple = (0.1, 0.02)
+    seeds: int = 2
+    limit: int = 800
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.workers >= 2, "workers", self.workers, "a whole number, at least 2")
+        good = all(isinstance(b, int) and b >= 1 for b in self.batches) and len(self.batches) > 0
+        require(
+            good and sorted(set(self.batches)) == list(self.batches),
+            "batches",
+            self.batches,
+            "a list of whole numbers that increases",
+        )
+        good = all(0 < a < 1 for a in self.accuracies) and len(self.accuracies) > 0
+        require(
+            good and sorted(set(self.accuracies), reverse=True) == list(self.accuracies),
+            "accuracies",
+            self.accuracies,
+            "a list of numbers between 0 and 1 that falls",
+        )
+        for name in ("seeds", "limit"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+
+
+class Run(NamedTuple):
+    """One method on one problem: the steps to an accuracy, and what a step takes.
+
+    Attributes
+    ----------
+    problem, method : str
+    workers, batch : int
+    accuracy : float
+    step : float
+        Step size times L; NaN if it never came there.
+    steps : float
+        Mean over the seeds; infinite if one never came there.
+    message_bits, message_bytes : float
+        Payload, and all that travels, of a worker in one step.
+    row : float
+        Seconds of a row's gradient, the least between two looks at f.
+    """
+
+    problem: str
+    method: str
+    workers: int
+    batch: int
+    accuracy: float
+    step: float
+    steps: float
+    message_bits: float
+    message_bytes: float
+    row: float
+
+    @property
+    def bits(self) -> float:
+        """Payload of a worker until the accuracy."""
+        return self.steps * self.message_bits
+
+
+class Seconds(NamedTuple):
+    """Seconds of a step of one run on one network, by part, and its payload and seconds to the accuracy."""
+
+    problem: str
+    network: str
+    method: str
+    workers: int
+    batch: int
+    accuracy: float
+    gradient: float
+    coding: float
+    exchange: float
+    steps: float
+    bits: float
+
+    @property
+    def total(self) -> float:
+        """Seconds to the accuracy."""
+        return self.steps * (self.gradient + self.coding + self.exchange)
+
+
+class Choice(NamedTuple):
+    """What to take on one problem, network and accuracy, by one measure.
+
+    Attributes
+    ----------
+    plain, best : Seconds
+        The better of dense and lossless sparse full precision; the best compressed method.
+    gain : float
+        How many times less the best compressed method takes than the plain one; 0 if none came there.
+    """
+
+    plain: Seconds
+    best: Seconds
+    gain: float
+
+
+def methods(d: int) -> dict[str, Way]:
+    """What is compared on vectors of length d: one code of each method, and two of QSGD.
+
+    Examples
+    --------
+    >>> list(methods(2000))[2:5]
+    ['QSGD 4 bits, packed', 'QSGD 4 bits, entropy', 'TernGrad, entropy']
+    """
+    return {
+        name: way
+        for name, way in all_methods(d).items()
+        if way.family in FAMILIES and not any(part in name for part in LEFT_OUT)
+    }
+
+
+def problems(quick: bool, data: str | None) -> dict:
+    """Sparse rows, dense rows, and dense rows that are long."""
+    text = rcv1(data, 2000 if quick else None)
+    found = {f"sparse: {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n)}
+    for n, d in ((500, 100),) if quick else ((2000, 2000), (1000, 8192)):
+        X, y, notes = generate(Correlated(n=n, d=d))
+        found[f"dense, d = {d:,}"] = logistic(make_dataset(X, y, "epsilon-like (synthetic)", notes), 1.0 / n)
+    return found
+
+
+def _descend(problem, way, step, best, goal, workers, batch, limit, seed):
+    """Steps to the goal (infinite if never), payload bits and bytes of a message, seconds of a row's gradient."""
+    start = value(problem, np.zeros(problem.d))
+
+    def watch(intermediate_result):
+        if intermediate_result.fun <= goal or intermediate_result.fun > 10.0 * start:
+            raise StopIteration
+
+    # the l2 term is applied by every worker itself, so that sparse gradients stay sparse for all methods
+    plan = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
+    history = run(plan, problem, workers=workers, steps=limit, seed=seed, record_every=EVERY, callback=watch).history
+    end = history[-1]
+    row = float(np.min(np.diff(history["seconds_gradient"]) / np.diff(history["samples"])))
+    steps = reached(history["step"], history["f"] - best, goal - best)
+    return steps, end["bits_up"] / end["step"], end["message_bytes_up"] / end["step"], row
+
+
+def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[Run]:
+    """The steps of every method, batch and accuracy on one problem; full precision on one worker as well.
+
+    Parameters
+    ----------
+    problem : Logistic
+    name : str
+        What the rows call it.
+    ways : dict of str to Way
+    options : Options
+    seed : int
+
+    Returns
+    -------
+    list of Run
+    """
+    unit, best = 1.0 / lipschitz(problem), solve(problem).fun
+    gap = value(problem, np.zeros(problem.d)) - best
+    known, found = {}, []
+    groups = [(method, options.workers) for method in ways] + [(DENSE, 1)]
+    for method, workers in track(groups, name):
+        way, first = ways[method], 0
+        for batch in options.batches:
+            for accuracy in options.accuracies:
+
+                def taken(e, cap, r, way=way, workers=workers, batch=batch, goal=best + accuracy * gap):
+                    return _descend(problem, way, 2.0**e * unit, best, goal, workers, batch, max(EVERY, cap), seed + r)
+
+                of = (way.family, workers, batch, accuracy)  # codes of one family restore the same vectors
+                if of not in known:
+                    search = lambda e, cap, taken=taken: taken(e, cap, options.seeds)[0]  # noqa: E731
+                    known[of] = best_step(search, options.limit, first)
+                e = known[of]
+                if e is None:  # a short run still tells what a row and a message take
+                    runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
+                else:
+                    first, runs = e, [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
+                steps, bits, size, row = np.array(runs).T
+                mean_steps, mean_bits, mean_size = (float(numbers.mean()) for numbers in (steps, bits, size))
+                length = math.nan if e is None else 2.0**e
+                found.append(
+                    Run(
+                        name,
+                        method,
+                        workers,
+                        batch,
+                        accuracy,
+                        length,
+                        mean_steps,
+                        mean_bits,
+                        mean_size,
+                        float(row.min()),
+                    )
+                )
+    return found
+
+
+def coding_seconds(problem, ways, batch: int, workers: int, seed: int, turns: int) -> dict[str, float]:
+    """Seconds to encode a gradient of ``batch`` rows, decode a message of every worker and keep a memory, on one core.
+
+    A short vector is repeated, so that Python's part of a call does not show; full precision, dense, is only copied.
+    """
+    rng = np.random.default_rng(int(key(seed, "choose", batch)))
+    g = batch_gradient(problem, rng.integers(problem.n, size=batch), np.zeros(problem.d))
+    times = -(-LONG // g.size)
+    v, stream, found = np.tile(g, times).astype(np.float32), int(key(seed, "choose")), {DENSE: 0.0}
+    for method, way in ways.items():
+        if method == DENSE:
+            continue
+        c = way.compressor
+        c = c._replace(k=c.k * times) if isinstance(c, TopK) else c
+        message = encode(c, v, stream)
+        decode(message, dtype=np.float32)  # compiled before the clock starts
+        spent = least(lambda c=c: encode(c, v, stream), turns)
+        spent += workers * least(lambda message=message: decode(message, dtype=np.float32), turns)
+        if isinstance(way.feedback, ErrorFeedback):
+            spent += memory_seconds(v, turns)
+        found[method] = spent / times
+    return found
+
+
+def seconds_of(runs, ways, coding, d: int, networks: dict[str, Network]) -> list[Seconds]:
+    """What every run takes on every network; one worker codes nothing and sends nothing."""
+    row = min(r.row for r in runs)  # the same gradients for all methods
+    found = []
+    for network, numbers in networks.items():
+        for r in runs:
+            plan = ParallelSGD(ways[r.method].compressor, step=Constant(1.0))
+            exchange = round_seconds(numbers, plan, d, ranks=r.workers, message_bytes=r.message_bytes)
+            spent = coding[r.batch][r.method] if r.workers > 1 else 0.0
+            found.append(
+                Seconds(
+                    r.problem,
+                    network,
+                    r.method,
+                    r.workers,
+                    r.batch,
+                    r.accuracy,
+                    r.batch * row,
+                    spent,
+                    exchange,
+                    r.steps,
+                    r.bits,
+                )
+            )
+    return found
+
+
+def decide(times, by: str) -> Choice:
+    """The best of the rows of one problem, network and accuracy by ``"bits"`` or ``"total"``.
+
+    Examples
+    --------
+    >>> one = Seconds("p", "n", DENSE, 8, 16, 0.1, gradient=1.0, coding=0.0, exchange=1.0, steps=10.0, bits=320.0)
+    >>> other = one._replace(method="top-1 + memory", coding=2.0, exchange=0.5, bits=32.0)
+    >>> decide([one, other], "bits").gain
+    10.0
+    >>> round(decide([one, other], "total").gain, 3)  # 2 seconds a step against 3.5
+    0.571
+    """
+    together = [t for t in times if t.workers > 1]
+    plain = min((t for t in together if t.method in PLAIN), key=lambda t: getattr(t, by))
+    best = min((t for t in together if t.method not in PLAIN), key=lambda t: getattr(t, by))
+    there = math.isfinite(getattr(best, by))  # plain may never come there: then the gain is infinite
+    return Choice(plain, best, getattr(plain, by) / getattr(best, by) if there else 0.0)
+
+
+def situations(times):
+    """Problem, accuracy, network, and the rows of it."""
+    for problem in dict.fromkeys(t.problem for t in times):
+        for accuracy in dict.fromkeys(t.accuracy for t in times):
+            for network in dict.fromkeys(t.network for t in times):
+                yield (
+                    problem,
+                    accuracy,
+                    network,
+                    [t for t in times if (t.problem, t.accuracy, t.network) == (problem, accuracy, network)],
+                )
+
+
+def alone(times) -> float:
+    """Seconds of one worker with its better batch."""
+    return min(t.total for t in times if t.workers == 1)
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def _named(t: Seconds) -> str:
+    return f"{t.method}, B = {t.batch}"
+
+
+def _chosen(choice: Choice) -> tuple[str, str]:
+    if choice.gain >= CLOSE:
+        return _named(choice.best), factor(choice.gain)
+    return f"nothing beats {_named(choice.plain)}", factor(choice.gain)
+
+
+def decision_table(times) -> Table:
+    """A row for each situation: the best by bits, the best by seconds, both against full precision, and one worker."""
+    head = (
+        "data",
+        "accuracy",
+        "network (model)",
+        "fewest bits",
+        "fewer than plain",
+        "fewest seconds",
+        "sooner than plain",
+        "one worker, sooner than plain",
+    )
+    cells = []
+    for problem, accuracy, network, rows in situations(times):
+        by_bits, by_seconds = decide(rows, "bits"), decide(rows, "total")
+        cells.append(
+            (
+                problem,
+                f"{accuracy:g}",
+                network,
+                *_chosen(by_bits),
+                *_chosen(by_seconds),
+                factor(by_seconds.plain.total / alone(rows)),
+            )
+        )
+    return Table("What to take", head, cells)
+
+
+def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
+    """What was measured on one problem."""
+    head = (
+        "method",
+        "N",
+        "B",
+        *(f"steps to {a:g}" for a in accuracies),
+        f"step · L at {accuracies[-1]:g}",
+        "bits a message",
+        f"payload to {accuracies[-1]:g}",
+        "gradient, ms",
+        "coding, ms",
+    )
+    row, cells = min(r.row for r in runs), []
+    for method, workers, batch in dict.fromkeys((r.method, r.workers, r.batch) for r in runs):
+        mine = [r for r in runs if (r.method, r.workers, r.batch) == (method, workers, batch)]
+        end, spent = mine[-1], coding[batch][method] if workers > 1 else 0.0
+        cells.append(
+            (
+                method,
+                str(workers),
+                str(batch),
+                *(f"{r.steps:.0f}" if math.isfinite(r.steps) else "never" for r in mine),
+                number(end.step),
+                f"{end.message_bits:,.0f}" if workers > 1 else "-",
+                bits_text(end.bits) if workers > 1 and math.isfinite(end.bits) else "-",
+                number(1e3 * batch * row),
+                number(1e3 * spent),
+            )
+        )
+    return Table(f"Measured, {name}: n = {n:,}, d = {d:,}", head, cells)
+
+
+def _verdict(good) -> str:
+    return "holds" if all(good) else "in part" if any(good) else "fails"
+
+
+def statements(times) -> list[Statement]:
+    """What holds of the rules that one hears."""
+    found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
+    bits = {(p, a): b for p, a, _, b, _, _ in found}
+    said = [
+        Statement(
+            "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
+            _verdict([b.gain >= CLOSE for b in bits.values()]),
+            "; ".join(f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items()) + ".",
+        )
+    ]
+    for network in dict.fromkeys(n for _, _, n, *_ in found):
+        here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
+        said.append(
+            Statement(
+                f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
+                _verdict([t.gain >= CLOSE for _, _, t in here]),
+                "Times as fast (measured steps, gradients and coding; the network is a model): "
+                + "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
+                + ".",
+            )
+        )
+    same = [b.best.method == t.best.method for _, _, _, b, t, _ in found]
+    said.append(
+        Statement(
+            "what sends the fewest bits takes the fewest seconds.",
+            _verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
+            f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
+            f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
+        )
+    )
+    sooner = [min(t.plain.total, t.best.total) * CLOSE <= one for *_, t, one in found]
+    slow = [f"{p}, {a:g}, {n}" for (p, a, n, *_), good in zip(found, sooner, strict=True) if not good]
+    said.append(
+        Statement(
+            f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
+            _verdict(sooner),
+            "Not where: " + ("; ".join(slow) or "never") + ".",
+        )
+    )
+    return said
+
+
+def draw(times, options: Options):
+    """How much sooner than full precision, against the network: a panel for each problem, a line for each method."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import COLUMN
+    from ..plots.figure_style import PAGE as PAGE_WIDTH
+
+    names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
+    accuracy = options.accuracies[-1]
+    handles: dict = {}
+    with style():
+        figure, grid = new_figure(1, len(names), width=min(PAGE_WIDTH, COLUMN * len(names)), height=0.95 * COLUMN)
+        for axes, name in zip(grid[0], names, strict=True):
+            here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
+            for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):
+                gains = []
+                for network in networks:
+                    rows = [t for t in here if t.network == network]
+                    own = min(t.total for t in rows if t.method == method and t.workers > 1)
+                    gains.append(decide(rows, "total").plain.total / own if math.isfinite(own) else math.nan)
+                look = {"color": "0.35", "linestyle": "-" if method == DENSE else "-."} if method in PLAIN else {}
+                (line,) = axes.plot(range(len(networks)), gains, zorder=2 + len(handles), **look)
+                handles.setdefault("top-k + memory" if method.startswith("top-") else method, line)
+            one = [
+                decide(rows := [t for t in here if t.network == n], "total").plain.total / alone(rows) for n in networks
+            ]
+            (line,) = axes.plot(range(len(networks)), one, color="0.6", linestyle=(0, (1, 1)), marker="")
+            handles.setdefault("one worker alone", line)
+            axes.axhline(1.0, color="0.2", linewidth=0.8, marker="", zorder=1)
+            axes.set_yscale("log")
+            axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
+            axes.set_xlabel("network (model)")
+            axes.set_title(name)
+        grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    return figure
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """The best method by bits and by seconds, for sparse and dense data, four networks and two accuracies."""
+    options = options or Options()
+    if quick:
+        options = options._replace(workers=4, batches=(16,), accuracies=(0.2,), seeds=1, limit=200)
+    networks, times, every, coded, shapes = SLOWER | NETWORKS, [], [], {}, []
+    for name, problem in problems(quick, data).items():
+        ways = methods(problem.d)
+        if quick:
+            ways = {key: way for key, way in ways.items() if key in PLAIN or key == "QSGD 4 bits, packed"}
+        runs = measure(problem, name, ways, options, seed)
+        coding = {
+            batch: coding_seconds(problem, ways, batch, options.workers, seed, 3 if quick else 15)
+            for batch in options.batches
+        }
+        times += seconds_of(runs, ways, coding, problem.d, networks)
+        coded[name] = coding
+        shapes.append((name, problem.n, problem.d))
+        every += runs
+    return {"runs": every, "times": times, "coded": coded, "shapes": shapes, "options": options}
+
+
+def report(runs, times, coded, shapes, options: Options) -> Study:
+    """The study of these runs; ``shapes`` has the rows and columns of each problem, ``coded`` its seconds of coding."""
+    networks = SLOWER | NETWORKS
+    tables = [
+        run_table(name, n, d, [run for run in runs if run.problem == name], coded[name], options.accuracies)
+        for name, n, d in shapes
+    ]
+    assumed = "; ".join(
+        f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte" for name, n in networks.items()
+    )
+    setting = (
+        f"Logistic regression, l2 = 1/n, {options.workers} workers, until f - f* is at most this share (the accuracy) "
+        "of f(0) - f*. Each "
+        f"method has the better batch of {' and '.join(map(str, options.batches))} rows a worker, and the constant "
+        "step size, a power of two over L, that takes the fewest steps. *Plain* is full precision: the better of dense "
+        f"and lossless sparse messages, each with its better batch; what gains less than {CLOSE:g}x does not beat it. "
+        f"Means over {options.seeds} seed{'s' * (options.seeds > 1)}; bits are the payload that a worker sends. Steps, "
+        "the seconds of a row's gradient and those of coding (encode a gradient, decode the messages of all into full "
+        "vectors, keep a memory) are measured on one core of this machine. The network is a model with assumed "
+        f"numbers ({assumed}; 4 Gbyte a second of additions): dense full precision is reduced, the others are "
+        "gathered; nothing overlaps, nobody is late. The last column is full precision on one worker that sends "
+        "nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign the "
+        "whole vector. The dense rows are synthetic, of the shape of epsilon."
+    )
+    return Study(
+        "choose",
+        "How to choose a method",
+        setting,
+        {"runs": runs, "times": times},
+        [decision_table(times), *tables],
+        statements(times),
+        lambda: draw(times, options),
+        ALT,
+    )

@@ -1,0 +1,452 @@
+"""Contractive error feedback (ConEF) against full precision, random blocks without memory, and error feedback.
+
+Softmax regression on 16 workers that send 10 or 5 % of the coordinates, as one random block.  A memory is held as a
+plain array (error feedback), as a fresh count sketch (the talk's algorithm), as one fixed linear sketch (what its
+authors' code runs) or quantized (what the theory allows).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data import rcv1_topics
+from ..plots.text import bits, number, seconds
+from ..reporting.files import ConfigurationError
+from .conef_training import (
+    AUTHORS,
+    BLOCK,
+    BUCKET,
+    EF,
+    HALF,
+    MOMENTUM,
+    QUANTIZED,
+    SGD,
+    UNBIASED,
+    Options,
+    Outcome,
+    Way,
+    best_outcomes,
+    fixed,
+    most_frequent,
+    sketched,
+    train,
+    ways,
+)
+from .shared.problems import digits, topics_file
+from .shared.report import Statement, Study, Table
+
+__all__ = ["Options", "collect", "report", "statements"]
+
+LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
+SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(good: int, of: int) -> str:
+    return "holds" if good == of else "fails" if good == 0 else "in part"
+
+
+def _percent(row: Outcome) -> str:
+    return f"{100 * row.accuracy:.1f}" if row.success else "diverged"
+
+
+def _spread(row: Outcome) -> str:
+    return f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f}" if row.success else "diverged"
+
+
+def _loses_little(row: Outcome, other: Outcome) -> bool:
+    return row.success and row.accuracy >= other.accuracy - LITTLE
+
+
+def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
+    """What holds of the talk's tables and of its theory; each method with its best step unless said otherwise."""
+    best, said = best_outcomes(rows), []
+    same = {row.method: row for row in rows if row.step == best[SGD].step}
+    less, sgd, ef = f"{100 * (1 - share):.3g} %", best[SGD], best[EF]
+    said.append(
+        Statement(
+            f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
+            _verdict(_loses_little(ef, sgd), 1),
+            f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
+        )
+    )
+    low = (BLOCK, UNBIASED)
+    far = [
+        table[name]
+        for table in (best, same)
+        for name in low
+        if not table[name].success or table[name].accuracy <= ef.accuracy - FAR
+    ]
+    numbers = "; ".join(
+        f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's" for name in low
+    )
+    said.append(
+        Statement(
+            "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
+            _verdict(len(far), 4),
+            f"{numbers}; EFSGD {_percent(ef)}.",
+        )
+    )
+    good: list
+    for text, names in (
+        ("as the authors ran it, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
+        ("as the theory reads it, a fresh sketch in every step", [sketched(0.6), sketched(0.9)]),
+    ):
+        mine = [best[name] for name in names if name in best]
+        good = [row for row in mine if _loses_little(row, ef)]
+        numbers = "; ".join(f"{row.method}: {_percent(row)}" for row in mine)
+        said.append(
+            Statement(
+                f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
+                _verdict(len(good), len(mine)),
+                f"{numbers}; EFSGD {_percent(ef)}.",
+            )
+        )
+    none = max((best[name] for name in low), key=lambda row: row.accuracy if row.success else 0.0)
+    mine = [best[name] for name in (fixed(0.6), fixed(0.9)) if name in best]
+    good = [row for row in mine if row.success and not _above(none, row)]
+    numbers = "; ".join(f"{row.method}: {_spread(row)}" for row in mine)
+    said.append(
+        Statement(
+            "A fixed sketch is better than no memory (by three standard deviations).",
+            _verdict(len(good), len(mine)),
+            f"{numbers}; {none.method}: {_spread(none)}.",
+        )
+    )
+    kept = [name for name, way in chosen.items() if way.kappa < 1.0 and name != EF and name in best]
+    good = [name for name in kept if _loses_little(best[name], ef)]
+    numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in kept)
+    said.append(
+        Statement(
+            "A memory with kappa < 1 trains as EFSGD does (within one point).",
+            _verdict(len(good), len(kept)),
+            f"{numbers}.",
+        )
+    )
+    above = [name for name, way in chosen.items() if way.kappa >= 1.0 and name in best]
+    good = [name for name in above if not best[name].success]
+    numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in above)
+    said.append(
+        Statement(
+            "A memory with kappa >= 1 diverges.",
+            _verdict(len(good), len(above)),
+            f"{numbers}. Where the bound of theta is loose, it need not.",
+        )
+    )
+    order = (SGD, fixed(0.6), EF, fixed(0.9), BLOCK)
+    pairs = [(a, b) for a, b in zip(order, order[1:], strict=False) if a in best and b in best]
+    good = [(a, b) for a, b in pairs if best[a].success and not best[a].accuracy < best[b].accuracy]
+    numbers = ", ".join(f"{name} {_spread(best[name])}" for name in order if name in best)
+    said.append(
+        Statement(
+            "The accuracies are in the talk's order: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
+            _verdict(len(good), len(pairs)),
+            f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
+        )
+    )
+    saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
+    good = [saving for saving, found in saved.items() if abs(found - saving) <= 0.005]
+    numbers = ", ".join(f"{100 * found:.1f} %" for found in saved.values())
+    said.append(
+        Statement(
+            "A sketch of 40 and 10 % of d saves 60 and 90 % of the memory.",
+            _verdict(len(good), len(saved)),
+            f"{numbers} of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer "
+            "for ResNet18, 62 and 83 % for WideResNet.",
+        )
+    )
+    return said
+
+
+def _above(row: Outcome, other: Outcome) -> bool:
+    """Whether the first accuracy is not clearly below the second."""
+    if not (row.success and other.success):
+        return row.success
+    return row.accuracy >= other.accuracy - 3.0 * math.hypot(row.apart, other.apart)
+
+
+def sweep_statement(rows) -> Statement:
+    """Whether what a compressed memory loses against error feedback falls with the dimension."""
+    names = [name for name in dict.fromkeys(row.method for row in rows) if name != EF]
+    points = {name: losses(rows, name) for name in names}
+    good = []
+    for name, mine in points.items():
+        first, last = mine[0], mine[-1]
+        if last[1] < first[1] - 3.0 * math.hypot(first[2], last[2]):
+            good.append(name)
+    texts = {
+        name: ", ".join(f"{100 * lost:.1f} ± {100 * apart:.1f} (d = {d:,})" for d, lost, apart in mine)
+        for name, mine in points.items()
+    }
+    numbers = "; ".join(f"{name}: {text}" for name, text in texts.items())
+    return Statement(
+        "ConEF is more suitable for larger models: what it loses against EFSGD falls as d grows "
+        "(from the least d to the largest, by three standard deviations).",
+        _verdict(len(good), len(names)),
+        f"Points of accuracy lost: {numbers}.",
+    )
+
+
+def losses(rows, name: str) -> list[tuple[int, float, float]]:
+    """d, accuracy lost against error feedback, and its standard deviation over seeds, by d; infinite if it diverged."""
+    found = []
+    for d in sorted({row.d for row in rows}):
+        best = best_outcomes([row for row in rows if row.d == d])
+        ef, mine = best[EF], best[name]
+        lost = ef.accuracy - mine.accuracy if mine.success else math.inf
+        found.append((d, lost, math.hypot(ef.apart, mine.apart) if mine.success else 0.0))
+    return found
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+
+def _cells(rows, chosen) -> list[tuple[str, ...]]:
+    best = best_outcomes(rows)
+    ef = best[EF]
+    table: list[tuple[str, ...]] = []
+    for name, row in best.items():
+        way = chosen[name]
+        if not math.isnan(way.damping):
+            theory = f"{number(way.damping)} < 2: stable" if way.damping < 2 else f"{number(way.damping)}: unstable"
+        elif math.isnan(way.kappa):
+            theory = "-"
+        else:
+            theory = f"kappa = {number(way.kappa)}{': bounded' if way.kappa < 1 else ''}"
+        table.append(
+            (
+                name,
+                f"{row.step:g}",
+                _spread(row),
+                number(row.loss),
+                str(row.rounds),
+                seconds(row.seconds),
+                bits(row.bits),
+                f"{row.memory:,}",
+                f"{100 * (1 - row.memory / ef.memory):.1f}",
+                theory,
+            )
+        )
+    return table
+
+
+def draw(rows, chosen, swept):
+    """Accuracy against memory; accuracy by step size; and, with a sweep, the loss of accuracy against d."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import COLUMN, PAGE
+
+    best = best_outcomes(rows)
+    families = (
+        ("without memory", "0.35", "s"),
+        ("EFSGD", "k", "*"),
+        ("fresh sketch", "#D55E00", "x"),
+        ("fixed sketch", "#0072B2", "o"),
+        ("quantized", "#009E73", "D"),
+    )
+
+    def family(name):
+        if name == EF:
+            return families[1]
+        if best[name].memory == 0:
+            return families[0]
+        return families[2] if "fresh" in name else families[3] if "fixed" in name else families[4]
+
+    with style():
+        figure, grid = new_figure(1, 3 if swept else 2, width=PAGE, height=1.0 * COLUMN)
+        held = [row.accuracy for row in best.values() if row.success]
+        floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
+        axes, labelled = grid[0, 0], set()
+        for name, row in best.items():
+            label, colour, marker = family(name)
+            y = 100 * (row.accuracy if row.success else floor)
+            axes.errorbar(
+                row.memory / best[EF].memory,
+                y,
+                yerr=100 * row.apart,
+                color=colour,
+                marker=marker,
+                linestyle="",
+                markerfacecolor="none",
+                elinewidth=0.7,
+                label=None if label in labelled else label,
+            )
+            labelled.add(label)
+        if any(not row.success for row in best.values()):
+            axes.text(
+                0.97, 100 * floor, "diverged", ha="right", va="bottom", fontsize=6, transform=axes.get_yaxis_transform()
+            )
+        axes.set_xlabel("memory over that of EFSGD")
+        axes.set_ylabel("held-out accuracy, %")
+        axes.set_title("best step of each")
+        axes, colours = grid[0, 1], {}
+        for name, marker in zip((SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED), "sPXov^D", strict=True):
+            mine = [row for row in rows if row.method == name and row.success]
+            (line,) = axes.plot(
+                [row.step for row in mine],
+                [100 * row.accuracy for row in mine],
+                marker=marker,
+                markerfacecolor="none",
+                linewidth=0.8,
+                label=name,
+            )
+            colours[name] = line.get_color()
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # who is further below is of no interest
+        axes.set_xscale("log")
+        grid_steps = sorted({row.step for row in rows})
+        axes.set_xticks(grid_steps, [f"{step:g}" for step in grid_steps])
+        axes.minorticks_off()
+        axes.set_xlabel(r"step size, times $(1-m)/L$")
+        axes.set_title("by step size")
+        if swept:
+            axes = grid[0, 2]
+            for name, marker in zip(SWEPT[1:], "v^", strict=True):
+                mine = [point for point in losses(swept, name) if math.isfinite(point[1])]
+                axes.errorbar(
+                    [p[0] for p in mine],
+                    [100 * p[1] for p in mine],
+                    yerr=[100 * p[2] for p in mine],
+                    marker=marker,
+                    markerfacecolor="none",
+                    linewidth=0.8,
+                    elinewidth=0.7,
+                    color=colours[name],
+                    label=name,
+                )
+            axes.axhline(0.0, color="0.7", linewidth=0.6, marker="", linestyle="-")
+            axes.set_xscale("log")
+            dimensions = sorted({row.d for row in swept})
+            axes.set_xticks(dimensions, [f"{n:,}" for n in dimensions], fontsize=6)
+            axes.minorticks_off()
+            axes.set_xlabel("d")
+            axes.set_ylabel("points lost against EFSGD")
+            axes.set_title("sweep over d")
+        grid[0, 0].legend(fontsize=6)
+        figure.legend(*grid[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
+    return figure
+
+
+class Size(NamedTuple):
+    """The data: name, rows, columns that are used, of how many, classes, and columns with an entry (for a sweep)."""
+
+    name: str
+    n: int
+    columns: int
+    features: int
+    classes: int
+    occurring: int
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """All methods at one share of communication, and, if the options ask for it, a sweep over the dimension."""
+    options = options or Options()
+    file = topics_file(topics) if options.problem == "topics" else None
+    source = digits() if file is None else rcv1_topics(file)
+    if quick:
+        options = options._replace(
+            steps=min(options.steps, 60),
+            seeds=min(options.seeds, 2),
+            grid=options.grid[:2],
+            features=min(options.features, 500),
+            sweep=options.sweep[:2],
+        )
+    if options.share * min(options.features, source.d) * np.unique(source.y).size < 1:
+        raise ConfigurationError(f"share: got {options.share!r}, allowed: at least one coordinate of a message")
+    text = most_frequent(source, options.features)
+    classes = np.unique(text.y).size
+    d = text.d * classes
+    chosen = ways(d, options.share)
+    if quick:
+        chosen = {name: way for name, way in chosen.items() if name != HALF and not name.startswith("iConEF")}
+    rows = train(text, chosen, options, seed)
+    best, swept = best_outcomes(rows), []
+    for features in sorted({min(features, source.d) for features in options.sweep}):
+        smaller = most_frequent(source, features)
+        some = {name: ways(features * classes, options.share)[name] for name in SWEPT}
+        swept += train(
+            smaller, some, options._replace(seeds=min(SWEEP_SEEDS, options.seeds), grid=(best[EF].step,)), seed
+        )
+    occurring = int(np.unique(most_frequent(source, source.d).X.indices).size) if swept else 0
+    size = Size("digits" if file is None else "RCV1's topics", text.n, text.d, source.d, classes, occurring)
+    return {"rows": rows, "swept": swept, "chosen": list(chosen), "size": size, "options": options}
+
+
+def report(rows, swept, chosen, size: Size, options: Options) -> Study:
+    """The study of these outcomes: of the ``chosen`` methods, and of the sweep over the dimension if there was one."""
+    name, d, best = size.name, size.columns * size.classes, best_outcomes(rows)
+    every = ways(d, options.share)
+    chosen = {method: every[method] for method in chosen}
+    head: tuple[str, ...]
+    head = (
+        "method",
+        "step",
+        "held out, %",
+        "training loss",
+        "rounds",
+        "seconds",
+        "payload",
+        "memory, bytes",
+        "saved, %",
+        "theory",
+    )
+    tables = [
+        Table(f"{name}: {100 * (1 - options.share):.3g} % less communication, best step", head, _cells(rows, chosen))
+    ]
+    steps = options.grid
+    by_step = [
+        (method, *(_percent(next(row for row in rows if (row.method, row.step) == (method, step))) for step in steps))
+        for method in chosen
+    ]
+    tables.append(Table("Held-out accuracy by step size, %", ("method", *(f"{step:g}" for step in steps)), by_step))
+    said = statements(rows, chosen, options.share)
+    failed = [row for row in best.values() if not row.success]
+    if swept:
+        cells = [(f"{row.d:,}", row.method, _spread(row), number(row.loss), f"{row.memory:,}") for row in swept]
+        head = ("d", "method", "held out, %", "training loss", "memory, bytes")
+        tables.append(Table("Sweep over the dimension", head, cells))
+        said.append(sweep_statement(swept))
+    setting = (
+        f"Softmax regression on {name}: the {size.columns:,} most frequent of {size.features:,} features, "
+        f"{size.classes} classes, d = {d:,}, l2 = 1/n, 80 % of {size.n:,} rows for training. "
+        f"{options.workers} workers with batches of {options.batch}, Nesterov momentum {MOMENTUM:g} after "
+        f"decompression, {options.steps} rounds, single "
+        f"precision, {options.seeds} seeds. One random block of {100 * options.share:.3g} % of d, the same for all "
+        f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L; the table "
+        'shows the one with the least training loss, with all seeds (the others have one). "Fixed sketch": the linear '
+        f"sketch of the authors' code, with their beta = {AUTHORS:g} and with the beta that forgets fastest without "
+        "gradients; theory is then "
+        '(1 - beta) E K^2/E K < 2, K of a bucket\'s coordinates being sent. "Levels": QSGD in buckets of '
+        f"{BUCKET}. kappa = (1 + theta)(1 - k/d) with the worst-case theta. Seconds, by the clock and rough, are "
+        "those of one run with all workers in one process; saved is relative to EFSGD's float32 memory."
+    )
+    if swept:
+        setting += (
+            f" The sweep has EFSGD's best step, {best[EF].step:g}, for all methods, and {SWEEP_SEEDS} seeds; "
+            f"{size.occurring:,} of the features occur in the data."
+        )
+    if failed:
+        setting += " " + " ".join(f"{row.method} {row.message.split(';')[0]}." for row in failed)
+    if options.problem == "topics" and name == "digits":
+        setting += " RCV1's topics were not there (THEORY_DATA names the folder, --topics the file)."
+    found = {"outcomes": rows} | ({"sweep": swept} if swept else {})
+    return Study(
+        "conef",
+        f"ConEF with {100 * (1 - options.share):.3g} % less communication, {name}",
+        setting,
+        found,
+        tables,
+        said,
+        lambda: draw(rows, chosen, swept),
+        "Held-out accuracy against memory over that of EFSGD, for methods without memory, sketched and quantized "
+        "memories; accuracy by step size" + ("; points lost against EFSGD over the dimension" if swept else ""),
+    )

@@ -1,0 +1,374 @@
+"""Table 1 of the ConEF talk: the smallest sketch with which each share of partial feedback still converges.
+
+The memory is the one that the authors' code runs: one fixed linear sketch, of which (1 - beta) is fed back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import bounds
+from ..cluster import run
+from ..compressors import FIXED, CountSketch, RandomBlock, compress
+from ..core import require, setting
+from ..core.random import key
+from ..methods import ErrorFeedback, LinearSketchFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import number
+from ..problems import lipschitz, softmax, value
+from ..reporting.progress import track
+from .conef_training import MOMENTUM, most_frequent
+from .shared.problems import digits
+from .shared.report import Statement, Study, Table
+
+__all__ = ["Frontier", "Options", "collect", "frontiers", "overlap", "report", "smallest"]
+
+TALK = {0.1: 0.9, 0.2: 0.8, 0.3: 0.7, 0.4: 0.6, 0.5: 0.4, 0.6: 0.4, 0.7: 0.3, 0.8: 0.2, 0.9: 0.1}
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    share : float
+        Of the coordinates, sent in each step.
+    workers, batch, steps, seeds : int
+    parts : int
+        Sketches of 1/parts, 2/parts, ... 1 times d counters are tried.
+    grid : tuple of float
+        Step sizes, in multiples of (1 - momentum)/L; a column each.
+    decrease : float
+        A run has converged if f decreases by at least this share of what it does with error feedback.
+    """
+
+    share: float = 0.1
+    workers: int = 4
+    batch: int = 8
+    steps: int = 500
+    seeds: int = 5
+    parts: int = 160
+    grid: tuple = (1.0, 4.0)
+    decrease: float = 0.95
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
+        for name in ("workers", "batch", "steps", "seeds", "parts"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+        good = isinstance(self.grid, tuple) and len(self.grid) > 0
+        good = good and all(isinstance(step, (int, float)) and step > 0 for step in self.grid)
+        require(good, "grid", self.grid, "one or more numbers above 0")
+        require(0 < self.decrease < 1, "decrease", self.decrease, "a number between 0 and 1")
+
+
+class Frontier(NamedTuple):
+    """The smallest sketch for one beta and one step size, as a share of d; infinite if not even d counters suffice.
+
+    Attributes
+    ----------
+    beta, step : float
+    bounded : float
+        For f at the end to be below f at the start.
+    converged : float
+        For f to decrease by a given share of what it does with error feedback.
+    stable : float
+        For the same hashes to forget without gradients, all of them: (1 - beta) E K^2/E K < 2 in every bucket.
+    """
+
+    beta: float
+    step: float
+    bounded: float
+    converged: float
+    stable: float
+
+
+def smallest(good: Callable[[int], bool], candidates: Sequence[int]) -> int | None:
+    """The first of increasing candidates that is good, by bisection: all after a good one are taken to be good.
+
+    Examples
+    --------
+    >>> smallest(lambda n: n * n >= 50, range(1, 21)), smallest(lambda n: False, range(1, 21))
+    (8, None)
+    """
+    low, high = 0, len(candidates)  # the first good one is at low or behind it; at high or before it
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(candidates[middle]) else (middle + 1, high)
+    return candidates[low] if low < len(candidates) else None
+
+
+def overlap(sketch: CountSketch, d: int, k: int) -> float:
+    """The largest E K^2/E K of a bucket, K of its coordinates being in a random block of k; its hash is fixed.
+
+    Without gradients the sketch is stable, in mean square, if and only if (1 - beta) times this is below 2.
+
+    Examples
+    --------
+    >>> overlap(CountSketch(width=1), d=4, k=4)  # one bucket, all of it in every block
+    4.0
+    """
+    fixed, unit, largest, seen = sketch._replace(hash=FIXED), np.zeros(d), 0.0, np.zeros(d, bool)
+    for j in range(d):
+        if not seen[j]:
+            unit[j] = 1.0
+            bucket = np.flatnonzero(compress(fixed, unit, 0))  # all coordinates that share the counter of j
+            unit[j], seen[bucket] = 0.0, True
+            largest = max(largest, bounds.block_kept_square(bucket, d, k) / (bucket.size * k / d))
+    return largest
+
+
+def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], dict[float, float]]:
+    """The smallest sketches for each beta and step size; and how far error feedback brings f down, over f(0).
+
+    Parameters
+    ----------
+    betas : sequence of float
+    options : Options
+    seed : int
+
+    Returns
+    -------
+    rows : list of Frontier
+    reached : dict of float to float
+        By step size.
+    """
+    data = digits()
+    problem = softmax(most_frequent(data, data.d), 1.0 / data.n, dtype=np.float32)
+    start, unit, d = value(problem, np.zeros(problem.d)), (1.0 - MOMENTUM) / lipschitz(problem), problem.d
+    keys = [int(key(seed + r, "conef-table-1")) % 2**62 for r in range(options.seeds)]
+
+    def end(step: float, feedback) -> float:
+        """The mean over the seeds of f at the end; infinite if one of them diverges."""
+        found = []
+        for one in keys:
+            if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
+                feedback = feedback._replace(sketch=feedback.sketch._replace(seed=one))
+            method = ParallelSGD(
+                RandomBlock(max(1, int(options.share * d))),
+                step=Constant(step * unit),
+                feedback=feedback,
+                batch=options.batch,
+                momentum=MOMENTUM,
+                nesterov=True,
+            )
+            done = run(
+                method,
+                problem,
+                workers=options.workers,
+                steps=options.steps,
+                seed=one,
+                record_every=max(1, options.steps // 4),
+                dtype=np.float32,
+            )
+            if not done.success:
+                return math.inf
+            found.append(done.fun)
+        return float(np.mean(found))
+
+    rows, reached = [], {step: end(step, ErrorFeedback()) for step in options.grid}
+    overlaps: dict[int, float] = {}
+
+    def stable(part: int, beta: float) -> bool:
+        if part not in overlaps:
+            sketches = [CountSketch(width(part), seed=one) for one in keys]
+            overlaps[part] = max(overlap(sketch, d, max(1, int(options.share * d))) for sketch in sketches)
+        return (1.0 - beta) * overlaps[part] < 2.0
+
+    def width(part: int) -> int:
+        return max(1, round(part * d / options.parts))
+
+    def search(good) -> float:
+        found = smallest(good, range(1, options.parts + 1))
+        return math.inf if found is None else found / options.parts
+
+    for beta in track(betas, "table 1"):
+        forgets = search(lambda part, beta=beta: stable(part, beta))
+        for step in options.grid:
+            seen: dict[int, float] = {}
+
+            def below(limit, step=step, beta=beta, seen=seen):
+                def good(part):
+                    if part not in seen:
+                        seen[part] = end(step, LinearSketchFeedback(CountSketch(width(part)), beta))
+                    return seen[part] <= limit
+
+                return search(good)
+
+            goal = start - options.decrease * (start - reached[step])
+            rows.append(Frontier(beta, step, below(start), below(goal), forgets))
+    return rows, {step: f / start for step, f in reached.items()}
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+RESOLUTION = 0.1 + 1e-9  # of the talk's table
+
+
+def statements(rows) -> list[Statement]:
+    """What holds of the table and of the laws that are read into it."""
+    steps = list(dict.fromkeys(row.step for row in rows))
+    said, curves = [], []
+    for step in steps:
+        mine = sorted((row for row in rows if row.step == step), key=lambda row: row.beta)
+        curves += [
+            (f"step {step:g}, {name}", [(row.beta, of(row)) for row in mine])
+            for name, of in (("bounded", lambda row: row.bounded), ("converged", lambda row: row.converged))
+        ]
+    falling = [name for name, curve in curves if all(b[1] <= a[1] for a, b in zip(curve, curve[1:], strict=False))]
+    ends = "; ".join(
+        f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}" for name, c in curves
+    )
+    said.append(
+        Statement(
+            "The more of the memory stays at home, the smaller a sketch suffices.",
+            _verdict(len(falling), len(curves)),
+            f"{ends}.",
+        )
+    )
+    for text, expected in (
+        ("The smallest sketches are those of the talk (within 0.1)", TALK.get),
+        ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta),
+    ):
+        found = {
+            name: [
+                beta for beta, part in curve if expected(beta) is not None and abs(part - expected(beta)) <= RESOLUTION
+            ]
+            for name, curve in curves
+        }
+        numbers = "; ".join(f"{name}: at {len(betas)} of {len(curves[0][1])} beta" for name, betas in found.items())
+        said.append(Statement(f"{text}.", _verdict(sum(map(len, found.values())), len(rows) * 2), f"{numbers}."))
+    good = [row for row in rows if row.bounded <= row.stable]
+    equal = sorted({row.beta for row in good if row.bounded == row.stable})
+    same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
+    said.append(
+        Statement(
+            "Where a sketch forgets without gradients, training is bounded.",
+            _verdict(len(good), len(rows)),
+            f"The smallest bounded sketch is no larger on {len(good)} of {len(rows)}{same}. It can be "
+            "smaller: forgetting "
+            "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
+            "length need not show.",
+        )
+    )
+    return said
+
+
+def _verdict(good: int, of: int) -> str:
+    return "holds" if good == of else "fails" if good == 0 else "in part"
+
+
+def _share(part: float) -> str:
+    return "above 1" if math.isinf(part) else f"{part:.3g}"
+
+
+def draw(rows):
+    """Smallest sketch against beta: the talk's, ours for each step size, and both laws."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import COLUMN, PAGE
+
+    steps = list(dict.fromkeys(row.step for row in rows))
+    betas = sorted({row.beta for row in rows})
+    with style():
+        figure, grid = new_figure(1, 2, width=PAGE, height=1.05 * COLUMN)
+        for axes, title, of in zip(
+            grid[0],
+            ("f ends below its start", "f falls as with error feedback"),
+            (lambda row: row.bounded, lambda row: row.converged),
+            strict=True,
+        ):
+            axes.plot(list(TALK), list(TALK.values()), color="0.2", marker="x", linestyle="", label="the talk")
+            axes.plot(betas, [1.0 - b for b in betas], color="0.5", marker="", linestyle="--", label=r"$1-\beta$")
+            for step, marker, colour in zip(
+                steps, "osD^v<>", ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=False
+            ):
+                mine = [(row.beta, min(of(row), 1.08)) for row in rows if row.step == step]
+                axes.plot(
+                    *zip(*mine, strict=True),
+                    marker=marker,
+                    color=colour,
+                    linestyle="-",
+                    linewidth=0.8,
+                    markerfacecolor="none",
+                    label=f"measured, step {step:g}",
+                )
+            law = {row.beta: row.stable for row in rows}
+            axes.plot(
+                list(law),
+                list(law.values()),
+                color="0.4",
+                marker="",
+                linestyle=":",
+                linewidth=1.5,
+                label="forgets without gradients",
+            )
+            axes.axhline(1.0, color="0.8", linewidth=0.6, marker="", linestyle="-")
+            axes.set_ylim(0.0, 1.12)
+            axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.08], ["0", "0.2", "0.4", "0.6", "0.8", "1", "none"])
+            axes.set_xlabel(r"$\beta$")
+            axes.set_title(title)
+        grid[0, 0].set_ylabel("smallest sketch over d")
+        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """The smallest sketch for each beta, by bisection, on softmax regression of digits."""
+    options = options or Options()
+    if quick:
+        options = options._replace(
+            steps=min(options.steps, 150), seeds=min(options.seeds, 2), parts=10, grid=options.grid[:1]
+        )
+    betas = (0.1, 0.5, 0.9) if quick else tuple(TALK)
+    rows, reached = frontiers(betas, options, seed)
+    return {"rows": rows, "reached": reached, "options": options}
+
+
+def report(rows, reached: dict, options: Options) -> Study:
+    """The study of these frontiers; ``reached`` is the share of f at the start that error feedback ends at."""
+    betas = list(dict.fromkeys(row.beta for row in rows))
+    columns = (f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
+    head = ("beta", "the talk", "1 - beta", *columns)
+    cells = []
+    for beta in betas:
+        mine = {row.step: row for row in rows if row.beta == beta}
+        ours = [_share(part) for step in options.grid for part in (mine[step].bounded, mine[step].converged)]
+        law = _share(mine[options.grid[0]].stable)
+        cells.append((f"{beta:g}", f"{TALK[beta]:g}", f"{1 - beta:.1f}", *ours, law))
+    far = "; ".join(f"{number(share)} with step {step:g}" for step, share in reached.items())
+    setting = (
+        f"Softmax regression on digits (d = 640, l2 = 1/n), {options.workers} workers with batches of {options.batch}, "
+        f"random blocks of {100 * options.share:.3g} % of d, Nesterov momentum {MOMENTUM:g}, {options.steps} rounds; "
+        "step sizes in multiples of (1 - momentum)/L. The memory is one fixed linear sketch with independent buckets "
+        f"and signs, {options.seeds} hashes and seeds for each entry. Sketches of 1/{options.parts}, "
+        f"2/{options.parts}, ... of d counters are searched by bisection, which takes it for granted that a larger one "
+        'is no worse. "Bounded": with no seed does the run diverge, and f at the end is at most f at the start, in '
+        f'the mean. "Converged": f falls by at least {100 * options.decrease:.3g} % of what it does with error '
+        f'feedback (whose f ends at this share of its start: {far}). "Forgets": the '
+        "smallest with which these hashes are all "
+        "stable without gradients, (1 - beta) E K^2/E K < 2 in every bucket, K of whose coordinates are in a block. "
+        "What a sketch of w counters does not see, 1 - (w/d) (1 - (1 - 1/w)^d) of all directions, moves by "
+        f"{100 * options.share:.3g} % of the step. The talk names neither its problem nor its criterion."
+    )
+    return Study(
+        "conef-table-1",
+        "Table 1 of the ConEF talk: the smallest sketch",
+        setting,
+        {"frontiers": rows},
+        [Table("Smallest sketch, as a share of d", (*head, "forgets"), cells)],
+        statements(rows),
+        lambda: draw(rows),
+        "Smallest sketch against beta, for two criteria: the talk's table along the line 1 - beta, measured frontiers "
+        "for the step sizes, and the dotted frontier of forgetting without gradients",
+    )

@@ -1,0 +1,305 @@
+"""What the study of contractive error feedback runs: the methods at one share of communication, and their training."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import bounds
+from ..cluster import run
+from ..compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, omega
+from ..core import require, setting
+from ..core.random import key
+from ..data import Dataset, make_dataset
+from ..methods import (
+    ContractiveErrorFeedback,
+    ErrorFeedback,
+    ImprovedContractiveErrorFeedback,
+    LinearSketchFeedback,
+    NoFeedback,
+    ParallelSGD,
+)
+from ..methods.schedules import Constant
+from ..problems import accuracy, lipschitz, softmax
+from ..reporting.progress import track
+
+__all__ = [
+    "AUTHORS",
+    "BLOCK",
+    "BUCKET",
+    "EF",
+    "HALF",
+    "MOMENTUM",
+    "QUANTIZED",
+    "SGD",
+    "UNBIASED",
+    "Options",
+    "Outcome",
+    "Way",
+    "best_outcomes",
+    "fixed",
+    "most_frequent",
+    "sketched",
+    "train",
+    "ways",
+]
+
+MOMENTUM = 0.9  # Nesterov's, as in the talk
+AUTHORS = 0.9  # beta in the authors' scripts
+BUCKET = 40
+SGD, BLOCK, UNBIASED, EF = "SGD", "rbSGD", "rbSGD, unbiased", "EFSGD"
+HALF, QUANTIZED = "ConEF, half precision", "ConEF, 15 levels"
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    problem : {"topics", "digits"}
+        RCV1's four top-level topics, where the file is there, or handwritten digits.
+    share : float
+        Of the coordinates, sent in each step.
+    features : int
+        Columns of the data that are used, the most frequent ones.
+    workers, batch, steps, seeds : int
+    grid : tuple of float
+        Step sizes that are tried, in multiples of (1 - momentum)/L.
+    sweep : tuple of int
+        Numbers of features for the sweep over the dimension; none: no sweep.
+    """
+
+    problem: str = "topics"
+    share: float = 0.1
+    features: int = 2000
+    workers: int = 16
+    batch: int = 8
+    steps: int = 300
+    seeds: int = 3
+    grid: tuple = (0.25, 1.0, 4.0, 16.0)
+    sweep: tuple = ()
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.problem in ("topics", "digits"), "problem", self.problem, "'topics' or 'digits'")
+        require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
+        for name in ("features", "workers", "batch", "steps", "seeds"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+        good = isinstance(self.grid, tuple) and self.grid and all(_number(step) and step > 0 for step in self.grid)
+        require(good, "grid", self.grid, "one or more numbers above 0")
+        good = isinstance(self.sweep, tuple) and all(isinstance(m, int) and m >= 1 for m in self.sweep)
+        require(good, "sweep", self.sweep, "whole numbers, at least 1")
+
+
+def _number(x) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+
+class Way(NamedTuple):
+    """A method to compare.
+
+    Attributes
+    ----------
+    compressor, feedback : setting
+    kappa : float
+        By which the theorem lets the memory grow in a step; NaN where it does not speak.
+    damping : float
+        Of a fixed sketch: (1 - beta) E K^2/E K for a bucket as full as that of a coordinate in the mean; stable if it
+        is below 2.  NaN for the others.
+    """
+
+    compressor: NamedTuple
+    feedback: NamedTuple
+    kappa: float = math.nan
+    damping: float = math.nan
+
+
+class Outcome(NamedTuple):
+    """One method with one step size: its best one with all seeds (means), others with one seed.
+
+    Attributes
+    ----------
+    method : str
+    d : int
+        Length of a message, features times classes.
+    step : float
+        In multiples of (1 - momentum)/L.
+    accuracy, apart : float
+        On the fifth of the rows that was held out, at the end; standard deviation over the seeds.
+    loss : float
+        f at the end, on the rows for training.
+    rounds : int
+    seconds : float
+        Of one run, all workers in one process.
+    bits : float
+        Payload that a worker sent.
+    memory : int
+        Bytes that a worker holds between two steps.
+    success : bool
+        Whether all runs came to their end.
+    message : str
+        Of the first run that did not.
+    """
+
+    method: str
+    d: int
+    step: float
+    accuracy: float
+    apart: float
+    loss: float
+    rounds: int
+    seconds: float
+    bits: float
+    memory: int
+    success: bool
+    message: str
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+def sketched(saving: float) -> str:
+    """What the rows call a fresh sketch."""
+    return f"ConEF, fresh sketch, {100 * saving:.0f} %"
+
+
+def fixed(saving: float, authors: bool = True) -> str:
+    """What the rows call the fixed sketch, with the authors' beta or the one that forgets fastest."""
+    return f"ConEF, fixed sketch, {100 * saving:.0f} %, beta {AUTHORS if authors else 'fastest'}"
+
+
+def ways(d: int, share: float) -> dict[str, Way]:
+    """All methods, for messages that hold ``share`` of d coordinates."""
+    k = max(1, int(share * d))
+    residual, block = 1.0 - k / d, RandomBlock(k)
+    found = {
+        SGD: Way(Identity(), NoFeedback()),
+        BLOCK: Way(block, NoFeedback()),
+        UNBIASED: Way(RandomBlock(k, unbiased=True), NoFeedback()),
+        EF: Way(block, ErrorFeedback(), residual),
+    }
+    for saving in (0.6, 0.9):
+        sketch = CountSketch(max(1, round((1.0 - saving) * d)))
+        theta = omega(sketch, d)
+        found[sketched(saving)] = Way(block, ContractiveErrorFeedback(sketch), bounds.conef_factor(theta, residual))
+        load = round(1.0 + theta)  # of the bucket of a coordinate, in the mean
+        ratio = 1.0 / (1.0 - bounds.linear_sketch_beta(load, k / d))
+        for authors, beta in ((True, AUTHORS), (False, 1.0 - 1.0 / ratio)):
+            feedback = LinearSketchFeedback(sketch, beta)
+            found[fixed(saving, authors)] = Way(block, feedback, damping=(1.0 - beta) * ratio)
+    fine, coarse = (Bucketed(QSGD(levels), BUCKET) for levels in (15, 7))
+    for name, error in ((HALF, HalfPrecision()), (QUANTIZED, fine), ("ConEF, 7 levels", coarse)):
+        kappa = bounds.conef_factor(omega(error, d), residual)
+        found[name] = Way(block, ContractiveErrorFeedback(error), kappa)
+    for version in (1, 2):
+        theta = bounds.iconef_variance(omega(coarse, d), residual, f"v{version}")
+        improved = ImprovedContractiveErrorFeedback(coarse, version)
+        found[f"iConEF-v{version}, 7 levels"] = Way(block, improved, bounds.conef_factor(theta, residual))
+    return found
+
+
+def most_frequent(data: Dataset, features: int) -> Dataset:
+    """The columns in which most rows have an entry, as a sparse matrix; all of them if there are not more.
+
+    Examples
+    --------
+    >>> data = make_dataset(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]), [0, 1], "two")
+    >>> most_frequent(data, 2).X.toarray().tolist()
+    [[1.0, 2.0], [0.0, 3.0]]
+    """
+    X = sp.csr_array(data.X)
+    if features < data.d:
+        rows = np.bincount(X.indices, minlength=data.d)
+        X = X[:, np.sort(np.argsort(-rows, kind="stable")[:features])]
+    return make_dataset(X, data.y, data.name)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0) -> list[Outcome]:
+    """Train with each method on 80 % of the rows: each step size with one seed, the best one with all.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a sparse matrix, so that all data sets share compiled code.
+    chosen : dict of str to Way
+    options : Options
+    seed : int
+
+    Returns
+    -------
+    list of Outcome
+        One for each method and step size.
+    """
+    part, held_out = data.split(0.8, seed=0)
+    l2 = 1.0 / part.n
+    problem, test = (softmax(half, l2, dtype=np.float32) for half in (part, held_out))
+    unit = (1.0 - MOMENTUM) / lipschitz(problem)
+    keys = [int(key(seed + r, "conef")) % 2**62 for r in range(options.seeds)]
+    found: list[Outcome] = []
+    for name, way in track(chosen.items(), data.name):
+        runs = {step: [_run(way, unit * step, problem, options, keys[0])] for step in options.grid}
+        first = {step: _outcome(name, step, problem, test, done) for step, done in runs.items()}
+        best = best_outcomes(first.values())[name]
+        if best.success:
+            more = [_run(way, unit * best.step, problem, options, other) for other in keys[1:]]
+            first[best.step] = _outcome(name, best.step, problem, test, runs[best.step] + more)
+        found += first.values()
+    return found
+
+
+def _run(way: Way, step: float, problem, options: Options, seed: int):
+    feedback = way.feedback
+    if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
+        feedback = feedback._replace(sketch=feedback.sketch._replace(seed=seed))
+    method = ParallelSGD(
+        way.compressor, step=Constant(step), feedback=feedback, batch=options.batch, momentum=MOMENTUM, nesterov=True
+    )
+    return run(
+        method,
+        problem,
+        workers=options.workers,
+        steps=options.steps,
+        seed=seed,
+        dtype=np.float32,
+        record_every=max(1, options.steps // 5),
+    )
+
+
+def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
+    failed = [done for done in runs if not done.success]
+    held = [math.nan] if failed else [accuracy(test, done.last) for done in runs]
+    shown = failed[0] if failed else runs[0]
+    return Outcome(
+        name,
+        problem.d,
+        step,
+        float(np.mean(held)),
+        float(np.std(held)),
+        math.nan if failed else float(np.mean([done.fun for done in runs])),
+        shown.nit,
+        float(np.mean([done.history["seconds"][-1] for done in runs])),
+        float(shown.history["bits_up"][-1]),
+        shown.memory_bytes,
+        not failed,
+        shown.message,
+    )
+
+
+def best_outcomes(rows) -> dict[str, Outcome]:
+    """For each method the row with the least training loss; if all diverged, that of the shortest step."""
+    found: dict[str, Outcome] = {}
+    for row in rows:
+        before = found.get(row.method)
+        better = before is None or (row.success and not (before.success and before.loss <= row.loss))
+        if not better and before is not None:
+            better = not row.success and not before.success and row.step < before.step
+        if better:
+            found[row.method] = row
+    return found

@@ -1,0 +1,406 @@
+"""How large a batch may be: loss after as many gradients against the batch, beside the batch-size bound B_D.
+
+The experiment of the lecture and of Yin et al. (2018): serial SGD gets its best constant step, every batch the same
+step *for each of its gradients* (B times the step size, since batches are averaged here), and all evaluate T gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import bounds
+from ..cluster import run
+from ..compressors import Identity
+from ..core import require, setting
+from ..data import Dataset, load_data, make_dataset
+from ..measure import Interval, paired_interval
+from ..methods import ParallelSGD
+from ..methods.schedules import Constant
+from ..problems import accuracy, lipschitz, logistic, max_lipschitz, second_moment, solve, value
+from ..problems import batch_bound as batch_bound_at
+from ..reporting.progress import track
+from .largest_batch_report import draw, speed_table, statements, table
+from .shared.problems import data_file, real_or_twin
+from .shared.report import Study
+from .sign_and_nuqsgd import reached
+
+__all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
+
+LEVEL = 0.95
+RECORDS = 40  # looks at f in a run to the goal
+LOOKS = 10  # how many times B_D is measured on the way of serial SGD
+STEPS = range(-10, 3)  # exponents of the steps that are tried, in units of 1/L_max
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Further LIBSVM files of two classes: paths, or names of files in the folder ``THEORY_DATA``; one that is not
+        there is left out, with a word on it.
+    bundled : tuple of str
+        Names of data sets that need no file.
+    copies : tuple of int
+        RCV1 again, as so many copies of a part of its rows.
+    passes : tuple of float
+        T over n, for each of which all is measured.
+    factor : float
+        A batch is without loss if f - f* is at most so many times that of serial SGD.
+    seeds : int
+        Independent runs.
+    most : int
+        The largest batch.
+    goal : float
+        Speed-ups are in rounds until f - f* <= goal (f(0) - f*).
+    """
+
+    files: tuple = ()
+    bundled: tuple = ("digits", "breast_cancer")
+    copies: tuple = (200, 1000)
+    passes: tuple = (0.25, 1.0)
+    factor: float = 1.5
+    seeds: int = 8
+    most: int = 2048
+    goal: float = 0.05
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        for name in ("files", "bundled"):
+            texts = getattr(self, name)
+            require(
+                isinstance(texts, tuple) and all(isinstance(text, str) for text in texts),
+                name,
+                texts,
+                "a list of texts",
+            )
+        good = isinstance(self.copies, tuple) and all(isinstance(r, int) and r >= 2 for r in self.copies)
+        require(good, "copies", self.copies, "a list of whole numbers, at least 2")
+        good = isinstance(self.passes, tuple) and all(isinstance(p, (int, float)) and p > 0 for p in self.passes)
+        require(good and len(self.passes) > 0, "passes", self.passes, "a list of numbers above 0")
+        require(1 < self.factor < math.inf, "factor", self.factor, "a number above 1")
+        require(self.seeds >= 3, "seeds", self.seeds, "a whole number, at least 3")
+        require(self.most >= 2, "most", self.most, "a whole number, at least 2")
+        require(0 < self.goal < 1, "goal", self.goal, "a number from 0 to 1")
+
+
+class Point(NamedTuple):
+    """What one batch reached: f - f* and the share of held-out rows that are right, over seeds; ``ratio`` to B = 1."""
+
+    data: str
+    passes: float
+    batch: int
+    gap: float
+    ratio: Interval
+    accuracy: float
+
+
+class Threshold(NamedTuple):
+    """The largest batch without loss of one problem, predicted and measured.
+
+    Attributes
+    ----------
+    data : str
+    rows : int
+        Different rows to train on.
+    passes : float
+    step : float
+        gamma L_max: the best of serial SGD.
+    least, mean : float
+        B_D at its least on the way of serial SGD, and sum M^2(w_k) over sum ||grad f(w_k)||^2.
+    stable : float
+        2/(gamma L): beyond it a step is too long for the largest curvature that there can be.
+    at_bound : Point
+        What B = B_D + 1 reached, with the least B_D.
+    measured, surely, at_most : int
+        The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
+    """
+
+    data: str
+    rows: int
+    passes: float
+    step: float
+    least: float
+    mean: float
+    stable: float
+    at_bound: Point
+    measured: int
+    surely: int
+    at_most: int
+
+
+class Speed(NamedTuple):
+    """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1."""
+
+    data: str
+    batch: int
+    step: float
+    rounds: float
+    ideal: float
+    predicted: float
+    measured: float
+
+
+class Task(NamedTuple):
+    """One data set: what to train on, what to hold out, and the number of rows that T counts, copies included."""
+
+    name: str
+    train: Dataset
+    held: Dataset
+    n: int
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def unit_rows(data: Dataset) -> Dataset:
+    """Columns over their largest magnitude, unless rows have norm 1 already, then rows over their norms; sparse."""
+    X = sp.csr_array(data.X)
+    norms = np.sqrt(X.multiply(X).sum(axis=1))
+    if not np.allclose(norms, 1.0, atol=1e-3):
+        largest = abs(X).max(axis=0).toarray().ravel()
+        X = sp.csr_array(X @ sp.diags_array(1.0 / np.where(largest > 0, largest, 1.0)))
+        norms = np.sqrt(X.multiply(X).sum(axis=1))
+    X = sp.csr_array(sp.diags_array(1.0 / np.where(norms > 0, norms, 1.0)) @ X)
+    return make_dataset(X, data.y, data.name.split(" (")[0])
+
+
+def tasks(options: Options, data: str | None, rows: int | None) -> tuple[list[Task], list[str]]:
+    """The data sets, RCV1 and its copies first, and why some were left out."""
+    found, left = [], []
+    names = [(real_or_twin(data), True), *((name, False) for name in (*options.bundled, *options.files))]
+    for name, main in names:
+        file = None if main or name in options.bundled else data_file(name)
+        if not main and name in options.files and file is None:
+            left.append(f"{Path(name).name} (no such file, nor in the folder THEORY_DATA)")
+            continue
+        whole = unit_rows(load_data(file or name))
+        if whole.task != "binary":
+            left.append(f"{whole.name} (not two classes)")
+            continue
+        if rows is not None and rows < whole.n:
+            whole = whole.split(rows / whole.n, seed=0)[0]
+        train, held = whole.split(0.8, seed=0)
+        found.append(Task(whole.name, train, held, train.n))
+        for r in options.copies if main else ():
+            part = train.split(max(4, train.n // r) / train.n, seed=r)[0]
+            if len(np.unique(part.y)) == 2:
+                found.append(Task(f"{whole.name}, {r} copies of 1/{r}", part, held, train.n))
+    return found, left
+
+
+# --- loss after T gradients -------------------------------------------------------------------------------------------
+
+
+def ran(problem, batch: int, step: float, gradients: int, *, seeds: int, seed: int, every: int | None = None):
+    """T/B rounds with the sum of B gradients times ``step``, for many seeds at once."""
+    rounds = max(1, gradients // batch)
+    method = ParallelSGD(Identity(sparse=True), step=Constant(batch * step), batch=batch, compress="loss")
+    return run(method, problem, workers=1, steps=rounds, seed=seed, replicas=seeds, record_every=every or rounds)
+
+
+def best_exponent(loss, first: int = -2) -> int:
+    """The exponent with the least ``loss(e)``, downhill from ``first``.
+
+    Examples
+    --------
+    >>> best_exponent(lambda e: (e + 5) ** 2)
+    -5
+    """
+    known = {first: loss(first)}
+    best = first
+    for direction in (-1, 1):
+        e = best + direction
+        while e in STEPS and e not in known:
+            known[e] = loss(e)
+            if not known[e] < known[best]:
+                break
+            best, e = e, e + direction
+    return best
+
+
+def geometric_ratio(gaps, serial) -> Interval:
+    """The ratio of two geometric means of positive numbers, as many of each.
+
+    Examples
+    --------
+    >>> geometric_ratio([2.0, 8.0, 4.0], [1.0, 4.0, 2.0])[:3]
+    (2.0, 2.0, 2.0)
+    """
+    low = np.finfo(float).tiny
+    found = paired_interval(np.log(np.maximum(gaps, low)), np.log(np.maximum(serial, low)), LEVEL)
+    estimate, smallest, largest = np.exp(np.array(found[:3])).tolist()
+    return Interval(estimate, smallest, largest, LEVEL, found.samples)
+
+
+def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, float]:
+    """B_D at its least at ``LOOKS`` + 1 places of one serial run, and the ratio of its sums there."""
+    seen = []
+
+    def look(intermediate_result):
+        x = intermediate_result.last
+        seen.append((second_moment(problem, x), batch_bound_at(problem, x)))
+
+    method = ParallelSGD(Identity(sparse=True), step=Constant(step), compress="loss")
+    run(method, problem, workers=1, steps=gradients, seed=seed, record_every=max(1, gradients // LOOKS), callback=look)
+    moments, limits = np.array(seen).T
+    return float(limits.min()), float(moments.sum() / np.sum(moments / limits))
+
+
+def measure(task: Task, passes: float, options: Options, seed: int = 0) -> tuple[Threshold, list[Point]]:
+    """Loss and held-out accuracy after T gradients for all batches, and where the loss begins."""
+    problem, held = logistic(task.train, 1.0 / task.n), logistic(task.held, 1.0 / task.n)
+    least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
+    gradients, how = max(16, round(passes * task.n)), {"seeds": options.seeds, "seed": seed}
+    e = best_exponent(lambda e: float(np.mean(ran(problem, 1, 2.0**e * unit, gradients, **how).funs)))
+    step = 2.0**e * unit
+    lowest, mean = on_the_way(problem, step, gradients, seed)
+    serial: list[float] = []
+
+    def point(batch: int) -> Point:
+        result = ran(problem, batch, step, gradients, **how)
+        gaps = np.nan_to_num(np.asarray(result.funs) - least, nan=math.inf, posinf=math.inf)
+        if batch == 1:
+            serial.extend(gaps)
+        finite = bool(np.isfinite(gaps).all())
+        ratio = geometric_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
+        right = float(np.mean([accuracy(held, x) for x in result.last])) if finite else math.nan
+        return Point(task.name, passes, batch, float(gaps.mean()), ratio, right)
+
+    top = min(options.most, gradients // 2)
+    points = []
+    for batch in (2**j for j in range(top.bit_length())):
+        points.append(point(batch))
+        if points[-1].ratio.low > 10.0 * options.factor:
+            break  # larger ones lose more
+    limit = int(min(bounds.largest_batch(lowest), top))
+    rising = {
+        name: _until(points, lambda p, name=name: getattr(p.ratio, name) <= options.factor)
+        for name in ("estimate", "high", "low")
+    }
+    found = Threshold(
+        task.name,
+        task.train.n,
+        passes,
+        2.0**e,
+        lowest,
+        mean,
+        bounds.divergent_batch(step, lipschitz(problem)),
+        point(limit),
+        rising["estimate"],
+        rising["high"],
+        rising["low"],
+    )
+    return found, points
+
+
+def _until(points, good) -> int:
+    """The largest batch up to which all are good."""
+    largest = 1
+    for p in points[1:]:
+        if not good(p):
+            break
+        largest = p.batch
+    return largest
+
+
+# --- rounds to a goal -------------------------------------------------------------------------------------------------
+
+
+def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list[Speed]:
+    """Rounds until f - f* <= goal (f(0) - f*), the step chosen anew for each batch; ``limit`` is B_D.
+
+    The step is chosen with other seeds than those that count.
+    """
+    problem = logistic(task.train, 1.0 / task.n)
+    least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
+    aim, seeds = options.goal * (value(problem, np.zeros(problem.d)) - least), min(4, options.seeds)
+
+    def rounds_at(batch, e, cap, from_seed):
+        every = max(1, cap // RECORDS)
+        result = ran(problem, batch, 2.0**e * unit, batch * cap, seeds=seeds, seed=from_seed, every=every)
+        at = result.history["rounds"]
+        return float(np.mean([reached(at, gaps, aim) for gaps in result.replica_values.T - least]))
+
+    def best(batch, cap, first):
+        return best_exponent(lambda e: rounds_at(batch, e, cap, seed + 1), first)
+
+    e = best(1, 2 * task.n, 0)  # a first look, at few values of f
+    rounds = rounds_at(1, e, 2 * task.n, seed)
+    found: list[Speed] = []
+    for batch in (2**j for j in range(options.most.bit_length())):
+        if not 3.0 <= rounds < math.inf:  # fewer rounds than that are no rate
+            break
+        cap = math.ceil(1.5 * rounds)
+        e = best(batch, cap, e)
+        rounds = rounds_at(batch, e, 2 * cap, seed)
+        first = found[0].rounds if found else rounds
+        found.append(
+            Speed(task.name, batch, 2.0**e, rounds, float(batch), bounds.batch_speed_up(batch, limit), first / rounds)
+        )
+    return found
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+QUICK = Options(bundled=("breast_cancer",), copies=(20,), passes=(1.0,), seeds=3, most=128, goal=0.2)
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """The largest batch without loss on RCV1 (or its twin), on copies of parts of it, and on other data."""
+    options = QUICK if quick else options or Options()
+    problems, left = tasks(options, data, 1000 if quick else None)
+    thresholds, points, speeds = [], [], []
+    for passes in options.passes:
+        for task in track(problems, f"T = {passes:g} n"):
+            found, of_task = measure(task, passes, options, seed)
+            thresholds.append(found)
+            points += of_task
+    for task in [problems[0], *problems[len(options.copies) : 1 + len(options.copies)][:1]]:
+        limit = next(t.least for t in thresholds if t.data == task.name)
+        speeds += speed_ups(task, limit, options, seed)
+    return {"thresholds": thresholds, "points": points, "speeds": speeds, "options": options, "left": left}
+
+
+def report(thresholds, points, speeds, options: Options, left) -> Study:
+    """The study of these batches; ``left`` are the names of files that were not there."""
+    setting = (
+        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
+        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
+        "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
+        "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
+        "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
+        f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
+        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
+        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
+        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
+        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
+        "largest curvature that f can have. "
+        "The rounds of the speed-ups are those until f - f* is at most "
+        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds."
+        f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
+    )
+    return Study(
+        "largest-batch",
+        "How large a batch?",
+        setting,
+        {"thresholds": thresholds, "points": points, "speeds": speeds},
+        [table(thresholds), speed_table(speeds)],
+        statements(thresholds, points, speeds, options.factor),
+        lambda: draw(thresholds, points, speeds, options.factor),
+        "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
+        "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
+    )

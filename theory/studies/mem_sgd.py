@@ -1,0 +1,297 @@
+"""Mem-SGD's figures 2 and 3: sparsified SGD with memory against SGD and QSGD, in epochs and in bits.
+
+Figure 2 has the theorem's step sizes, gamma/(l2 (a + t)), and weights (a + t)^2 in the average, with the shift a and
+without it.  Figure 3 has gamma0/(1 + gamma0 l2 t) and the plain mean.  Bits are those that the authors count and those
+that are sent, side by side.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import bounds
+from ..cluster import run
+from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
+from ..core import require, setting
+from ..data import load_data, make_dataset
+from ..data.epsilon import Correlated, generate
+from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ..methods.schedules import InverseTime
+from ..problems import logistic, solve
+from ..reporting.files import ConfigurationError
+from ..reporting.progress import track
+from .mem_sgd_report import Size, report
+from .shared.problems import rcv1, real_or_twin
+
+__all__ = ["Curve", "Options", "Way", "choose_rates", "collect", "figure_three", "figure_two", "report", "train"]
+
+GAMMA = 2.0
+QSGD_BITS = (2, 4, 8)
+
+
+@setting
+class Options(NamedTuple):
+    """What a configuration may set.
+
+    Parameters
+    ----------
+    problem : {"rcv1", "dense"}
+        RCV1 from the folder ``THEORY_DATA``, else its twin; or "epsilon-like".
+    ks : tuple of int
+        Entries in a message, the smallest first.
+    delay, no_delay : float
+        The shift is delay d/k, and no_delay where it is left out.
+    epochs, long_epochs : int
+        Passes over the data in Figures 2 and 3.
+    points : int
+        How many times an epoch f is evaluated.
+    seeds : int
+        Runs of every method.
+    rates : tuple of float
+        Among these gamma0 is chosen.
+    """
+
+    problem: str = "rcv1"
+    ks: tuple = (10, 20, 30)
+    delay: float = 10.0
+    no_delay: float = 10.0
+    epochs: int = 3
+    long_epochs: int = 10
+    points: int = 4
+    seeds: int = 2
+    rates: tuple = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+    def domain(self):
+        """Refuse values outside the domain."""
+        require(self.problem in ("rcv1", "dense"), "problem", self.problem, "'rcv1' or 'dense'")
+        whole = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
+        require(
+            whole and self.ks and sorted(set(self.ks)) == list(self.ks),
+            "ks",
+            self.ks,
+            "a list of whole numbers, at least 1, in increasing order",
+        )
+        for name in ("delay", "no_delay"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        for name in ("epochs", "long_epochs", "points", "seeds"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+        rates = self.rates if isinstance(self.rates, tuple) else ()
+        positive = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in rates)
+        require(rates and positive, "rates", self.rates, "a list of numbers above 0")
+
+
+class Way(NamedTuple):
+    """One curve to be: its label, how to step and average, what is sent, and how the authors count a message."""
+
+    label: str
+    method: ParallelSGD
+    counted: int
+
+
+class Curve(NamedTuple):
+    """What one way has reached.
+
+    Attributes
+    ----------
+    label : str
+    shift : float
+        a in the step sizes c/(l2 (a + t)).
+    epochs : ndarray, shape (records,)
+    gap : ndarray, shape (seeds, records)
+        f - f*; infinite from where on f is not finite.
+    counted, sent : float
+        Bits of a message on average: as the authors count, and as sent.
+    steps : int
+        Steps in an epoch.
+    """
+
+    label: str
+    shift: float
+    epochs: np.ndarray
+    gap: np.ndarray
+    counted: float
+    sent: float
+    steps: int
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean of f - f* over the seeds."""
+        return self.gap.mean(axis=0)
+
+    def after(self, epochs: float) -> float:
+        """Mean f - f* after so many epochs."""
+        return float(self.mean[np.abs(self.epochs - epochs).argmin()])
+
+    def bits_until(self, goal: float, which: str = "sent") -> float:
+        """Bits sent, or counted, until mean f - f* is at most ``goal`` for the first time; infinite if never.
+
+        Between two records log(f - f*) is taken to be linear.
+        """
+        there = np.flatnonzero(self.mean <= goal)
+        if there.size == 0 or there[0] == 0:
+            return 0.0 if there.size else math.inf
+        pair = slice(there[0] - 1, there[0] + 1)
+        epochs = np.interp(-math.log(goal), -np.log(self.mean[pair]), self.epochs[pair])
+        return float(epochs * self.steps * getattr(self, which))
+
+
+# --- the methods ------------------------------------------------------------------------------------------------------
+
+
+def _counts(problem):
+    """Non-zeros of a row on average where rows are sparse, else None."""
+    return None if isinstance(problem.A, np.ndarray) else float(problem.A.data.size / problem.n)
+
+
+def _sgd(problem, **rule) -> Way:
+    """SGD, in lossless sparse messages where rows are sparse: the l2 term is then applied by the worker itself."""
+    nonzeros = _counts(problem)
+    sparse = nonzeros is not None
+    method = ParallelSGD(Identity(sparse=sparse), compress="loss" if sparse else "full", **rule)
+    return Way("SGD", method, bounds.mem_sgd_counted_bits("sgd", problem.d, nonzeros=nonzeros))
+
+
+def _entries(problem, compressor, label: str, memory: bool = True, **rule) -> Way:
+    """A sparsifier; Algorithm 1 compresses the whole gradient, l2 term included."""
+    method = ParallelSGD(compressor, feedback=ErrorFeedback() if memory else NoFeedback(), **rule)
+    return Way(label, method, bounds.mem_sgd_counted_bits("entries", problem.d, compressor.k))
+
+
+def _qsgd(problem, bits: int, **rule) -> Way:
+    """QSGD with s = 2^bits levels of the norm of the whole vector, in Elias codes, without memory."""
+    compressor = Bucketed(QSGD(2**bits, elias=True), problem.d)
+    method = ParallelSGD(compressor, compress="loss", **rule)
+    counted = bounds.mem_sgd_counted_bits("qsgd", problem.d, bits, _counts(problem))
+    return Way(f"QSGD {bits} bits", method, counted)
+
+
+def figure_two(problem, options: Options) -> list[Way]:
+    """SGD, top-k and rand-k with the theorem's step sizes; the smallest k also without shift, and without memory."""
+
+    def rule(shift):
+        return {"step": InverseTime(GAMMA, problem.l2, shift), "average": "quadratic"}
+
+    d, few = problem.d, options.ks[0]
+    shift = {k: options.delay * d / k for k in options.ks}
+    ways = [_sgd(problem, **rule(shift[few]))]
+    for name, compressor in (("top", TopK), ("rand", RandK)):
+        ways += [_entries(problem, compressor(k), f"{name}-{k}", **rule(shift[k])) for k in options.ks]
+        ways.append(_entries(problem, compressor(few), f"{name}-{few}, no shift", **rule(options.no_delay)))
+    ways.append(_entries(problem, TopK(few), f"top-{few}, no memory", memory=False, **rule(shift[few])))
+    return ways
+
+
+def figure_three(problem, options: Options) -> list[Way]:
+    """SGD, top-1, the smallest k, and QSGD, with gamma0 = 1 (see `choose_rates`) and the plain mean."""
+    rule: dict[str, Any] = {"step": with_rate(1.0, problem.l2), "average": "uniform"}
+    ways = [_sgd(problem, **rule)]
+    ways += [_entries(problem, TopK(k), f"top-{k}", **rule) for k in sorted({1, options.ks[0]})]
+    ways.append(_entries(problem, RandK(options.ks[0]), f"rand-{options.ks[0]}", **rule))
+    return ways + [_qsgd(problem, bits, **rule) for bits in QSGD_BITS]
+
+
+def with_rate(rate: float, l2: float) -> InverseTime:
+    """The step size gamma0/(1 + gamma0 l2 t), which is 1/(l2 (1/(gamma0 l2) + t))."""
+    return InverseTime(1.0, l2, 1.0 / (rate * l2))
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def train(problem, ways, least: float, *, epochs: int, points: int, seeds: int, seed: int, label: str) -> list[Curve]:
+    """Run every way with every seed, one worker and one row a step; runs share the processors.
+
+    Parameters
+    ----------
+    problem : Logistic
+    ways : list of Way
+    least : float
+        f*.
+    epochs, points, seeds : int
+        As in `Options`.
+    seed : int
+    label : str
+        For the bar.
+
+    Returns
+    -------
+    list of Curve
+    """
+    every = max(1, problem.n // points)
+
+    def one(way, r):
+        return run(way.method, problem, workers=1, steps=epochs * every * points, seed=seed + r, record_every=every)
+
+    curves = []
+    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels let go of the interpreter
+        for way in track(ways, label):
+            runs = [done.history for done in pool.map(lambda r, way=way: one(way, r), range(seeds))]
+            gap = np.full((seeds, epochs * points + 1), math.inf)
+            for r, history in enumerate(runs):
+                finite = np.isfinite(history["f"])
+                gap[r, : history.size][finite] = history["f"][finite] - least
+            at = np.arange(epochs * points + 1) / points
+            sent = np.mean([history["bits_up"][-1] / history["step"][-1] for history in runs])
+            curves.append(Curve(way.label, way.method.step.shift, at, gap, way.counted, float(sent), every * points))
+    return curves
+
+
+def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
+    """Each way with the gamma0 that has the lowest f after one epoch, among ``rates``."""
+    tried = [
+        way._replace(label=f"{way.label} {rate:g}", method=way.method._replace(step=with_rate(rate, problem.l2)))
+        for way in ways
+        for rate in rates
+    ]
+
+    def end(way):
+        done = run(way.method, problem, workers=1, steps=problem.n, seed=seed, record_every=problem.n)
+        return done.fun if math.isfinite(done.fun) else math.inf
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        found = np.array(list(track(pool.map(end, tried), "gamma0", total=len(tried)))).reshape(len(ways), len(rates))
+    best = found.argmin(axis=1)
+    return [
+        way._replace(method=way.method._replace(step=with_rate(rates[b], problem.l2)))
+        for way, b in zip(ways, best, strict=True)
+    ]
+
+
+def _problem(options: Options, data: str | None, quick: bool):
+    """The problem, and what its data are called."""
+    if options.problem == "rcv1":
+        text = rcv1(real_or_twin(data), 2000 if quick else None)
+    elif quick:
+        X, y, notes = generate(Correlated(n=2000, d=200))
+        text = make_dataset(X, y, "epsilon-like (synthetic), small", notes)
+    else:
+        text = load_data("epsilon-like")
+    if max(options.ks) > text.d:
+        raise ConfigurationError(f"ks: got {options.ks}, allowed: at most d = {text.d}")
+    return logistic(text, 1.0 / text.n), text.name
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """Figures 2 and 3 on one problem."""
+    options = options or Options()
+    if quick:
+        options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
+    problem, name = _problem(options, data, quick)
+    least = solve(problem).fun
+    more = {"points": options.points, "seeds": options.seeds, "seed": seed}
+    two = train(problem, figure_two(problem, options), least, epochs=options.epochs, label="figure 2", **more)
+    ways = choose_rates(problem, figure_three(problem, options), options.rates, seed + options.seeds)
+    three = train(problem, ways, least, epochs=options.long_epochs, label="figure 3", **more)
+    size = Size(name, problem.n, problem.d, int(problem.A.data.size), problem.l2)
+    return {"size": size, "options": options, "least": least, "two": two, "three": three}

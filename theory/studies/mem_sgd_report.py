@@ -1,0 +1,311 @@
+"""What the curves of Mem-SGD's figures 2 and 3 say: tables, and the published orderings with a verdict."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..plots.text import bits as bits_text
+from ..plots.text import number
+from .mem_sgd_figure import draw
+from .shared.report import Statement, Study, Table
+
+__all__ = ["report", "statements_three", "statements_two"]
+
+CLOSE, WORSE, ORDER = 0.01, 2.0, 10.0  # "slightly behind", "much worse", "an order of magnitude"
+DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
+
+# losses that the authors stored (epfml/sparsifiedSGD, results/), after 3 epochs of Figure 2 and 10 of Figure 3
+PUBLISHED = {
+    "dense": (
+        {
+            "SGD": 0.28294,
+            "top-1": 0.28269,
+            "rand-1": 0.28325,
+            "rand-2": 0.28304,
+            "rand-3": 0.28299,
+            "rand-1, no shift": 0.2866,
+            "top-1, no memory": 2.502,
+        },
+        {
+            "SGD": 0.28234,
+            "top-1": 0.28228,
+            "rand-1": 0.28265,
+            "QSGD 8 bits": 0.28235,
+            "QSGD 4 bits": 0.28326,
+            "QSGD 2 bits": 0.29384,
+        },
+    ),
+    "rcv1": (
+        {"SGD": 0.08496, "top-10": 0.08496, "rand-10": 0.08499, "rand-10, no shift": 0.0866},
+        {"SGD": 0.08477, "top-1": 0.08477, "QSGD 8 bits": 0.08477, "QSGD 4 bits": 0.0848, "QSGD 2 bits": 0.08531},
+    ),
+}
+PUBLISHED_ROWS = {"dense": (400_000, "epsilon"), "rcv1": (677_399, "RCV1")}
+
+
+class Size(NamedTuple):
+    """The problem: name of the data, rows, columns, entries, weight of the l2 term."""
+
+    name: str
+    n: int
+    d: int
+    nonzeros: int
+    l2: float
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(good: list[bool]) -> str:
+    return "holds" if all(good) else "fails" if not any(good) else "in part"
+
+
+def _spread(curve) -> float:
+    """The largest less the smallest f - f* at the end, over the seeds."""
+    end = curve.gap[:, -1]
+    return float(end.max()) - float(end.min())
+
+
+def _as_low(curve, other) -> bool:
+    """Whether f - f* at the end is no higher, or higher by at most the spread of the seeds, which both share."""
+    mine, theirs = float(curve.mean[-1]), float(other.mean[-1])
+    return math.isfinite(mine) and mine <= theirs + max(_spread(curve), _spread(other))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:.3g}"
+
+
+def _gaps(curves) -> str:
+    return ", ".join(f"{curve.label} {number(curve.mean[-1])}" for curve in curves)
+
+
+def _with_spreads(curves) -> str:
+    return ", ".join(f"{curve.label} {number(curve.mean[-1])} (spread {number(_spread(curve))})" for curve in curves)
+
+
+def statements_two(curves, ks, least: float) -> list[Statement]:
+    """What holds of Figure 2: as good as SGD with shift and memory, and not without one of them."""
+    by = {curve.label: curve for curve in curves}
+    sgd, few, said = by["SGD"].mean[-1], ks[0], []
+    top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
+
+    def say(text, good, numbers):
+        said.append(Statement(text, _verdict(good), numbers))
+
+    ratio = top[0].mean[-1] / sgd
+    say(
+        f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
+        "seeds above SGD's).",
+        [_as_low(top[0], by["SGD"])],
+        f"{ratio:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.",
+    )
+    above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
+    each = (
+        f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
+        for c, a in zip(rand, above, strict=True)
+    )
+    say(
+        f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
+        [a <= CLOSE for a in above],
+        ", ".join(each) + ".",
+    )
+    if len(ks) > 1:
+        better = [a.mean[-1] > b.mean[-1] for a, b in zip(rand[:-1], rand[1:], strict=True)]
+        say(
+            "The more random entries are sent, the lower the loss after the same epochs.",
+            better,
+            f"f - f*: {_gaps(rand)}.",
+        )
+    for curve in (rand[0], top[0]):
+        bare = by[f"{curve.label}, no shift"]
+        say(
+            f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
+            [bare.mean[-1] >= WORSE * curve.mean[-1]],
+            f"f - f* {number(bare.after(1))} against {number(curve.after(1))} after one epoch, {number(bare.mean[-1])} "
+            f"against {number(curve.mean[-1])} at the end.",
+        )
+    bare = by[f"top-{few}, no memory"]
+    say(
+        f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
+        "it falls by less than half).",
+        [bare.mean[-1] >= max(WORSE * top[0].mean[-1], 0.5 * bare.after(1))],
+        f"f - f* {number(bare.after(1))} after one epoch and {number(bare.mean[-1])} at the end, against "
+        f"{number(top[0].mean[-1])} with memory.",
+    )
+    return said
+
+
+def _compared(curves, ks) -> tuple[list, list]:
+    """The curves that the statements on bits compare: top-k, and QSGD with 4 and 8 bits."""
+    by = {curve.label: curve for curve in curves}
+    return [by[f"top-{k}"] for k in sorted({1, ks[0]})], [by[f"QSGD {bits} bits"] for bits in (4, 8)]
+
+
+def goal_of(curves, ks) -> float:
+    """The lowest f - f* that all of them reach; bits are compared up to there."""
+    tops, rivals = _compared(curves, ks)
+    return max(curve.mean[-1] for curve in tops + rivals if math.isfinite(curve.mean[-1]))
+
+
+def statements_three(curves, ks) -> list[Statement]:
+    """What holds of Figure 3: top-k reaches what QSGD reaches in the same epochs, with far fewer bits."""
+    by, both = {curve.label: curve for curve in curves}, ("counted", "sent")
+    tops, rivals = _compared(curves, ks)
+    said = [
+        Statement(
+            f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
+            "at most the spread of the seeds).",
+            _verdict([_as_low(top, rival) for rival in rivals]),
+            f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
+        )
+        for top in tops
+    ]
+    others: list[tuple[str, Any, tuple[str, ...]]] = [
+        ("QSGD with 4 bits", rivals[0], both),
+        ("QSGD with 8 bits", rivals[1], both),
+    ]
+    if DENSE in by:
+        others += [
+            ("SGD", by["SGD"], ("counted",)),
+            ("SGD in dense messages", by[DENSE], ("sent",)),
+            ("SGD in lossless sparse messages", by[SPARSE], ("sent",)),
+        ]
+    else:
+        others.append(("SGD", by["SGD"], both))
+    goal = goal_of(curves, ks)
+    return said + [_fewer_bits(top, other, text, goal, ways) for top in tops for text, other, ways in others]
+
+
+def _by_the_rate(top, rivals) -> str:
+    """A word on gamma0 where ``top`` is behind with another one than its rival."""
+    ahead = [rival for rival in rivals if not _as_low(top, rival) and not math.isclose(rival.shift, top.shift)]
+    ratios = ", ".join(f"{rival.shift / top.shift:g} times that of {rival.label}" for rival in ahead)
+    return f" Its gamma0, chosen after one epoch, is {ratios}, which may be why." if ahead else ""
+
+
+def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
+    """Whether ``top`` needs ten times fewer bits than ``other`` to the goal: as counted by the authors, or as sent."""
+    said = f"{top.label.capitalize()} needs at least {ORDER:g} times fewer bits than {text} to the same loss."
+    mine, theirs = ([curve.bits_until(goal, way) for way in ways] for curve in (top, other))
+    if not all(map(math.isfinite, mine)):
+        return Statement(said, "fails", f"{top.label.capitalize()} does not come there.")
+    ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
+    words = {"counted": "as the authors count", "sent": "as sent"}
+    numbers = ", ".join(f"{_times(ratio)} times {words[way]}" for way, ratio in zip(ways, ratios, strict=True)) + "."
+    return Statement(said, _verdict([ratio >= ORDER for ratio in ratios]), numbers)
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+
+def report(size: Size, options, least: float, two, three) -> Study:
+    """The study of one problem from its curves.
+
+    Parameters
+    ----------
+    size : Size
+    options : Options
+    least : float
+        f*.
+    two, three : list of Curve
+
+    Returns
+    -------
+    Study
+    """
+    dense = options.problem == "dense"
+    three = three + _other_messages(size, three[0], dense)
+    goal = goal_of(three, options.ks)
+    steps, means = PUBLISHED[options.problem]
+    losses = ("f - f*, 1 epoch", "at the end", "spread", "f", "published f")
+    tables = [
+        Table(
+            f"Figure 2, {options.epochs} epochs",
+            ("method", "a", *losses),
+            [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two],
+        ),
+        Table(
+            f"Figure 3, {options.long_epochs} epochs",
+            ("method", "gamma0", *losses),
+            [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three],
+        ),
+        Table(
+            f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}",
+            ("method", "counted", "sent", "all, counted", "all, sent"),
+            [(c.label, *_bits(c, goal)) for c in three],
+        ),
+    ]
+    said = statements_two(two, options.ks, least) + statements_three(three, options.ks)
+    return Study(
+        "mem-sgd",
+        f"Mem-SGD against SGD and QSGD: {'a dense problem' if dense else 'RCV1'}",
+        _setting(size, options, least),
+        {"figure 2": two, "figure 3": three},
+        tables,
+        said,
+        lambda: draw(two, three),
+        "Suboptimality, logarithmic. Above: against epochs, for top-k and rand-k with memory, with and without shift, "
+        "and for SGD, top-k, rand-k and QSGD with the best step sizes. Below: the last of these against bits, as the "
+        "authors count them and as they are sent",
+    )
+
+
+def _setting(size: Size, options, least: float) -> str:
+    dense = options.problem == "dense"
+    rows = "" if dense else f", {size.nonzeros / size.n:.0f} non-zeros a row"
+    n, source = PUBLISHED_ROWS[options.problem]
+    rates = ", ".join(f"{rate:g}" for rate in options.rates)
+    local = f" {'QSGD compresses' if dense else 'SGD and QSGD compress'} the gradient of the loss, and the worker " + (
+        "applies the l2 term itself." if dense else "applies the l2 term itself, so that sparse rows stay sparse."
+    )
+    return (
+        'The experiments of Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (2018). Logistic regression on '
+        f"{size.name}: n = {size.n:,}, d = {size.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
+        f"x_0 = 0; {options.seeds} run(s) of each method with the same seeds, of which f - f* is the mean and spread "
+        f"the largest less the smallest at the end. f* = {least:.7f}. Figure 2: steps 2/(l2 (a + t)) and weights "
+        f"(a + t)^2 in the average, with a = {_shift(options)}, or {options.no_delay:g} without the shift; SGD has "
+        f"the a of k = {options.ks[0]}. Figure 3: steps gamma0/(1 + gamma0 l2 t) and the plain mean; of {rates} each "
+        "method has the gamma0 with the lowest f after one epoch of another run, and keeps it for all "
+        f"{options.long_epochs} epochs: on so coarse a grid another one may be better at the end, and orders that are "
+        "close may come from the choice of gamma0. QSGD has s = 2^bits levels of the "
+        "norm of the whole vector, Elias codes and no memory. Sparsifiers compress the whole gradient (Algorithm 1)."
+        f"{local} Bits are counted as in the authors' notebook (`th.bounds.mem_sgd_counted_bits`), or sent: the "
+        "payload; they are compared up to the lowest f - f* that top-k and QSGD with 4 and 8 bits all reach, and "
+        "between two records log(f - f*) is taken as linear. The published losses are on "
+        f"{n:,} rows of {source}: orderings can be compared with them, numbers cannot, since an epoch there has "
+        f"{n / size.n:.0f} times as many steps in which a memory can be sent."
+    )
+
+
+def _shift(options) -> str:
+    return "d/k" if options.delay == 1.0 else f"{options.delay:g} d/k"
+
+
+def _losses(curve, least: float, published: dict) -> tuple[str, ...]:
+    mean = curve.mean[-1]
+    shown = f"{published[curve.label]:.5g}" if curve.label in published else "-"
+    return (
+        number(curve.after(1)),
+        number(mean),
+        number(_spread(curve)),
+        f"{least + mean:.5g}",
+        shown,
+    )
+
+
+def _bits(curve, goal: float) -> tuple[str, ...]:
+    until = (curve.bits_until(goal, which) for which in ("counted", "sent"))
+    every = (bits_text(bits) if math.isfinite(bits) else "never" for bits in until)
+    return (f"{curve.counted:,.0f}", f"{curve.sent:,.0f}", *every)
+
+
+def _other_messages(size: Size, sgd, dense: bool) -> list:
+    """SGD's curve again for its two messages on sparse data: all coordinates, or index and value of the non-zeros."""
+    if dense:
+        return []
+    return [
+        sgd._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d),
+        sgd._replace(label=SPARSE),
+    ]

@@ -1,0 +1,558 @@
+"""NUQSGD against QSGD and QSGDinf at equal bits: exact variances on synthetic and real gradients, and training.
+
+The variances are sums of chords, without any sampling.  The training follows the paper's runs: momentum 0.9, weight
+decay (here the l2 term, part of the gradient that is sent), 4 bits, buckets of 8192, and batches of 128, or of 32 on 8
+workers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..bounds import (
+    chord_variance,
+    geometric_levels,
+    nuqsgd_released_levels,
+    nuqsgd_variance,
+    optimal_ratio,
+    qsgd_inf_variance,
+    qsgd_variance,
+)
+from ..cluster import run
+from ..compressors import NUQSGD, Bucketed, Identity, qsgd_bits
+from ..core import require
+from ..core.random import key
+from ..data import Dataset
+from ..methods import ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import number
+from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
+from ..reporting.progress import track
+from .shared.problems import digits, iterates, rcv1
+from .shared.report import Statement, Study, Table
+
+__all__ = [
+    "Training",
+    "Variance",
+    "collect",
+    "inputs",
+    "levels_of",
+    "relative_variance",
+    "report",
+    "train",
+    "variances",
+]
+
+BITS, BUCKET = 4, 8192
+SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
+THREE = ("QSGD", "QSGDinf", "NUQSGD")
+RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
+BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
+LONGER = 8.0  # on softmax the bound of L is far above the curvature along the way
+COMPARABLE = 2.0  # "comparable" allows this factor, for variances; for losses and accuracies see `statements`
+
+
+class Variance(NamedTuple):
+    """The exact relative variance of one quantizer at one vector: E||Q(v) - v||^2 / ||v||^2."""
+
+    input: str
+    bits: int
+    bucket: int
+    quantizer: str
+    variance: float
+
+
+class Training(NamedTuple):
+    """One method on one problem, means over seeds.
+
+    Attributes
+    ----------
+    problem : str
+    workers, batch : int
+    method : str
+    variance : float
+        Exact relative variance of its quantizer at its own mini-batch gradients, mean along the run.
+    loss, spread : float
+        f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
+    accuracy, apart : float
+        On the part that was held out, at the end; standard deviation over the seeds.
+    bits : float
+        Payload bits a coordinate and message.
+    """
+
+    problem: str
+    workers: int
+    batch: int
+    method: str
+    variance: float
+    loss: float
+    spread: float
+    accuracy: float
+    apart: float
+    bits: float
+
+
+class Curves(NamedTuple):
+    """What is seen along a run: step, f - f* and variance, means over seeds."""
+
+    step: np.ndarray
+    gap: np.ndarray
+    variance: np.ndarray
+
+
+# --- variances --------------------------------------------------------------------------------------------------------
+
+
+def levels_of(quantizer: str, bits: int, d: int = BUCKET) -> tuple[np.ndarray, float]:
+    """Levels and norm of a quantizer that takes ``bits`` bits a coordinate, sign included.
+
+    Examples
+    --------
+    >>> levels_of("NUQSGD", 3)
+    (array([0.  , 0.25, 0.5 , 1.  ]), 2.0)
+    """
+    most = 2 ** (bits - 1) - 1  # levels above zero
+    norm = math.inf if "inf" in quantizer else 2.0
+    if quantizer == "NUQSGD, no zero":
+        return nuqsgd_released_levels(bits), norm
+    if quantizer == "NUQSGD, best ratio":
+        return geometric_levels(most - 1, optimal_ratio(most - 1, d) if most > 1 else 0.5), norm
+    if quantizer.startswith("NUQSGD"):
+        return geometric_levels(most - 1), norm
+    if quantizer.endswith("no zero"):
+        return np.linspace(1.0, 2 * most + 1, most + 1) / (2 * most + 1), norm
+    return np.arange(most + 1) / most, norm
+
+
+def relative_variance(v, levels, norm: float, bucket: int) -> float:
+    """E||Q(v) - v||^2 / ||v||^2 for rounding to these levels in buckets, exactly.
+
+    Examples
+    --------
+    >>> relative_variance(np.array([3.0, 4.0]), [0.0, 1.0], 2.0, bucket=2)  # (3 2 + 4 1) / 25
+    0.4
+    """
+    v = np.asarray(v, float)
+    total = sum(chord_variance(v[j : j + bucket], levels, norm) for j in range(0, v.size, bucket))
+    return total / float(v @ v)
+
+
+def inputs(text: Dataset, pictures: Dataset, seed: int = 0, size: int = 8 * BUCKET) -> dict[str, np.ndarray]:
+    """Synthetic vectors with light and heavy tails, and gradients at 0 and near the optimum: full, and of 128 rows."""
+    rng = np.random.default_rng(int(key(seed, "nuqsgd", "inputs")))
+    found = {
+        "Gaussian": rng.standard_normal(size),
+        "Laplace": rng.laplace(size=size),
+        "Student t3": rng.standard_t(3.0, size),
+        "lognormal 1.5": rng.choice([-1.0, 1.0], size) * rng.lognormal(0.0, 1.5, size),
+    }
+    for name, problem in (("logistic", logistic(text, L2)), ("softmax", softmax(pictures, L2))):
+        places = iterates(problem)
+        rows = rng.choice(problem.n, BATCH, replace=False)
+        for place in ("at 0", "near x*"):
+            found[f"{name} {place}"] = gradient(problem, places[place])
+            found[f"{name} {place}, batch"] = batch_gradient(problem, rows, places[place])
+    return found
+
+
+def variances(vectors, bits=(BITS,), buckets=(BUCKET,), quantizers=THREE) -> list[Variance]:
+    """Exact relative variances of quantizers over vectors, bits and bucket sizes."""
+    return [
+        Variance(name, b, size, q, relative_variance(v, *levels_of(q, b, min(size, v.size)), size))
+        for name, v in vectors.items()
+        for b in bits
+        for size in buckets
+        for q in quantizers
+    ]
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def compressors(bits: int = BITS, bucket: int = BUCKET) -> dict[str, NamedTuple]:
+    """Full precision, and the three quantizers at the same number of bits."""
+    uniform = qsgd_bits(bits)
+    return {
+        "float32": Identity(),
+        "QSGD": Bucketed(uniform, bucket),
+        "QSGDinf": Bucketed(uniform._replace(norm=math.inf), bucket),
+        "NUQSGD": Bucketed(NUQSGD(2 ** (bits - 1) - 2), bucket),
+    }
+
+
+def train(
+    make,
+    data: Dataset,
+    *,
+    name: str,
+    workers: int,
+    batch: int,
+    steps=400,
+    records=20,
+    seeds=3,
+    seed=0,
+    bits=BITS,
+    bucket=BUCKET,
+    length=1.0,
+) -> tuple[list[Training], dict[str, Curves]]:
+    """Train with each quantizer at the same bits and step size, on 80 % of the rows.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(data, l2)``: :func:`theory.logistic` or :func:`theory.softmax`.
+    data : Dataset
+    name : str
+        What the rows call the problem.
+    workers, batch : int
+    steps, records : int
+        Rounds, and at how many of them variance and loss are looked at.
+    seeds : int
+    seed : int
+    bits, bucket : int
+    length : float
+        The step size is 1 - momentum times this over L, for all methods.
+
+    Returns
+    -------
+    rows : list of Training
+    curves : dict of str to Curves
+    """
+    require(1 <= records <= steps, "records", records, "a whole number from 1 to the number of steps")
+    part, held_out = data.split(0.8, seed=0)
+    problem, test = make(part, L2), make(held_out, L2)
+    best = solve(problem, 1e-9).fun
+    step = Constant((1.0 - MOMENTUM) * length / lipschitz(problem))
+    rng = np.random.default_rng(int(key(seed, "nuqsgd", "rows")))
+    drawn = [rng.choice(problem.n, min(batch, problem.n), replace=False) for _ in range(records + 1)]
+    rows, curves = [], {}
+    for method, compressor in track(compressors(bits, bucket).items(), name):
+        end, seen = [], []
+        exact = method == "float32"
+        levels: Any = None if exact else levels_of(method, bits)
+        for r in range(seeds):
+            here: list = []
+
+            def watch(intermediate_result, here=here, exact=exact, levels=levels):
+                x = intermediate_result.last
+                g = batch_gradient(problem, drawn[len(here)], x)
+                noise = 0.0 if exact else relative_variance(g, levels[0], levels[1], bucket)
+                here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
+
+            plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
+            done = run(
+                plan,
+                problem,
+                workers=workers,
+                steps=steps,
+                seed=seed + r,
+                callback=watch,
+                record_every=max(1, steps // records),
+            )
+            seen.append(np.array(here[: records + 1]))
+            width = done.history["bits_up"][-1] / (done.history["step"][-1] * problem.d)
+            end.append((accuracy(test, done.last), width))
+        table = np.array(seen)
+        late = table[:, -max(1, records // 4) :, 1].mean(axis=1)
+        curves[method] = Curves(*table.mean(axis=0).T)
+        held, width = np.mean(end, axis=0)
+        apart = np.std(end, axis=0)[0]
+        rows.append(
+            Training(name, workers, batch, method, table[:, :, 2].mean(), late.mean(), late.std(), held, apart, width)
+        )
+    return rows, curves
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(good: int, of: int) -> str:
+    return "holds" if good == of else "fails" if good == 0 else "in part"
+
+
+def _pairs(rows, of) -> dict:
+    """``of(row)`` for each quantizer, by everything else."""
+    found: dict = {}
+    for row in rows:
+        place = (row.input, row.bits, row.bucket) if isinstance(row, Variance) else (row.problem, row.workers)
+        name = row.quantizer if isinstance(row, Variance) else row.method
+        found.setdefault(place, {})[name] = of(row)
+    return found
+
+
+def _where(places) -> str:
+    names = list(dict.fromkeys(place[0] for place in places))
+    return ", ".join(names) or "none"
+
+
+def _bits(places) -> str:
+    return ", ".join(str(b) for b in sorted({place[1] for place in places}))
+
+
+def statements(rows, sweep, trained) -> list[Statement]:
+    """Which of the paper's orderings hold, on how many inputs."""
+    said = []
+    four, every = (_pairs(part, lambda row: row.variance) for part in (rows, sweep))
+    for what, table in ((f"{BITS} bits, buckets of {BUCKET}", four), ("all bits and buckets", every)):
+        lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
+        equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
+        higher = [place for place in table if place not in lower and place not in equal]
+        numbers = f"On {len(lower)} of {len(table)}"
+        if equal:
+            numbers += f"; equal on {len(equal)}, at {_bits(equal)} bits, where both have the levels 0 and 1"
+        if table is four:
+            numbers += f"; higher on {_where(higher)}."
+        else:
+            numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
+        said.append(
+            Statement(
+                f"The variance of NUQSGD is below that of QSGD ({what}).", _verdict(len(lower), len(table)), numbers
+            )
+        )
+        ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
+        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
+        above = [place for place, r in ratio.items() if r > COMPARABLE]
+        below = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
+        numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
+        if table is four:
+            numbers += (
+                f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below)}. NUQSGD over QSGDinf lies "
+                f"between {number(min(ratio.values()))} and {number(max(ratio.values()))}."
+            )
+        else:
+            numbers += f"; higher on {len(above)}, lower on {len(below)}."
+        said.append(
+            Statement(
+                f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
+                _verdict(len(near), len(table)),
+                numbers,
+            )
+        )
+    ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
+    if ratio:
+        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
+        said.append(
+            Statement(
+                "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
+                f" ({BITS} bits, buckets of {BUCKET}).",
+                _verdict(len(near), len(ratio)),
+                f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
+            )
+        )
+    noise, loss, held = (
+        _pairs(trained, of) for of in (lambda row: row.variance, lambda row: row.loss, lambda row: row.accuracy)
+    )
+    spread = _pairs(trained, lambda row: row.spread)
+
+    def name(place):
+        return f"{place[0]}, {place[1]} worker{'s' if place[1] > 1 else ''}"
+
+    lower = [place for place, v in noise.items() if v["NUQSGD"] < v["QSGD"]]
+    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGD'])}" for p, v in noise.items())
+    said.append(
+        Statement(
+            "Along the run the variance of NUQSGD is below that of QSGD.",
+            _verdict(len(lower), len(noise)),
+            f"{numbers}.",
+        )
+    )
+    near = [p for p, v in noise.items() if 1 / COMPARABLE <= v["NUQSGD"] / v["QSGDinf"] <= COMPARABLE]
+    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGDinf'])}" for p, v in noise.items())
+    said.append(
+        Statement(
+            "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
+            _verdict(len(near), len(noise)),
+            f"{numbers}.",
+        )
+    )
+    for other in ("QSGD", "QSGDinf"):
+        clear = {p: 3.0 * math.hypot(spread[p]["NUQSGD"], spread[p][other]) for p in loss}
+        good = [
+            p
+            for p, v in loss.items()
+            if (v[other] - v["NUQSGD"] > clear[p] if other == "QSGD" else abs(v["NUQSGD"] / v[other] - 1.0) <= 0.1)
+        ]
+        numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v[other])}" for p, v in loss.items())
+        text = "NUQSGD trains to a lower loss than QSGD" if other == "QSGD" else "NUQSGD trains to the loss of QSGDinf"
+        rule = "by three standard deviations" if other == "QSGD" else "within 10 %"
+        said.append(Statement(f"{text} ({rule}).", _verdict(len(good), len(loss)), f"f - f*: {numbers}."))
+    noise = _pairs(trained, lambda row: row.apart)
+    good = [
+        p for p, v in held.items() if v["NUQSGD"] - v["QSGD"] > 3.0 * math.hypot(noise[p]["NUQSGD"], noise[p]["QSGD"])
+    ]
+    numbers = "; ".join(f"{name(p)}: {100 * v['NUQSGD']:.1f} against {100 * v['QSGD']:.1f}" for p, v in held.items())
+    said.append(
+        Statement(
+            "NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
+            _verdict(len(good), len(held)),
+            f"In per cent, {numbers}.",
+        )
+    )
+    return said
+
+
+def _wide(rows, names) -> list[tuple[str, ...]]:
+    table = _pairs(rows, lambda row: row.variance)
+    return [(place[0], *(number(v[name]) for name in names)) for place, v in table.items()]
+
+
+def draw(sweep, dimensions, trained):
+    """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import COLUMN, PAGE
+
+    chosen = [name for name in ("Gaussian", "lognormal 1.5", "logistic near x*, batch") if name in dimensions]
+    colours = dict(zip(("float32", *THREE), ("#7F7F7F", "#D55E00", "#0072B2", "#009E73"), strict=True))
+    marks = dict(zip(("float32", *THREE), "xosD", strict=True))
+    dashes = dict(zip(("float32", *THREE), (":", "--", "-.", "-"), strict=True))
+    worst = {
+        "QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
+        "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
+        "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
+    }
+    with style():
+        figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
+        for axes, name in zip(grid[0], chosen, strict=False):
+            largest = min(BUCKET, dimensions[name])
+            for q in THREE:
+                mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
+                bits = [row.bits for row in mine]
+                axes.plot(
+                    bits,
+                    [row.variance for row in mine],
+                    color=colours[q],
+                    marker=marks[q],
+                    linestyle=dashes[q],
+                    markerfacecolor="none",
+                    label=q,
+                )
+                axes.plot(
+                    bits,
+                    [worst[q](largest, b) for b in bits],
+                    color=colours[q],
+                    marker="",
+                    linewidth=1.4,
+                    linestyle=(0, (1, 1.5)),
+                )
+            axes.set_yscale("log")
+            axes.set_xticks(sorted({row.bits for row in sweep}))
+            axes.set_xlabel("bits a coordinate")
+            axes.set_title(name)
+        grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
+        first, second = list(trained)[0], list(trained)[-1]
+        for axes, (name, curves), what in zip(
+            grid[1],
+            ((first, trained[first]), (first, trained[first]), (second, trained[second])),
+            ("variance", "gap", "gap"),
+            strict=True,
+        ):
+            for method, seen in curves.items():
+                if what == "variance" and method == "float32":
+                    continue
+                axes.plot(
+                    seen.step,
+                    getattr(seen, what),
+                    color=colours[method],
+                    marker=marks[method],
+                    markevery=4,
+                    linestyle=dashes[method],
+                    markerfacecolor="none",
+                    label=method,
+                )
+            axes.set_yscale("log")
+            axes.set_xlabel("rounds")
+            axes.set_title(name)
+            axes.set_ylabel("relative variance along the run" if what == "variance" else r"$f(x_t)-f^*$")
+        from matplotlib.lines import Line2D
+
+        handles, labels = grid[1, 1].get_legend_handles_labels()
+        handles.append(Line2D([], [], color="0.4", linestyle=(0, (1, 1.5)), marker="", linewidth=1.4))
+        figure.legend(handles, [*labels, "worst case, in its colour"], loc="outside lower center", ncols=5)
+    return figure
+
+
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+    """Variances on synthetic and real gradients, then training at equal bits."""
+    text, pictures = rcv1(data, 2000 if quick else None), digits()
+    vectors = inputs(text, pictures, seed, (2 if quick else 8) * BUCKET)
+    names = (*THREE, "NUQSGD, best ratio", *RELEASED)
+    rows = variances(vectors, quantizers=names)
+    sweep = variances(vectors, (2, 4, 6) if quick else SWEEP_BITS, SWEEP_BUCKETS[-2:] if quick else SWEEP_BUCKETS)
+    options = {"steps": 40, "records": 4, "seeds": 2, "seed": seed} if quick else {"seed": seed}
+    label = text.name.split(" (")[0]
+    trained, curves = [], {}
+    for name, make, source, length in (
+        (f"logistic, {label}", logistic, text, 1.0),
+        ("softmax, digits", softmax, pictures, LONGER),
+    ):
+        for workers, batch in ((1, BATCH), (8, BATCH // 4)):
+            found, seen = train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
+            trained += found
+            curves[f"{name}, {workers} x {batch}"] = seen
+    lengths = {name: v.size for name, v in vectors.items()}
+    return {
+        "rows": rows,
+        "sweep": sweep,
+        "trained": trained,
+        "curves": curves,
+        "lengths": lengths,
+        "label": label,
+        "columns": (text.d, pictures.d * 10),
+        "rounds": options.get("steps", 400),
+        "seeds": options.get("seeds", 3),
+    }
+
+
+def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
+    """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
+    names = list(dict.fromkeys(row.quantizer for row in rows))
+    tables = [
+        Table(f"Exact relative variance at {BITS} bits, buckets of {BUCKET}", ("vector", *names), _wide(rows, names))
+    ]
+    middle = [(row.input, str(row.bits), str(row.bucket)) for row in sweep if row.quantizer == "QSGD"]
+    table = _pairs(sweep, lambda row: row.variance)
+    kept = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
+    cells = [
+        (*place, *(number(table[place[0], int(place[1]), int(place[2])][q]) for q in THREE))
+        for place in middle
+        if place[0] in kept
+    ]
+    tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
+    cells = [
+        (
+            row.problem,
+            f"{row.workers} x {row.batch}",
+            row.method,
+            number(row.bits),
+            number(row.variance),
+            f"{number(row.loss)} ± {number(row.spread)}",
+            f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
+        )
+        for row in trained
+    ]
+    head = ("problem", "workers x batch", "method", "bits a coordinate", "variance along the run", "f - f*", "held out")
+    tables.append(Table("Training", head, cells))
+    setting = (
+        f"Levels: QSGD and QSGDinf j/s, j = 0, ..., s = 2^(bits-1) - 1, of the 2-norm and of the maximum; NUQSGD 0, "
+        f'2^-j; "best ratio" p^j with the p of least worst variance; "no zero" as in the released code. Synthetic '
+        f"vectors have {lengths['Gaussian']:,} coordinates; real gradients are those of logistic regression on "
+        f"{label} (d = {columns[0]:,}) and softmax regression on digits (d = {columns[1]}, one bucket), l2 = {L2:g}, "
+        f"full or over {BATCH} rows. Training: momentum {MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one "
+        f"step size for all, {1 - MOMENTUM:.1g}/L on logistic and {LONGER * (1 - MOMENTUM):.1g}/L on softmax "
+        f"regression, {rounds} rounds, 80 % of the rows, means over "
+        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
+    )
+    return Study(
+        "nuqsgd",
+        "NUQSGD, QSGD and QSGDinf at equal bits",
+        setting,
+        {"variances": rows, "sweep": sweep, "training": trained},
+        tables,
+        statements(rows, sweep, trained),
+        lambda: draw(sweep, lengths, curves),
+        "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
+        "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
+    )

@@ -1,0 +1,159 @@
+"""Curves over gradients and over rounds: what the studies of growing batches and local steps have in common."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bounds.rounds import ROUNDS, rounds_order
+from ...data import Dataset, make_dataset
+from ...plots.text import number
+from ...reporting.progress import track
+from .report import Table
+
+__all__ = ["Curve", "cost_table", "draw_curves", "synthetic", "trace"]
+
+
+class Curve(NamedTuple):
+    """How far one method has come.
+
+    Attributes
+    ----------
+    problem, label : str
+    order : str
+        Which order of rounds it has: a key of ``ROUNDS``.
+    samples, rounds : ndarray, shape (records,)
+        Gradients of one worker, and rounds of communication.
+    height : ndarray of float32, shape (seeds, records)
+        What is to become small; single precision keeps records short.
+    """
+
+    problem: str
+    label: str
+    order: str
+    samples: np.ndarray
+    rounds: np.ndarray
+    height: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean over the seeds."""
+        return self.height.mean(axis=0, dtype=float)
+
+    @property
+    def end(self) -> float:
+        """The mean over the seeds at the end."""
+        return float(self.mean[-1])
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over the seeds at the end, of their mean; 0 for one seed."""
+        last = self.height[:, -1]
+        return float(last.std(ddof=1, dtype=float) / np.sqrt(last.size)) if last.size > 1 else 0.0
+
+    @property
+    def total(self) -> int:
+        """Rounds in all."""
+        return int(self.rounds[-1])
+
+    def at(self, samples: float) -> float:
+        """The mean over the seeds after so many gradients of a worker, on a line between two records."""
+        return float(np.interp(samples, self.samples, self.mean))
+
+    def rounds_until(self, goal: float) -> float:
+        """Rounds until the mean is at most ``goal`` for the first time; infinite if never."""
+        there = np.flatnonzero(self.mean <= goal)
+        return float(self.rounds[there[0]]) if there.size else np.inf
+
+
+def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve]:
+    """A curve for each of ``ways``: (label, order, ``call(seed)`` that returns a history and its heights)."""
+    curves = []
+    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels let go of the interpreter
+        for label, order, call in track(ways, problem):
+            runs = list(pool.map(call, range(seed, seed + seeds)))
+            history = runs[0][0]
+            height = np.array([found for _, found in runs], np.float32)
+            curves.append(Curve(problem, label, order, history["samples"] / workers, history["rounds"], height))
+    return curves
+
+
+def synthetic(rows: int, columns: int, seed: int = 0) -> Dataset:
+    """Labels that a linear model gives to Gaussian rows, a tenth of them turned round, as sparse rows that are full."""
+    import scipy.sparse
+
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns)) / np.sqrt(columns)
+    y = np.sign(X @ rng.standard_normal(columns)) * np.where(rng.random(rows) < 0.1, -1.0, 1.0)
+    return make_dataset(scipy.sparse.csr_matrix(X), y, "synthetic")
+
+
+def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Table:
+    """Rounds beside their order, and the height at the end."""
+    head = ("method", "gradients of a worker", "rounds", "order", "the order, without constants", what)
+    cells = []
+    for curve in curves:
+        order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
+        end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
+        cells.append(
+            (
+                curve.label,
+                f"{curve.samples[-1]:,.0f}",
+                f"{curve.total:,}",
+                ROUNDS[curve.order][0] if curve.order in ROUNDS else "-",
+                order,
+                end,
+            )
+        )
+    return Table(title, head, cells)
+
+
+def draw_curves(curves, what: str):
+    """Two panels for each problem: against the gradients of a worker, and against rounds."""
+    from ...plots import new_figure, style
+    from ...plots.figure_style import PAGE
+
+    names = list(dict.fromkeys(curve.problem for curve in curves))
+    with style():
+        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
+        for row, name in zip(grid, names, strict=True):
+            here = [curve for curve in curves if curve.problem == name]
+            for axes, column, label in zip(
+                row, ("samples", "rounds"), ("gradients of a worker", "rounds"), strict=True
+            ):
+                for k, curve in enumerate(here):
+                    x = np.maximum(getattr(curve, column), 0)
+                    shown = x > 0
+                    line = curve.mean[shown], curve.height[:, shown]
+                    (drawn,) = axes.plot(
+                        x[shown],
+                        line[0],
+                        label=_short(curve.label),
+                        markersize=3,
+                        markevery=max(1, int(shown.sum()) // 6),
+                        zorder=2 + k,
+                    )
+                    axes.fill_between(
+                        x[shown],
+                        line[1].min(axis=0),
+                        line[1].max(axis=0),
+                        color=drawn.get_color(),
+                        alpha=0.2,
+                        linewidth=0,
+                    )
+                axes.set_xscale("log")
+                axes.set_yscale("log")
+                axes.set_xlabel(label)
+                axes.set_title(name)
+            row[0].set_ylabel(what)
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles) if len(handles) <= 4 else 3)
+    return figure
+
+
+def _short(label: str) -> str:
+    """The method without its numbers, which differ from problem to problem."""
+    return label.split(" (")[0]

@@ -1,0 +1,93 @@
+"""What a study hands over: rows, tables, statements with a verdict, and a figure; as text and as part of a page."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...plots.text import WIDTH, text_table
+
+__all__ = ["Statement", "Study", "Table", "as_markdown", "as_text", "put_between_marks"]
+
+
+class Table(NamedTuple):
+    """A title, the names of the columns, and rows of texts."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+class Statement(NamedTuple):
+    """Something that is said, what the numbers say ("holds", "in part", "fails", "undecided"), and the numbers."""
+
+    text: str
+    verdict: str
+    numbers: str
+
+
+class Study(NamedTuple):
+    """One study.
+
+    Attributes
+    ----------
+    name, title : str
+    setting : str
+        What was run, in one paragraph.
+    rows : dict of str to list of NamedTuple
+        Every number that was measured, by table.
+    tables : list of Table
+    statements : list of Statement
+    draw : callable
+        ``draw() -> matplotlib.figure.Figure``.
+    alt : str
+        What the figure shows, for those who do not see it.
+    """
+
+    name: str
+    title: str
+    setting: str
+    rows: dict[str, list[Any]]
+    tables: list[Table]
+    statements: list[Statement]
+    draw: Callable
+    alt: str
+
+
+def as_text(study: Study) -> str:
+    """The study for a terminal."""
+    parts = [f"{study.name}: {study.title}", textwrap.fill(study.setting, WIDTH)]
+    parts += [f"{table.title}\n\n{text_table([table.head], table.rows)}" for table in study.tables]
+    for said in study.statements:
+        lines = textwrap.wrap(f'{said.verdict}: "{said.text}" {said.numbers}', WIDTH, subsequent_indent="    ")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def as_markdown(study: Study, figure: str) -> str:
+    """The study as a section of a page; ``figure`` is the link to its picture."""
+    parts = [study.setting]
+    for table in study.tables:
+        rule = "|".join(["---", *["---:"] * (len(table.head) - 1)])
+        lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
+        parts.append("\n".join([f"**{table.title}**", "", f"| {' | '.join(table.head)} |", f"|{rule}|", *lines]))
+    parts.append(f"![{study.alt}]({figure})")
+    parts.append("\n".join(f"- **{s.verdict}**: “{s.text}” {s.numbers}" for s in study.statements))
+    return "\n\n".join(parts)
+
+
+def put_between_marks(page: str, name: str, title: str, body: str) -> str:
+    """The page with ``body`` between the marks of this study; a section of its own at the end if there are no marks.
+
+    Examples
+    --------
+    >>> page = put_between_marks("# Studies", "spectrum", "Spectra", "new")
+    >>> put_between_marks(page, "spectrum", "Spectra", "newer") == page.replace("new", "newer")
+    True
+    """
+    begin, end = (f"<!-- {word}: python -m theory.experiment study {name} -->" for word in ("begin", "end"))
+    if begin not in page or end not in page.partition(begin)[2]:
+        page = f"{page.rstrip()}\n\n## {title}\n\n{begin}\n{end}\n"
+    before, _, after = page.partition(begin)
+    return f"{before}{begin}\n\n{body}\n\n{end}{after.partition(end)[2]}"

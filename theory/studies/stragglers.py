@@ -1,0 +1,389 @@
+"""Stragglers: what waiting for the fastest k of n workers costs and buys, on simulated clocks and in closed form."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import bounds
+from ..cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_k
+from ..core.random import key
+from ..measure import mean_interval
+from ..plots.text import number
+from ..problems import quadratic, ridge
+from ..reporting.progress import track
+from .shared.report import Statement, Study, Table
+
+__all__ = [
+    "Biased",
+    "Order",
+    "WallClock",
+    "best_waits",
+    "biased",
+    "collect",
+    "order_statistics",
+    "report",
+    "wall_clock",
+]
+
+WORKERS = 16
+TIMES = {
+    "exponential, s = 1, mu = 1": ShiftedExponential(1.0, 1.0),
+    "Pareto, a = 1.5": Pareto(1.5),
+    "Pareto, a = 0.9": Pareto(0.9),
+}
+D, MU, SIGMA2, STEP, START = 10, 1.0, 20.0, 0.1, 100.0  # the quadratic
+ACCURACY = 1.5  # squared distance; the floor of one worker is above 1
+RATES = (1.0, 2.0, 4.0, 8.0, 8.0)
+TARGETS = np.array([5.0, -1.0, 3.0, 0.0, 1.0])
+LEVEL = 0.99
+
+
+class Order(NamedTuple):
+    """The k-th of n times: mean as measured with its interval (NaN without a variance), and in closed form."""
+
+    times: str
+    k: int
+    measured: float
+    half: float
+    predicted: float
+
+
+class WallClock(NamedTuple):
+    """Waiting for k of n: rounds and seconds to the accuracy, measured (a mean over runs) and in closed form."""
+
+    times: str
+    k: int
+    rounds: float
+    predicted_rounds: float
+    seconds: float
+    predicted_seconds: float
+
+
+class Biased(NamedTuple):
+    """Where the fastest k of workers with unequal rates lead to, measured and in closed form."""
+
+    weights: str
+    k: int
+    measured: float
+    half: float
+    predicted: float
+    minimum: float
+
+
+def mean_of(times, n: int, k: int) -> float:
+    """The closed form of E X_(k)."""
+    if isinstance(times, Pareto):
+        return bounds.pareto_order_mean(n, k, shape=times.shape, scale=times.scale)
+    return bounds.exponential_order_mean(n, k, shift=times.shift, rate=times.rate)
+
+
+def order_statistics(name: str, times, ks, rounds: int, seed: int) -> list[Order]:
+    """The mean of the k-th of n times for several k."""
+    waits, _ = race(times, workers=WORKERS, fastest=WORKERS, rounds=rounds, seed=seed)
+    found = []
+    for k in ks:
+        interval = mean_interval(waits[:, k - 1], LEVEL)
+        heavy = isinstance(times, Pareto) and math.isinf(
+            bounds.pareto_order_variance(WORKERS, k, shape=times.shape, scale=times.scale)
+        )
+        half = math.nan if heavy else interval.half  # without a variance there is no such interval
+        found.append(Order(name, k, interval.estimate, half, mean_of(times, WORKERS, k)))
+    return found
+
+
+def best_waits(name: str, times, rounds: int, seed: int) -> tuple[str, int, int, float]:
+    """The k with the least time a gradient, measured and exact, and kappa n of the limit (NaN for Pareto times)."""
+    waits, _ = race(times, workers=WORKERS, fastest=WORKERS, rounds=rounds, seed=seed)
+    measured = 1 + int(np.argmin(waits.mean(axis=0) / np.arange(1, WORKERS + 1)))
+    if isinstance(times, Pareto):
+        return name, measured, bounds.fastest_k(WORKERS, shape=times.shape), math.nan
+    exact = bounds.fastest_k(WORKERS, shift=times.shift, rate=times.rate)
+    return name, measured, exact, WORKERS * bounds.fastest_fraction(times.shift * times.rate)
+
+
+def wall_clock(name: str, times, ks, replicas: int, seed: int) -> tuple[list[WallClock], dict]:
+    """Fastest-k SGD on a quadratic for several k, and the curves (seconds, mean squared distance)."""
+    problem, found, curves = quadratic(np.full(D, MU), covariance=SIGMA2 / D), [], {}
+    for k in track(ks, name):
+        law = {"mu": MU, "step": STEP, "distance": START}
+        needed = bounds.fastest_rounds(ACCURACY, k, variance=SIGMA2, **law)
+        rounds = 60
+        result = run_fastest_k(
+            problem,
+            workers=WORKERS,
+            fastest=k,
+            rounds=rounds,
+            step=STEP,
+            times=times,
+            x0=np.full(D, math.sqrt(START / D)),
+            replicas=replicas,
+            seed=seed,
+            record_every=1,
+        )
+        distance = 2.0 / MU * result.history["f"]
+        below = np.flatnonzero(distance <= ACCURACY)
+        at = math.inf
+        if below.size:
+            j = below[0]
+            at = j - 1 + math.log(distance[j - 1] / ACCURACY) / math.log(distance[j - 1] / distance[j])
+        seconds = float(np.interp(at, result.history["rounds"], result.history["seconds"])) if below.size else math.inf
+        mean = mean_of(times, WORKERS, k)
+        found.append(WallClock(name, k, at, needed, seconds, needed * mean))
+        curves[k] = result.history["seconds"], distance, rounds * mean
+    return found, curves
+
+
+def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
+    """Plain averaging and its cure, for workers with unequal rates and a row each; curves of the mean of x."""
+    problem, found = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0), []
+    curves: dict = {}
+    probabilities, rounds, step = bounds.inclusion_probabilities(k, RATES), 40, 0.1
+    left = (1.0 - step) ** rounds
+    for weights, predicted in (("plain", probabilities @ TARGETS / k), ("inclusion", TARGETS.mean())):
+        result = run_fastest_k(
+            problem,
+            workers=TARGETS.size,
+            fastest=k,
+            rounds=rounds,
+            step=step,
+            speeds=RATES,
+            times=ShiftedExponential(0.5, 1.0),
+            weights=weights,
+            shards="contiguous",
+            replicas=replicas,
+            seed=seed,
+            record_every=rounds,
+        )
+        interval = mean_interval(result.last[:, 0], LEVEL).scaled(1.0 / (1.0 - left))
+        found.append(Biased(weights, k, interval.estimate, interval.half, float(predicted), float(TARGETS.mean())))
+    return found, curves
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(good: int, of: int) -> str:
+    return "holds" if good == of else "fails" if good == 0 else "in part"
+
+
+def statements(orders, waits, clocks, bias) -> list[Statement]:
+    """What holds of waiting for fewer, judged by what was measured."""
+    said = []
+    inside = [abs(row.measured - row.predicted) <= row.half for row in orders if math.isfinite(row.half)]
+    said.append(
+        Statement(
+            "the closed forms of order statistics give the time of a round.",
+            _verdict(sum(inside), len(inside)),
+            f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
+            "expected outside; those of one law are of the same rounds).",
+        )
+    )
+    near = [abs(measured - exact) <= 1 for _, measured, exact, _ in waits]
+    said.append(
+        Statement(
+            "the measured k with the least time a gradient is that of the closed form, to within one.",
+            _verdict(sum(near), len(near)),
+            "; ".join(
+                f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits
+            )
+            + f" (of {WORKERS}).",
+        )
+    )
+    pays, numbers = [], []
+    for name, _, exact, _ in waits:
+        rows = {row.k: row for row in clocks if row.times == name}
+        best = min(rows.values(), key=lambda row: row.seconds)
+        pays.append(rows[exact].seconds <= best.seconds)
+        took = f"{number(rows[exact].seconds)} s, k = {best.k} {number(best.seconds)} s"
+        numbers.append(f"{name}: k = {exact} takes {took}")
+    said.append(
+        Statement(
+            "it pays to wait for the k with the least E X_(k)/k.",
+            _verdict(sum(pays), len(pays)),
+            f"By the wall clock until the squared distance is {ACCURACY:g}: "
+            + "; ".join(numbers)
+            + ". That k supposes that k gradients save k times as many rounds, which they do not where "
+            "the start must be"
+            " forgotten, too.",
+        )
+    )
+    wins, numbers = [], []
+    for name in dict.fromkeys(row.times for row in clocks):
+        rows = {row.k: row for row in clocks if row.times == name}
+        best = min(rows.values(), key=lambda row: row.seconds)
+        everybody = rows[WORKERS]
+        wins.append(best.k < WORKERS)
+        last = "infinite (the mean)" if math.isinf(everybody.predicted_seconds) else f"{number(everybody.seconds)} s"
+        numbers.append(f"{name}: k = {best.k} takes {number(best.seconds)} s, all {last}")
+    said.append(
+        Statement(
+            "waiting for everybody is slower than waiting for fewer.",
+            _verdict(sum(wins), len(wins)),
+            "; ".join(numbers) + ".",
+        )
+    )
+    plain, cured = bias
+    off = abs(plain.measured - plain.minimum) > plain.half
+    on = abs(cured.measured - cured.minimum) <= cured.half
+    said.append(
+        Statement(
+            "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
+            _verdict(off + on, 2),
+            f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form "
+            f"{plain.predicted:.3f})"
+            f"; weighted {cured.measured:.3f} +- {cured.half:.3f}.",
+        )
+    )
+    return said
+
+
+def draw(orders, curves, bias):
+    """Time of a round against k, error against the wall clock, and where the fastest lead to."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import COLUMN, PAGE
+
+    with style():
+        figure, grid = new_figure(1, 3, width=PAGE, height=0.85 * COLUMN)
+        left, middle, right = grid[0]
+        for j, (name, times) in enumerate(TIMES.items()):
+            rows = [row for row in orders if row.times == name]
+            ks = [k for k in range(1, WORKERS + 1) if math.isfinite(mean_of(times, WORKERS, k))]
+            (line,) = left.plot(ks, [mean_of(times, WORKERS, k) for k in ks], marker="", label=name)
+            finite = [row for row in rows if math.isfinite(row.predicted)]
+            left.plot(
+                [row.k for row in finite],
+                [row.measured for row in finite],
+                linestyle="",
+                marker="os^"[j],
+                color=line.get_color(),
+                markerfacecolor="none",
+            )
+        left.set(xlabel=f"k of {WORKERS} workers", ylabel="time of a round, s (lines: closed form)", yscale="log")
+        left.set_xticks([1, 4, 8, 12, 16])
+        left.legend(fontsize=6, handlelength=2.0)
+        for k, (seconds, distance, _) in curves.items():
+            middle.plot(seconds, distance, marker="", label=f"k = {k}")
+        middle.axhline(ACCURACY, color="0.5", linewidth=0.8, linestyle=(0, (1, 1)), marker="")
+        middle.set(xlabel="wall clock, s", ylabel=r"$\mathrm{E}\,\|x_t-x^*\|^2$", yscale="log", title=next(iter(TIMES)))
+        middle.legend(fontsize=6, handlelength=2.0)
+        for y, row in enumerate(bias):
+            right.errorbar(
+                row.measured,
+                y,
+                xerr=row.half,
+                marker="os"[y],
+                linestyle="",
+                markerfacecolor="none",
+                color=("#D55E00", "#0072B2")[y],
+                capsize=2,
+            )
+            right.plot(
+                row.predicted,
+                y,
+                marker="|",
+                markersize=12,
+                linestyle="",
+                color="black",
+                label="closed form" if y == 0 else None,
+            )
+        right.axvline(bias[0].minimum, color="0.5", linestyle=(0, (4, 2)), linewidth=0.9, marker="", label="minimum")
+        right.set_yticks([0, 1], ["1/k each", "1/(n pi)"])
+        right.set(xlabel="where x settles", ylim=(-0.7, 2.9))
+        right.legend(loc="upper left")
+    return figure
+
+
+def _or(value: float, word: str) -> str:
+    return word if math.isinf(value) else number(value)
+
+
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+    """Order statistics, the best number to wait for, wall clock against rounds, and the bias of the fastest."""
+    rounds, replicas = (4000, 200) if quick else (40_000, 1000)
+    ks, some = (1, 4, 8, 12, 14, 16), {1, 2, 4, 8, WORKERS}
+    orders, waits, clocks = [], [], []
+    drawn: dict = {}
+    for name, times in TIMES.items():
+        own = [int(key(seed, "stragglers study", name, what)) for what in ("orders", "waits", "clocks")]
+        orders += order_statistics(name, times, ks, rounds, own[0])
+        waits.append(best_waits(name, times, rounds, own[1]))
+        rows, curves = wall_clock(name, times, sorted(some | {waits[-1][2]}), replicas, own[2])
+        clocks += rows
+        drawn = drawn or curves
+    bias, _ = biased(2, 4 * replicas, seed)
+    return {
+        "orders": orders,
+        "waits": waits,
+        "clocks": clocks,
+        "drawn": drawn,
+        "bias": bias,
+        "rounds": rounds,
+        "replicas": replicas,
+    }
+
+
+def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> Study:
+    """The study of these times and distances; ``drawn`` are the curves of the first law of times, by k."""
+    tables = [
+        Table(
+            "Mean of the k-th of 16 times, in seconds",
+            ("times", "k", "measured", "+-", "closed form"),
+            [
+                (row.times, str(row.k), number(row.measured), number(row.half), _or(row.predicted, "infinite"))
+                for row in orders
+            ],
+        ),
+        Table(
+            "The k with the least E X_(k)/k, of 16",
+            ("times", "measured", "closed form", "kappa n"),
+            [(name, str(measured), str(exact), number(limit)) for name, measured, exact, limit in waits],
+        ),
+        Table(
+            f"Until the squared distance is {ACCURACY:g}, from {START:g}",
+            ("times", "k", "rounds", "closed form", "seconds", "closed form"),
+            [
+                (
+                    row.times,
+                    str(row.k),
+                    _or(row.rounds, "never"),
+                    _or(row.predicted_rounds, "never"),
+                    _or(row.seconds, "never"),
+                    _or(row.predicted_seconds, "infinite"),
+                )
+                for row in clocks
+            ],
+        ),
+        Table(
+            "Where x settles, the fastest 2 of 5 workers with rates 1, 2, 4, 8, 8",
+            ("weights", "measured", "+-", "closed form", "minimum"),
+            [
+                (row.weights, number(row.measured), number(row.half), number(row.predicted), number(row.minimum))
+                for row in bias
+            ],
+        ),
+    ]
+    setting = (
+        f"Clocks are simulated: {rounds:,} rounds of {WORKERS} workers with independent times, shifted exponential "
+        "(s + Exp(mu)) or Pareto with the tail x^-a. A round ends when k of them are ready; the others stop. "
+        f"Intervals are at {LEVEL:.0%}, and none is given where the variance is infinite; where the closed form is "
+        "infinite the measured mean means nothing and grows with the number of rounds. The second table supposes that "
+        f"k gradients save k times as many rounds. The wall clock is that of SGD with the step {STEP:g} on "
+        f"(mu/2)||x||^2, d = {D}, noise of variance {SIGMA2:g}, a mean over {replicas} runs; the mean of k gradients "
+        "has a k-th of the variance, which lowers the floor and not the rate, so that fewer workers pay here. The last "
+        "table has one row of data for each worker, f_i = (x - b_i)^2/2, and workers of unequal rates: the fast ones "
+        "count more often."
+    )
+    return Study(
+        "stragglers",
+        "Who waits for whom",
+        setting,
+        {"orders": orders, "clocks": clocks, "biased": bias},
+        tables,
+        statements(orders, waits, clocks, bias),
+        lambda: draw(orders, drawn, bias),
+        "Left: time of a round against the number of workers waited for, marks on the closed forms. Middle: squared "
+        "distance against the wall clock for several k. Right: where x settles with plain and with weighted averages",
+    )
