@@ -28,13 +28,13 @@ TOPICS = [
     ("problems", "Problems"),
     ("compressors", "Compressors"),
     ("wire", "On the wire"),
+    ("methods.schedules", "Step sizes and averages"),
     ("methods", "Methods"),
-    ("schedules", "Step sizes and averages"),
     ("cluster", "The cluster"),
     ("measure", "Measuring"),
     ("claims", "Claims"),
     ("plots", "Figures"),
-    ("random", "Random streams"),
+    ("core.random", "Random streams"),
     ("", "More"),
 ]
 

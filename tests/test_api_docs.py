@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import tomllib
 from pathlib import Path
@@ -21,12 +22,13 @@ MODULES = (
     "claims",
     "cluster",
     "compressors",
+    "core",
+    "core.random",
     "data",
     "measure",
     "methods",
+    "methods.schedules",
     "problems",
-    "random",
-    "schedules",
     "wire",
 )
 
@@ -86,7 +88,7 @@ class Documented(validation.Validator):
 def public() -> dict[str, object]:
     """Path to thing; what Numba compiled is documented by the function that it was made from."""
     found, seen = {}, set()
-    for module in (theory, *(getattr(theory, name) for name in MODULES)):
+    for module in (theory, *(importlib.import_module(f"theory.{name}") for name in MODULES)):
         names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
         for name in names:
             thing = getattr(module, name)

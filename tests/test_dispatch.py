@@ -17,8 +17,8 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory import dispatch
-from theory.core import digest, generic, require, setting
+from theory.core import compile_cache, generic, require, setting
+from theory.core.settings import digest
 
 
 @setting
@@ -85,8 +85,8 @@ def test_digests_tell_types_values_and_arrays_apart():
 
 def test_code_for_a_type_from_elsewhere_is_not_stored():
     signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
-    assert not dispatch._mentions_external(signature)
-    assert dispatch._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
+    assert not compile_cache._mentions_external(signature)
+    assert compile_cache._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
 
 
 @pytest.mark.slow
@@ -126,23 +126,24 @@ def test_the_digest_of_the_source_leaves_out_leaves(tmp_path):
     core, leaf = tmp_path / "methods" / "a.py", tmp_path / "plots" / "b.py"
     core.write_text("1")
     leaf.write_text("1")
-    before = [dispatch.source_digest(region, tmp_path) for region in ("", "plots")]
+    before = [compile_cache.source_digest(region, tmp_path) for region in ("", "plots")]
     leaf.write_text("2")
-    after = [dispatch.source_digest(region, tmp_path) for region in ("", "plots")]
+    after = [compile_cache.source_digest(region, tmp_path) for region in ("", "plots")]
     assert before[0] == after[0] and before[1] != after[1]
     core.write_text("2")
-    assert dispatch.source_digest("", tmp_path) != after[0]
+    assert compile_cache.source_digest("", tmp_path) != after[0]
 
 
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
 def test_one_process_stores_at_a_time(tmp_path, monkeypatch, locks):
     # Some file systems of clusters refuse flock; what is stored there must not be mixed up either.
     if not locks:
-        monkeypatch.setattr(dispatch.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(38, "not implemented")))
+        refuse = OSError(38, "not implemented")
+        monkeypatch.setattr(compile_cache.fcntl, "flock", lambda *_: (_ for _ in ()).throw(refuse))
     inside, most = [], []
 
     def store(_):
-        with dispatch._alone(tmp_path / "cache"):
+        with compile_cache._alone(tmp_path / "cache"):
             inside.append(1)
             most.append(len(inside))
             time.sleep(0.01)
@@ -156,7 +157,7 @@ def test_one_process_stores_at_a_time(tmp_path, monkeypatch, locks):
 
 def test_a_lock_of_a_killed_process_is_not_waited_for_for_ever(tmp_path):
     (tmp_path / "held").mkdir()
-    with dispatch._made(tmp_path / "held", patience=0.05):
+    with compile_cache._lock_folder(tmp_path / "held", patience=0.05):
         pass
     assert not (tmp_path / "held").exists()
 
@@ -165,7 +166,7 @@ def test_a_long_queue_is_no_sign_of_a_killed_process(tmp_path):
     inside, most = [], []
 
     def hold(_):
-        with dispatch._made(tmp_path / "held", patience=0.2):
+        with compile_cache._lock_folder(tmp_path / "held", patience=0.2):
             inside.append(1)
             most.append(len(inside))
             time.sleep(0.05)
@@ -219,23 +220,23 @@ def test_whoever_watches_is_told_once_what_is_compiled(fresh_cache):
     line = re.compile(r"theory: compiling (.*) \(some seconds; next time it is loaded from (.*)\)$")
     told = [line.match(text) for text in first]
     assert all(told), first
-    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", dispatch.SHARED_PIECES]
+    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_cache.SHARED_PIECES]
     assert {found[2] for found in told} == {str(fresh_cache)}
     assert at_a_terminal(WATCHED) == []
 
 
 def test_whose_kernel_it_is_stands_in_its_signature():
     number, sign = numba.int64, numba.typeof(th.Sign())
-    assert dispatch._piece((sign, number)) == "Sign"
-    assert dispatch._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
-    assert dispatch._piece((number,)) == dispatch._piece(()) == dispatch.SHARED_PIECES
+    assert compile_cache._piece((sign, number)) == "Sign"
+    assert compile_cache._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
+    assert compile_cache._piece((number,)) == compile_cache._piece(()) == compile_cache.SHARED_PIECES
 
 
 def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
-    dispatch._tell_who_watches("Sign", ROOT, True)
+    compile_cache._tell_who_watches("Sign", ROOT, True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    dispatch._tell_who_watches("Sign", ROOT, True)
+    compile_cache._tell_who_watches("Sign", ROOT, True)
     assert capsys.readouterr().err == ""
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    dispatch._tell_who_watches("Sign", ROOT, False)
+    compile_cache._tell_who_watches("Sign", ROOT, False)
     assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 
 import theory as th
 from theory import bounds, measure
-from theory.problems import Diversified, mechanisms
+from theory.problems import Diversified, noisy_gradients
 from theory.problems import base as kernels
 
 N, D, L2 = 23, 11, 0.07
@@ -432,7 +432,7 @@ def test_mechanisms_refuse(call, error, named):
 
 
 def test_the_expected_factor_of_a_mechanism():
-    assert [mechanisms.kept(m) for m in MECHANISMS] == [0.7, 1.0, 1.0]
+    assert [noisy_gradients.kept(m) for m in MECHANISMS] == [0.7, 1.0, 1.0]
 
 
 # --- stability --------------------------------------------------------------------------------------------------------

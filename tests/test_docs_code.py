@@ -22,7 +22,7 @@ from conftest import ROOT, run_group
 
 from theory.claims import find_claim, list_claims
 from theory.claims.sources import BIBTEX
-from theory.experiment import audit, cli
+from theory.experiment import audit_command, cli
 from theory.reporting.files import find_toml
 from theory.studies.shared.configuration import chosen
 
@@ -206,7 +206,7 @@ def test_commands_are_understood(argv, parsed):
             if Path(name).suffix == ".py":
                 assert Path(name).is_file()
             elif name in classes:
-                assert audit.chosen([name], 640)
+                assert audit_command.chosen([name], 640)
             else:
                 assert name == "YourCompressor"
 

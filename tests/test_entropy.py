@@ -75,7 +75,7 @@ def test_long_vectors_take_the_entropy_of_their_levels():
     assert bits < payload_bits(QSGD(7, norm=np.inf, elias=True), v)
 
     buckets = Bucketed(QSGD(7), 512)
-    parts = [compress(QSGD(7), v[a : a + 512], th.random.derive(np.uint64(3), a // 512)) for a in range(0, d, 512)]
+    parts = [compress(QSGD(7), v[a : a + 512], th.core.random.derive(np.uint64(3), a // 512)) for a in range(0, d, 512)]
     scales = [np.linalg.norm(v[a : a + 512]) / 7 for a in range(0, d, 512)]
     levels = np.concatenate([np.rint(part / scale) for part, scale in zip(parts, scales, strict=True)])
     bits = payload_bits(EntropyCoded(buckets), v)

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, run_mpi
 
 import theory as th
-from theory.core import digest
+from theory.core.settings import digest
 
 A = np.random.default_rng(0).standard_normal((12, 6))
 B = np.random.default_rng(1).standard_normal(12)

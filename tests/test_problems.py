@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from theory import problems as th
-from theory.core import digest, kernel
+from theory.core import kernel
 from theory.core.random import derive
+from theory.core.settings import digest
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data
 from theory.problems import base

@@ -191,7 +191,7 @@ def test_the_shift_of_bottous_plan_is_that_of_inverse_time():
     # the largest step that is allowed, first/(L second), is the first one
     beta, shift = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
     rule = th.InverseTime(c=beta * 0.5, mu=0.5, shift=shift)
-    assert th.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
+    assert th.methods.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
 
 
 def test_smooth_convex_forms_and_steps_agree():

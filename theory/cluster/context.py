@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..compressors.base import shares_stream
-from ..core import digest, kernel, require
+from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.random import derive, generator
+from ..core.settings import digest
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT
 from ..methods.rates import Rates

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ..core import digest, require
+from ..core import require
 from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
 from ..core.result import Result
+from ..core.settings import digest
 from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
 from ..methods.sampling import drawn
 from ..problems.base import gradient, value

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting, wants_two
+from ..core import require, setting
 from ..core.random import generator
+from ..core.settings import wants_two
 from .base import (
     accumulate,
     capacity,

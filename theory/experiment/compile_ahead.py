@@ -306,7 +306,8 @@ def warm(names, processes: int | None, say) -> int:
     """
     from tqdm import tqdm
 
-    from ..core import cache_folder, when_compiling
+    from ..core import when_compiling
+    from ..core.compile_cache import cache_folder
 
     when_compiling(None)  # the bar says it
     begin, names = time.perf_counter(), list(names)

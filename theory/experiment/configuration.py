@@ -13,7 +13,7 @@ import itertools
 from dataclasses import asdict, dataclass, fields, replace
 from typing import NamedTuple
 
-from ..core import digest
+from ..core.settings import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
 from .catalog import FLAGSHIP, find
 

@@ -144,7 +144,7 @@ def _prepare(configuration: Configuration, comm):
 
 def _open_record(configuration, command, ranks, data, problem, constants) -> Recorder:
     """A new record with its first line."""
-    from ..core import digest
+    from ..core.settings import digest
 
     try:
         recorder = Recorder(configuration.out, configuration.digest())

@@ -46,7 +46,8 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     from ..cluster import run
     from ..cluster.mpi import wait
-    from ..core import cache_folder, when_compiling
+    from ..core import when_compiling
+    from ..core.compile_cache import cache_folder
 
     kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
     names = "-".join(sorted(job.entry.family for job in kinds))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .. import bounds
 from ..core import kernel, require
-from ..problems.constants import _largest_eigenvalue, one_thread
+from ..problems.constants import largest_eigenvalue, one_thread
 from ..problems.matrix import row_norm2, to_scipy
 
 __all__ = ["DiversityFloor", "conflict_degree", "diversity_floor"]
@@ -153,7 +153,7 @@ def diversity_floor(problem) -> DiversityFloor:
     """
     _rows_of(problem, "diversity_floor")
     require(problem.l2 == 0.0, "l2", problem.l2, "0: l2 x is part of every gradient, and far out they all agree")
-    smallest, spectral = float(_smallest_row(problem.A, problem.n)), float(_largest_eigenvalue(problem.A))
+    smallest, spectral = float(_smallest_row(problem.A, problem.n)), float(largest_eigenvalue(problem.A))
     require(spectral > 0.0, "problem", "rows that are all zero", "a data matrix with a non-zero entry")
     degree = conflict_degree(problem)
     glm = bounds.glm_batch_bound(problem.n, smallest, spectral)

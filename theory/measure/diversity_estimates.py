@@ -11,12 +11,11 @@ from .. import bounds
 from ..core import generic, kernel, require
 from ..core.random import derive, integer, key
 from ..problems import base
-from ..problems.constants import DRAWN, _second_moment_and_norm2, batch_bound, second_moment
+from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
 from ..problems.evaluate import point
 from ..problems.linear import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
 from ..problems.multinomial import Softmax, _residuals, _scores, add_outer
-from ..problems.noisy_gradients import Diversified
 from .intervals import LEVEL, Interval, _quantile, exactly, mean_interval
 
 __all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
@@ -290,7 +289,7 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
     (1.0, 2.0, 12.5, 6.25)
     """
     x, n = point(problem, x), int(base.rows(problem))
-    whole = isinstance(problem, (*DRAWN, Diversified))
+    whole = base.gradient_noise(problem) != base.NO_NOISE
     if other is not None:
         require(not whole, "other", type(problem).__name__, "None: its gradients are drawn", TypeError)
         other = point(problem, other)
@@ -302,11 +301,11 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
         out = np.empty(x.size)
         moment = float(_exact(problem, x, other, True, out, np.empty((4, scratch_size(problem)))))
         squared = float(out @ out)
-    elif isinstance(problem, Diversified):
+    elif whole and n > 0:
         moment, bound = second_moment(problem, x), batch_bound(problem, x)
         return _found(n, exactly(moment), exactly(moment / bound), exactly(bound))
     else:
-        moment, squared = _second_moment_and_norm2(problem, x)
+        moment, squared = second_moment_and_norm2(problem, x)
     return _found(n, exactly(moment), exactly(squared), exactly(_ratio(moment, squared)))
 
 

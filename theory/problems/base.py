@@ -6,6 +6,10 @@ vector of :mod:`theory.core.vectors`.
 
 from __future__ import annotations
 
+from functools import singledispatch
+
+import numpy as np
+
 from ..core import generic, require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
@@ -35,6 +39,28 @@ def check_problem(problem) -> None:
     got = problem if isinstance(problem, str) else type(problem).__name__
     allowed = "a problem, such as logistic(load_data('breast_cancer'))"
     require(dimension.implements(type(problem)), "problem", got, allowed, TypeError)
+
+
+def is_drawn(problem) -> bool:
+    """Whether stochastic gradients are drawn around that of f, with noise of the known variance ``problem.noise``."""
+    return rows(problem) == 0 and hasattr(problem, "noise")
+
+
+@singledispatch
+def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
+    """A minimiser of f that is known without a search, the strong convexity of f, and how; None otherwise.
+
+    By default these are the attributes ``optimum`` and ``curvatures`` of a problem.
+    """
+    if not hasattr(problem, "optimum"):
+        return None
+    return problem.optimum.astype(np.float64), problem.curvatures[0], "the closed form"
+
+
+@singledispatch
+def without_mechanism(problem):
+    """The problem that has the same f and plain gradients: itself, unless something disturbs them."""
+    return problem
 
 
 def _noise_of(problem):

@@ -1,31 +1,28 @@
 """Constants of a problem that theorems ask for: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
 
 ``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.
+
+A class of problems tells its constants in one of three ways: by an attribute ``curvatures``, the smallest and the
+largest eigenvalue that the Hessian can have; as a sum over a matrix ``A``, by ``curvature_bounds``, the infimum and the
+supremum of the losses' second derivative by the margin; or by functions of its own, ``lipschitz.register(cls)``.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from functools import singledispatch
 from typing import cast
 
 import numpy as np
 import scipy.sparse.linalg as spla
 
-from ..bounds.mechanisms import mechanism_batch_bound
 from ..core import kernel
 from ..core.compile_cache import F
-from .base import check_problem, gradient, moments, rows
+from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
 from .linear import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
-from .noisy_gradients import Diversified, kept
-from .nonconvex_regularizer import NonconvexLogistic
-from .numpy_function import FunctionProblem
-from .pl_examples import SineQuadratic, SineValley
-from .proximal_point import Proximal
-from .quadratics import Quadratic
-from .saturating import SaturatingQuadratic
 
 __all__ = [
     "batch_bound",
@@ -38,8 +35,6 @@ __all__ = [
 ]
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
-# problems whose gradients are drawn: f and its constants are closed forms
-DRAWN = (Quadratic, SaturatingQuadratic, SineQuadratic, SineValley)
 TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
 
 
@@ -60,16 +55,11 @@ def one_thread(function: F) -> F:
 
 
 @kernel
-def _max_row_norm2(A):
+def max_row_norm2(A):
     largest = 0.0
     for i in range(shape(A)[0]):
         largest = max(largest, row_norm2(A, i))
     return largest
-
-
-def without_mechanism(problem):
-    """The problem that has the same f and plain gradients."""
-    return problem.problem if isinstance(problem, Diversified) else problem
 
 
 def _curvature_bounds(problem) -> tuple[float, float]:
@@ -90,12 +80,12 @@ def _small_spectrum(A) -> np.ndarray:
     return np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
 
-def _largest_eigenvalue(A) -> float:
+def largest_eigenvalue(A) -> float:
     """Largest eigenvalue of A'A."""
     n, d = to_scipy(A).shape
     if min(n, d) <= SMALL:
         return max(0.0, float(_small_spectrum(A)[-1]))
-    if _max_row_norm2(A) == 0.0:
+    if max_row_norm2(A) == 0.0:
         return 0.0
     ones = np.ones(n)
 
@@ -111,6 +101,7 @@ def _largest_eigenvalue(A) -> float:
     return float(largest + np.linalg.norm(gram(v) - largest * v))  # a Ritz value is from below; this is from above
 
 
+@singledispatch
 @one_thread
 def lipschitz(problem) -> float:
     """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
@@ -146,18 +137,12 @@ def lipschitz(problem) -> float:
     4.0
     """
     check_problem(problem)
-    problem = without_mechanism(problem)
-    if isinstance(problem, FunctionProblem):
-        return problem.known("lipschitz")
-    if isinstance(problem, Proximal):
-        return lipschitz(problem.inner) + problem.theta
-    if isinstance(problem, DRAWN):
+    if hasattr(problem, "curvatures"):
         return problem.curvatures[1]
-    if isinstance(problem, NonconvexLogistic):
-        return lipschitz(problem.losses) + 2.0 * problem.weight
-    return _curvature_bounds(problem)[1] * _largest_eigenvalue(problem.A) / rows(problem) + problem.l2
+    return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
 
+@singledispatch
 def max_lipschitz(problem) -> float:
     """L_max: the largest Lipschitz constant of a single gradient.
 
@@ -182,13 +167,12 @@ def max_lipschitz(problem) -> float:
     >>> max_lipschitz(logistic(([[3.0, 4.0], [1.0, 0.0]], [1, -1]), l2=0.5))
     6.75
     """
-    if isinstance(problem, DRAWN):
+    if hasattr(problem, "curvatures"):
         return problem.curvatures[1]
-    if isinstance(problem, NonconvexLogistic):
-        return max_lipschitz(problem.losses) + 2.0 * problem.weight
-    return _curvature_bounds(problem)[1] * _max_row_norm2(problem.A) + problem.l2
+    return _curvature_bounds(problem)[1] * max_row_norm2(problem.A) + problem.l2
 
 
+@singledispatch
 @one_thread
 def strong_convexity(problem) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
@@ -219,15 +203,8 @@ def strong_convexity(problem) -> float:
     >>> strong_convexity(ridge(([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), l2=0.5))
     1.0
     """
-    problem = without_mechanism(problem)
-    if isinstance(problem, FunctionProblem):
-        return problem.known("strong_convexity")
-    if isinstance(problem, Proximal):
-        return strong_convexity(problem.inner) + problem.theta
-    if isinstance(problem, DRAWN):
+    if hasattr(problem, "curvatures"):
         return problem.curvatures[0]
-    if isinstance(problem, NonconvexLogistic):
-        return -0.5 * problem.weight
     flattest = _curvature_bounds(problem)[0]
     n, d = rows(problem), problem.d
     if flattest == 0.0 or n < d or d > SMALL:
@@ -240,11 +217,11 @@ def strong_convexity(problem) -> float:
 # --- gradients of single samples ------------------------------------------------------------------------------------
 
 
-def _second_moment_and_norm2(problem, x) -> tuple[float, float]:
+def second_moment_and_norm2(problem, x) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
     slope = np.empty(x.size)
-    if isinstance(problem, DRAWN):
+    if is_drawn(problem):
         gradient(problem, x.astype(np.float64), slope)
         squared = float(slope @ slope)
         return squared + problem.noise, squared
@@ -274,7 +251,7 @@ def second_moment(problem, x) -> float:
     >>> second_moment(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     12.5
     """
-    return _second_moment_and_norm2(problem, x)[0]
+    return second_moment_and_norm2(problem, x)[0]
 
 
 def gradient_variance(problem, x) -> float:
@@ -300,8 +277,8 @@ def gradient_variance(problem, x) -> float:
     >>> gradient_variance(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     6.25
     """
-    moment, squared = _second_moment_and_norm2(problem, x)
-    return problem.noise if isinstance(problem, DRAWN) else max(0.0, moment - squared)
+    moment, squared = second_moment_and_norm2(problem, x)
+    return problem.noise if is_drawn(problem) else max(0.0, moment - squared)
 
 
 def gradient_diversity(problem, x) -> float:
@@ -326,12 +303,13 @@ def gradient_diversity(problem, x) -> float:
     >>> gradient_diversity(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     1.0
     """
-    if isinstance(problem, DRAWN):
+    if is_drawn(problem):
         kind = type(problem).__name__
         raise TypeError(f"gradient_diversity: the gradients of a {kind} are no finite sum; use batch_bound")
     return batch_bound(problem, x) / rows(problem)
 
 
+@singledispatch
 def batch_bound(problem, x) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
@@ -355,16 +333,5 @@ def batch_bound(problem, x) -> float:
     >>> batch_bound(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     2.0
     """
-    moment, squared = _second_moment_and_norm2(problem, x)
-    if isinstance(problem, Diversified):
-        return _diversified_bound(problem, x, moment)
+    moment, squared = second_moment_and_norm2(problem, x)
     return moment / squared if squared > 0.0 else math.inf
-
-
-def _diversified_bound(problem, x, moment) -> float:
-    plain, squared = _second_moment_and_norm2(problem.problem, x)
-    if plain == 0.0:  # nothing but noise, if that
-        return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
-    factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
-    n = rows(problem) if problem.shared else None
-    return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 
 from ..core import require
 from ..core.random import derive, key
 from . import base
-from .linear import Logistic
-from .matrix import matvec
-from .multinomial import Softmax, predict
-from .nonconvex_regularizer import NonconvexLogistic
 
 __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 
@@ -165,6 +163,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     return out + (problem.l2 * x).astype(out.dtype)
 
 
+@singledispatch
 def accuracy(problem, x) -> float:
     """Share of the rows that are classified as their label says.
 
@@ -193,14 +192,4 @@ def accuracy(problem, x) -> float:
     >>> accuracy(logistic(([[1.0, 0.0], [0.0, 1.0]], [1, -1]), l2=0), [1.0, 1.0])
     0.5
     """
-    if isinstance(problem, Softmax):
-        found = np.empty(problem.n, np.int64)
-        predict(problem, point(problem, x), found)
-        return float(np.mean(found == problem.b))
-    if isinstance(problem, NonconvexLogistic):
-        return accuracy(problem.losses, x)
-    if not isinstance(problem, Logistic):
-        raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
-    margins = np.empty(problem.n)
-    matvec(problem.A, point(problem, x), margins)
-    return float(np.mean((margins > 0.0) == (problem.b > 0.0)))
+    raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")

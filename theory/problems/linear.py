@@ -33,7 +33,8 @@ from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import dense_part, scale_of
 from ..data import Dataset, make_dataset, require_binary
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
-from .matrix import CSR, add_row, as_matrix, frozen, row_dot, row_dot_and_norm2, shape
+from .evaluate import accuracy, point
+from .matrix import CSR, add_row, as_matrix, frozen, matvec, row_dot, row_dot_and_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 
@@ -453,3 +454,10 @@ def astype(problem, dtype):
     if hasattr(problem, "mechanism"):  # a problem within a problem
         return type(problem)(astype(problem.problem, dtype), *problem[1:])
     return type(problem)(as_matrix(problem.A, dtype), *problem[1:])
+
+
+@accuracy.register
+def _(problem: Logistic, x) -> float:
+    margins = np.empty(problem.n)
+    matvec(problem.A, point(problem, x), margins)
+    return float(np.mean((margins > 0.0) == (problem.b > 0.0)))

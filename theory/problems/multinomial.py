@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import add_entry, dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .evaluate import accuracy, point
 from .linear import _dataset, _domain, _dtype, _label, _n, _name, _number, norm2
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
@@ -313,3 +314,10 @@ def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     A = as_matrix(data.X, dtype)
     require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
     return Softmax(A, frozen(b.reshape(-1), np.int64), _number("l2", l2), labels.size, _label(data.name))
+
+
+@accuracy.register
+def _(problem: Softmax, x) -> float:
+    found = np.empty(problem.n, np.int64)
+    predict(problem, point(problem, x), found)
+    return float(np.mean(found == problem.b))

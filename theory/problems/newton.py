@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 import scipy.linalg as sla
 
 from ..core import kernel, require
 from ..core.result import Result
-from .base import rows, value
-from .constants import DRAWN, SMALL, one_thread, strong_convexity, without_mechanism
+from .base import known_minimum, rows, value, without_mechanism
+from .constants import SMALL, one_thread, strong_convexity
 from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .multinomial import Softmax
-from .numpy_function import FunctionProblem
 
 __all__ = ["solve"]
 
@@ -115,6 +116,15 @@ class _Scores:
         out += (self.X.T @ image).ravel() / self.problem.n
 
 
+@singledispatch
+def newton_model(problem):
+    """What Newton's method asks of a problem's losses: by default, of losses of the margins."""
+    return _Margins(problem)
+
+
+newton_model.register(Softmax)(_Scores)
+
+
 def _dense_step(model, l2, g) -> np.ndarray:
     """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless."""
     hessian = model.hessian()
@@ -180,14 +190,11 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
     """
     require(0.0 < tolerance < 1.0, "tolerance", tolerance, "a number between 0 and 1")
     problem = without_mechanism(problem)
-    if isinstance(problem, FunctionProblem):
-        x = problem.known("minimizer")
-        mu = problem.constants["strong_convexity"] or 0.0
-        return _result(x, float(value(problem, x)), 0.0, np.zeros_like(x), mu, 0, tolerance, "stated by the user")
+    known = known_minimum(problem)
+    if known is not None:
+        x, mu, how = known
+        return _result(x, float(value(problem, x)), 0.0, np.zeros_like(x), mu, 0, tolerance, how)
     mu = strong_convexity(problem)
-    if isinstance(problem, DRAWN):
-        x = problem.optimum.astype(np.float64)
-        return _result(x, 0.0, 0.0, np.zeros_like(x), mu, 0, tolerance, "the closed form")
     if mu < 0.0:
         raise ValueError(f"solve: no certificate, since the f of a {type(problem).__name__} is not convex")
     if mu <= 0.0:
@@ -197,7 +204,7 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
             ", or ridge regression with independent columns and d <= 500"
         )
     problem = astype(problem, np.float64)
-    model = _Scores(problem) if isinstance(problem, Softmax) else _Margins(problem)
+    model = newton_model(problem)
     x, g = np.zeros(problem.d), np.empty(problem.d)
     best: tuple | None = None
     first = 0.0

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..bounds.mechanisms import mechanism_batch_bound
 from ..core import generic, kernel, require, setting
 from ..core.random import derive, normal, uniform
 from ..core.vectors import add_entry, entry
@@ -31,7 +32,9 @@ from .base import (
     regularization,
     rows,
     value,
+    without_mechanism,
 )
+from .constants import batch_bound, lipschitz, second_moment_and_norm2, strong_convexity
 from .linear import norm2
 
 __all__ = [
@@ -357,3 +360,29 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
     )
     require(isinstance(shared, (bool, np.bool_)), "shared", shared, "True or False", TypeError)
     return Diversified(problem, mechanism, bool(shared))
+
+
+@without_mechanism.register
+def _(problem: Diversified):
+    return problem.problem
+
+
+@lipschitz.register
+def _(problem: Diversified) -> float:
+    return lipschitz(problem.problem)
+
+
+@strong_convexity.register
+def _(problem: Diversified) -> float:
+    return strong_convexity(problem.problem)
+
+
+@batch_bound.register
+def _(problem: Diversified, x) -> float:
+    moment, _ = second_moment_and_norm2(problem, x)
+    plain, squared = second_moment_and_norm2(problem.problem, x)
+    if plain == 0.0:  # nothing but noise, if that
+        return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
+    factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
+    n = rows(problem) if problem.shared else None
+    return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)

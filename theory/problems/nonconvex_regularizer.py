@@ -17,6 +17,8 @@ from numpy.typing import DTypeLike
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .constants import lipschitz, max_lipschitz, strong_convexity
+from .evaluate import accuracy
 from .linear import Logistic, _number, astype, logistic
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
@@ -178,3 +180,23 @@ def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) ->
     0.2833
     """
     return NonconvexLogistic(logistic(data, 0.0, dtype=dtype), _number("weight", weight))
+
+
+@lipschitz.register
+def _(problem: NonconvexLogistic) -> float:
+    return lipschitz(problem.losses) + 2.0 * problem.weight
+
+
+@max_lipschitz.register
+def _(problem: NonconvexLogistic) -> float:
+    return max_lipschitz(problem.losses) + 2.0 * problem.weight
+
+
+@strong_convexity.register
+def _(problem: NonconvexLogistic) -> float:
+    return -0.5 * problem.weight
+
+
+@accuracy.register
+def _(problem: NonconvexLogistic, x) -> float:
+    return accuracy(problem.losses, x)

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import require, wants_two
+from ..core import require
 from ..core.random import generator
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from ..core.settings import wants_two
+from .base import add_loss_gradient, dimension, gradient, known_minimum, moments, regularization, rows, value
+from .constants import lipschitz, strong_convexity
 
 __all__ = ["FunctionProblem", "function"]
 
@@ -178,3 +180,18 @@ def _(problem, x, out):
     found = [problem.row_gradient(i, i, x) + problem.l2 * x for i in range(max(1, problem.n))]
     out[:] = np.mean(found, axis=0)
     return float(np.mean([g @ g for g in found]))
+
+
+@lipschitz.register
+def _(problem: FunctionProblem) -> float:
+    return problem.known("lipschitz")
+
+
+@strong_convexity.register
+def _(problem: FunctionProblem) -> float:
+    return problem.known("strong_convexity")
+
+
+@known_minimum.register
+def _(problem: FunctionProblem) -> tuple[np.ndarray, float, str]:
+    return problem.known("minimizer"), problem.constants["strong_convexity"] or 0.0, "stated by the user"

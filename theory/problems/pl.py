@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from ..bounds import logistic_curvature
 from ..core import require
 from .base import check_problem
-from .constants import SMALL, _max_row_norm2, one_thread
+from .constants import SMALL, max_row_norm2, one_thread
 from .linear import Logistic, Ridge
 from .matrix import to_scipy
 from .multinomial import Softmax
@@ -95,15 +95,16 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
         require(isinstance(problem, Logistic), "radius", radius, "None: only logistic regression needs a ball")
         require(0.0 < radius < np.inf, "radius", radius, "a finite number above 0")
         return _logistic_on_ball(problem, float(radius))
-    return _constant(problem)
+    return constant_of(problem)
 
 
 @singledispatch
-def _constant(problem) -> PLConstant:
+def constant_of(problem) -> PLConstant:
+    """The constant on the whole space; a class of problems registers its own."""
     raise TypeError(f"pl_constant: no Polyak-Lojasiewicz constant is known for a {type(problem).__name__}")
 
 
-@_constant.register
+@constant_of.register
 def _(problem: SaturatingQuadratic) -> PLConstant:
     raise TypeError(
         "pl_constant: a SaturatingQuadratic does not satisfy the Polyak-Lojasiewicz inequality: far from its minimum "
@@ -111,7 +112,7 @@ def _(problem: SaturatingQuadratic) -> PLConstant:
     )
 
 
-@_constant.register
+@constant_of.register
 def _(problem: NonconvexLogistic) -> PLConstant:
     raise TypeError(
         "pl_constant: no Polyak-Lojasiewicz constant is known for a NonconvexLogistic: it may have stationary points "
@@ -129,7 +130,7 @@ def _least_positive(diagonal) -> tuple[int, float]:
     return j, float(diagonal[j])
 
 
-@_constant.register
+@constant_of.register
 def _(problem: Quadratic) -> PLConstant:
     j, mu = _least_positive(problem.diagonal)
     witness = problem.optimum.astype(np.float64)
@@ -164,7 +165,7 @@ def _least_singular_value(A) -> tuple[float, int, tuple]:
     return float(s[k] - rounding), k, found
 
 
-@_constant.register
+@constant_of.register
 @one_thread
 def _(problem: Ridge) -> PLConstant:
     n, d, l2 = problem.n, problem.d, problem.l2
@@ -193,7 +194,7 @@ def _(problem: Ridge) -> PLConstant:
 # --- logistic regression ----------------------------------------------------------------------------------------------
 
 
-@_constant.register
+@constant_of.register
 def _(problem: Logistic | Softmax) -> PLConstant:
     kind = type(problem).__name__
     if problem.l2 == 0.0:
@@ -208,7 +209,7 @@ def _(problem: Logistic | Softmax) -> PLConstant:
 
 @one_thread
 def _logistic_on_ball(problem: Logistic, radius: float) -> PLConstant:
-    largest = radius * float(np.sqrt(_max_row_norm2(problem.A)))
+    largest = radius * float(np.sqrt(max_row_norm2(problem.A)))
     curved = logistic_curvature(largest)
     if problem.l2 > 0.0:
         found = _singular_values(problem.A)
@@ -267,7 +268,7 @@ def _sine_constant() -> tuple[float, float, int]:
     raise ArithmeticError("the search for the constant of x^2 + 3 sin^2 x has no certificate")
 
 
-@_constant.register
+@constant_of.register
 def _(problem: SineQuadratic) -> PLConstant:
     j, h = _least_positive(problem.diagonal)
     mu, where, checked = _sine_constant()
@@ -280,7 +281,7 @@ def _(problem: SineQuadratic) -> PLConstant:
     return PLConstant(h * mu, True, words, witness)
 
 
-@_constant.register
+@constant_of.register
 def _(problem: SineValley) -> PLConstant:
     witness = np.array([0.5 * np.pi, 1.0 - problem.residual])
     return PLConstant(1.0, True, "||grad f||^2 = (1 + cos^2 x) 2 f, and cos x = 0 is possible", witness)

@@ -20,6 +20,7 @@ from .base import (
     rows,
     value,
 )
+from .constants import lipschitz, strong_convexity
 from .linear import astype
 from .matrix import frozen
 
@@ -176,3 +177,13 @@ def proximal(problem, centre, theta: float) -> Proximal:
     require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
     return Proximal(problem, frozen(centre, problem.dtype), theta)
+
+
+@lipschitz.register
+def _(problem: Proximal) -> float:
+    return lipschitz(problem.inner) + problem.theta
+
+
+@strong_convexity.register
+def _(problem: Proximal) -> float:
+    return strong_convexity(problem.inner) + problem.theta

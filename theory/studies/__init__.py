@@ -1,9 +1,9 @@
 """Studies: statements of lectures and papers that are no theorems, measured in training, with a table and a figure.
 
-Each is a file with two functions, a line in ``configuration.STUDIES``, and one TOML file for each experiment in
-``theory/experiment/configurations``.  ``collect(quick, seed, data, topics)`` measures and returns a dict of values that
-a record keeps (:mod:`..values` says what it may hold); ``report(**values)`` makes a :class:`~.report.Study` of them:
-tables, statements and figure, without measuring anything.
+Each is a file of this folder with two functions, and one TOML file for each experiment in ``configurations``.
+``collect(quick, seed, data, topics)`` measures and returns a dict of values that a record keeps
+(:mod:`theory.reporting.json_values` lists what it may hold); ``report(**values)`` makes a
+:class:`~.shared.report.Study` of them: tables, statements and figure, without measuring anything.
 """
 
 from __future__ import annotations

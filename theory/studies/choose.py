@@ -26,7 +26,7 @@ from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .bits_to_accuracy import DENSE, SPARSE, Way, best_step
 from .bits_to_accuracy import methods as all_methods
-from .messages import least, memory_seconds
+from .shared.messages import least, memory_seconds
 from .shared.problems import rcv1
 from .shared.report import Statement, Study, Table
 from .sign_and_nuqsgd import reached

@@ -15,7 +15,7 @@ import numpy as np
 from ..data import rcv1_topics
 from ..plots.text import bits, number, seconds
 from ..reporting.files import ConfigurationError
-from .conef_training import (
+from .shared.conef_training import (
     AUTHORS,
     BLOCK,
     BUCKET,

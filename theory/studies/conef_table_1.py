@@ -21,7 +21,7 @@ from ..methods.schedules import Constant
 from ..plots.text import number
 from ..problems import lipschitz, softmax, value
 from ..reporting.progress import track
-from .conef_training import MOMENTUM, most_frequent
+from .shared.conef_training import MOMENTUM, most_frequent
 from .shared.problems import digits
 from .shared.report import Statement, Study, Table
 

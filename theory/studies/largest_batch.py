@@ -24,7 +24,7 @@ from ..methods.schedules import Constant
 from ..problems import accuracy, lipschitz, logistic, max_lipschitz, second_moment, solve, value
 from ..problems import batch_bound as batch_bound_at
 from ..reporting.progress import track
-from .largest_batch_report import draw, speed_table, statements, table
+from .reports.largest_batch import draw, speed_table, statements, table
 from .shared.problems import data_file, real_or_twin
 from .shared.report import Study
 from .sign_and_nuqsgd import reached

@@ -25,7 +25,7 @@ from ..methods.schedules import InverseTime
 from ..problems import logistic, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
-from .mem_sgd_report import Size, report
+from .reports.mem_sgd import Size, report
 from .shared.problems import rcv1, real_or_twin
 
 __all__ = ["Curve", "Options", "Way", "choose_rates", "collect", "figure_three", "figure_two", "report", "train"]

@@ -25,8 +25,8 @@ from ..problems import accuracy, batch_gradient, lipschitz, logistic, softmax, s
 from ..reporting.progress import track
 from ..wire.frame import open_frame
 from .bits_to_accuracy import Way
-from .messages import TURNS, Message, messages, round_seconds
 from .nuqsgd import L2, MOMENTUM
+from .shared.messages import TURNS, Message, messages, round_seconds
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
 from .shared.report import Statement, Study, Table
 

@@ -25,7 +25,7 @@ from ..plots.text import number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .bits_to_accuracy import Way, best_step
-from .messages import messages
+from .shared.messages import messages
 from .shared.report import Statement, Study, Table
 from .sign_and_nuqsgd import reached
 

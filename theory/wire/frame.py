@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..core import field_types
+from ..core.settings import field_types
 
 __all__ = [
     "MARK",

@@ -7,28 +7,17 @@ further argument.  Every other key of the file is a field of it, so that a file 
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import NamedTuple
 
 from ...reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml, shipped
 
 __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "shipped_studies"]
 
+FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
 STUDIES = {
-    "bits-to-accuracy": "bits to one accuracy, against dense and against sparse float32",
-    "catalyst": "CR-PSGD-Catalyst on a non-convex problem: gradient norm against gradients and against rounds",
-    "choose": "the best method by bits and by seconds, for sparse and dense data, from slow networks to fast",
-    "conef": "contractive error feedback against SGD, rbSGD and EFSGD: accuracy, bits, bytes of memory",
-    "conef-table-1": "the smallest sketch for each share of partial feedback, beside the talk's table",
-    "cr-psgd": "growing batches against fixed ones and against local steps: loss over gradients and over rounds",
-    "largest-batch": "loss after as many gradients against the batch, and the largest batch without loss",
-    "lock-free": "Mem-SGD's figure 4: speed-up over threads that share x without locks, with SGD, rand-k and top-k",
-    "mem-sgd": "Mem-SGD's figures 2 and 3: top-k and rand-k with memory against SGD and QSGD, in epochs and bits",
-    "nuqsgd": "NUQSGD against QSGD and QSGDinf at equal bits: variance, loss, held-out accuracy",
-    "sign-and-nuqsgd": "EF-SignSGD against NUQSGD with 4 and 8 bits: bits of a bucket, seconds of a round, loss",
-    "stragglers": "the fastest k of n workers: time of a round, best k, wall clock, bias of their mean and its cure",
-    "time-to-accuracy": "time of a pass times passes: gradient, coding and exchange against workers, batch and network",
-    "spectrum": "singular values of real gradients, and whether spectral beats entry-wise sparsification",
-    "ternary-dimension": "ternary quantization with the 2-norm: iterations against the dimension",
+    path.stem.replace("_", "-"): path.open(encoding="utf-8").readline().strip().strip('"')
+    for path in sorted(FOLDER.glob("[a-z]*.py"))
 }
 COMMON = ("study", "about", "seed", "data", "topics")  # keys of every such file
 SEED_LIMIT = 2**62  # studies add small numbers to it
@@ -105,7 +94,7 @@ class StudyConfiguration(NamedTuple):
 
 def module_of(study: str):
     """The module of a study."""
-    return importlib.import_module(f".{study.replace('-', '_')}", __package__)
+    return importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
 
 
 def make_options(study: str, values: dict):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from .. import bounds
-from ..plots.text import number
-from .shared.report import Statement, Table
+from ... import bounds
+from ...plots.text import number
+from ..shared.report import Statement, Table
 
 __all__ = ["draw", "speed_table", "statements", "table"]
 
@@ -170,8 +170,8 @@ def draw(thresholds, points, speeds, factor: float):
     """Loss and accuracy against the batch; measured against predicted; speed-up against workers."""
     from matplotlib import rcParams
 
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
+    from ...plots import new_figure, style
+    from ...plots.figure_style import COLUMN, PAGE
 
     with style():
         figure, grid = new_figure(2, 2, width=PAGE, height=2.0 * COLUMN)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .. import bounds
-from ..cluster import run
-from ..compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, omega
-from ..core import require, setting
-from ..core.random import key
-from ..data import Dataset, make_dataset
-from ..methods import (
+from ... import bounds
+from ...cluster import run
+from ...compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, omega
+from ...core import require, setting
+from ...core.random import key
+from ...data import Dataset, make_dataset
+from ...methods import (
     ContractiveErrorFeedback,
     ErrorFeedback,
     ImprovedContractiveErrorFeedback,
@@ -22,9 +22,9 @@ from ..methods import (
     NoFeedback,
     ParallelSGD,
 )
-from ..methods.schedules import Constant
-from ..problems import accuracy, lipschitz, softmax
-from ..reporting.progress import track
+from ...methods.schedules import Constant
+from ...problems import accuracy, lipschitz, softmax
+from ...reporting.progress import track
 
 __all__ = [
     "AUTHORS",

@@ -18,8 +18,8 @@ def draw(two, three):
     -------
     matplotlib.figure.Figure
     """
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
+    from ...plots import new_figure, style
+    from ...plots.figure_style import COLUMN, PAGE
 
     with style():
         figure, grid = new_figure(2, 3, width=PAGE, height=1.75 * COLUMN)

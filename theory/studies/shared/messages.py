@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bounds import bucketed_bits, geometric_levels
-from ..compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, compress, decode, encode
-from ..core.random import key
-from ..methods import ErrorFeedback
-from ..wire.frame import open_frame
-from .bits_to_accuracy import Way
-from .nuqsgd import relative_variance
+from ...bounds import bucketed_bits, geometric_levels
+from ...compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, compress, decode, encode
+from ...core.random import key
+from ...methods import ErrorFeedback
+from ...wire.frame import open_frame
+from ..bits_to_accuracy import Way
+from ..nuqsgd import relative_variance
 
 __all__ = ["Message", "messages", "payload_form", "round_seconds"]
 

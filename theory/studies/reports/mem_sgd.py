@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..plots.text import bits as bits_text
-from ..plots.text import number
+from ...plots.text import bits as bits_text
+from ...plots.text import number
+from ..shared.report import Statement, Study, Table
 from .mem_sgd_figure import draw
-from .shared.report import Statement, Study, Table
 
 __all__ = ["report", "statements_three", "statements_two"]
 

@@ -1,0 +1,1 @@
+"""Tables, statements and figures of the studies that have many of them."""
