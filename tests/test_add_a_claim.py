@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "add-a-claim.md"
 PARITY = """
 from theory.claims import Measurement, claim, identity
 
-@claim("{id}", title="Even", statement="Twice a whole number is even.", source="derived", kind="identity",
+@claim("{id}", title="Even", statement="Twice an integer is even.", source="derived", kind="identity",
        subject={factor}, mutants={{"three times": 3}})
 def _(context):
     return Measurement(identity("the remainder of 7 times as much", 7 * context.subject % 2, 0))

@@ -1,4 +1,4 @@
-"""Unary, Golomb-Rice and rANS against their definitions, written here with texts and whole numbers of any size."""
+"""Unary, Golomb-Rice and rANS against their definitions, written here with texts and integers of any size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ repeatable = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 def text_of(buffer, begin, end):
-    """The bits of a buffer as a text, in the order in which they are read."""
+    """The bits of a buffer as a string, in the order in which they are read."""
     return "".join(f"{byte:08b}"[::-1] for byte in buffer)[begin:end]
 
 
@@ -122,7 +122,7 @@ def test_frequencies_are_shares(seen):
 
 
 def reference_decode(words, states, freq, n):
-    """rANS with Python's whole numbers, from its definition: the symbols, last first, and the states at the end."""
+    """rANS with Python's integers, from its definition: the symbols, last first, and the states at the end."""
     begin = np.concatenate([[0], np.cumsum(freq)]).astype(int)
     states, words, out = list(states), list(words), [0] * n
     fours = n - n % 4 if len(states) == 4 else 0

@@ -133,7 +133,7 @@ def test_who_waits_is_told_once(fresh_cache):
 def test_what_kernels_call_is_compiled_once_for_all_numbers(fresh_cache):
     """Not again for each number that a caller writes as a literal; for Python, when Python calls it."""
     called, python, sum_of_three, three = answer(CALLEE)
-    assert called.count("bits_for") == 2  # of a whole number, and of a boolean
+    assert called.count("bits_for") == 2  # of an integer, and of a boolean
     assert python == ["bits_for"]
     assert (sum_of_three, three) == (6, 3)
     assert answer(CALLEE)[1] == []

@@ -155,7 +155,7 @@ def test_an_interval_never_falls_below_one():
 @pytest.mark.parametrize(
     "arguments, named",
     [
-        ({"samples": 127}, "samples: got 127, allowed: None, or a whole number, at least 128"),
+        ({"samples": 127}, "samples: got 127, allowed: None, or an integer, at least 128"),
         ({"samples": 1e4}, "samples: got 10000.0"),
         ({"samples": 128, "level": 1.0}, "level: got 1.0"),
         ({"other": np.zeros(2)}, r"x: got 'shape \(2,\)', allowed: shape \(11,\)"),

@@ -91,5 +91,5 @@ def test_the_solution_in_the_span_generalises_and_another_does_not():
 
 @pytest.mark.parametrize("rows", [1, 0, 2.5, True, "many"])
 def test_wilson_data_refuses(rows):
-    with pytest.raises(th.DataError, match="rows is .*; give a whole number, at least 2"):
+    with pytest.raises(th.DataError, match="rows is .*; give an integer, at least 2"):
         th.wilson_data(rows)

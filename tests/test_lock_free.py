@@ -215,7 +215,7 @@ def test_mem_sgd_is_the_theorems_method(problems):
         batch=4,
         sampling="shuffle",
     )
-    # less than one coordinate a step, and a compressor whose k is no whole number
+    # less than one coordinate a step, and a compressor whose k is no integer
     assert th.mem_sgd(th.Ultra(0.5), problems["sparse"]).step.shift == th.bounds.mem_sgd_shift(D, 0.5, 5.0)
     ridge = th.ridge((np.diag([1.0, 2.0, 3.0]), np.ones(3)), l2=0.1)  # mu is more than l2
     assert th.mem_sgd(ridge, th.TopK(1)).step.mu == pytest.approx(1 / 3 + 0.1)

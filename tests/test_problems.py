@@ -85,7 +85,7 @@ def test_matrix_kernels_agree_with_numpy(form):
 
 @pytest.mark.parametrize("length", range(10))
 def test_row_dot_of_every_remainder(length):
-    # whole numbers make every sum exact, so that a skipped or repeated entry shows
+    # integers make every sum exact, so that a skipped or repeated entry shows
     row = np.zeros((1, 12))
     row[0, 1 : 1 + length] = 10.0 ** np.arange(length)
     x = np.arange(12.0)
@@ -571,7 +571,7 @@ EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
         (lambda: th.sample_gradient(th.ridge((EYE, SIGNS), 0.1), 3, np.zeros(3)), "indices: got .3., allowed: row"),
         (lambda: th.batch_gradient(th.ridge((EYE, SIGNS), 0.1), [-1], np.zeros(3)), "indices: got .-1."),
         (lambda: th.batch_gradient(th.ridge((EYE, SIGNS), 0.1), [], np.zeros(3)), "at least one row"),
-        (lambda: th.batch_gradient(th.ridge((EYE, SIGNS), 0.1), [0.5], np.zeros(3)), "whole numbers"),
+        (lambda: th.batch_gradient(th.ridge((EYE, SIGNS), 0.1), [0.5], np.zeros(3)), "integers"),
         (lambda: th.solve(th.ridge((EYE, SIGNS), 0.1), 0.0), "tolerance: got 0.0"),
     ],
 )

@@ -128,11 +128,11 @@ def test_keys_of_different_paths_differ():
 
 @pytest.mark.parametrize("part", [-1, 2**64])
 def test_keys_refuse_numbers_out_of_range(part):
-    with pytest.raises(ValueError, match="whole numbers from 0"):
+    with pytest.raises(ValueError, match="integers from 0"):
         key(part)
 
 
 @pytest.mark.parametrize("part", [1.5, None, True])
 def test_keys_refuse_other_types(part):
-    with pytest.raises(TypeError, match="whole numbers and texts"):
+    with pytest.raises(TypeError, match="integers and strings"):
         key(0, part)

@@ -20,7 +20,7 @@ V = np.array([1.0, -3.0, 2.0])
 @pytest.mark.parametrize("key", [-1, 1.5, True, None, "rounding", 2**64])
 @pytest.mark.parametrize("door", [th.compress, th.encode])
 def test_a_key_is_a_whole_number(door, key):
-    with pytest.raises(ValueError, match=r"key: got .*, allowed: a whole number from 0 to 2\*\*64 - 1"):
+    with pytest.raises(ValueError, match=r"key: got .*, allowed: an integer from 0 to 2\*\*64 - 1"):
         door(th.TopK(1), V, key)
 
 
@@ -57,7 +57,7 @@ def test_vectors_are_named_v():
 @pytest.mark.parametrize("seed", [None, -1, 1.5, True, 2**64])
 def test_a_run_names_its_seed(seed):
     method = th.ParallelSGD(th.TopK(1), step=th.Constant(0.1))
-    with pytest.raises(ValueError, match="seed: got .*, allowed: a whole number from 0"):
+    with pytest.raises(ValueError, match="seed: got .*, allowed: an integer from 0"):
         th.run(method, th.quadratic(np.ones(4), covariance=0.0), workers=1, steps=1, seed=seed)
 
 
@@ -167,7 +167,7 @@ def test_no_formula_takes_a_text_for_a_number():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: th.bounds.qsgd_variance(d="1000", s=4), "d: got '1000', allowed: a whole number, at least 1"),
+        (lambda: th.bounds.qsgd_variance(d="1000", s=4), "d: got '1000', allowed: an integer, at least 1"),
         (lambda: th.bounds.qsgd_variance("1000", 4), "d: got '1000'"),
         (lambda: th.bounds.top_k_contraction(10, "3"), "k: got '3', allowed: a number"),
         (lambda: th.bounds.ef_frontier("half"), "p: got 'half', allowed: a number"),
@@ -251,7 +251,7 @@ def test_a_name_is_no_problem(call):
 
 def test_a_batch_that_no_worker_can_draw():
     for first in (0, 10**8 + 1, 10**30):
-        with pytest.raises(ValueError, match=f"first: got {first}, allowed: a whole number from 1 to 100000000"):
+        with pytest.raises(ValueError, match=f"first: got {first}, allowed: an integer from 1 to 100000000"):
             th.GrowingBatch(2.0, first=first)
     assert th.GrowingBatch(2.0, first=10**8).first == 10**8
 
@@ -270,5 +270,5 @@ def test_keys_derived_in_any_order():
         ("a", 0, "stream"),
         (True, 0, "stream"),
     ):
-        with pytest.raises(ValueError, match=rf"^{argument}: got .*, allowed: a whole number from 0 to 2\*\*64 - 1"):
+        with pytest.raises(ValueError, match=rf"^{argument}: got .*, allowed: an integer from 0 to 2\*\*64 - 1"):
             derive(stream, name)

@@ -207,7 +207,7 @@ def test_runs_refuse(problem):
     growing = th.ParallelSGD(th.Identity(), STEP, batch=GrowingBatch(3.0, first=5))
     with pytest.raises(ValueError, match="samples: got 4, allowed: at least 5"):
         th.run(growing, problem, workers=2, samples=4)
-    with pytest.raises(ValueError, match="batch: got '.* at step .*', allowed: whole numbers from 1 to 100000000"):
+    with pytest.raises(ValueError, match="batch: got '.* at step .*', allowed: integers from 1 to 100000000"):
         th.run(growing, problem, workers=2, steps=100)
     shuffled = growing._replace(sampling="shuffle")
     with pytest.raises(ValueError, match="batch: got 45, allowed: at most the rows of a worker, 40"):

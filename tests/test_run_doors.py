@@ -203,7 +203,7 @@ WRONG = {
     rest_of_a_broadcast: "rest: got True, allowed: False in the phase 'down'",
     mean_into_copies: "X: got 'a vector of each worker', allowed: one beside the model",
     agreement_of_some: "compressor: .* agree on nothing before they send",
-    too_many_clients: "clients: got 4, allowed: a whole number from 1 to 3",
+    too_many_clients: "clients: got 4, allowed: an integer from 1 to 3",
     client_that_is_none: "chosen: .* from 0 to 2, increasing",
     clients_out_of_order: "chosen: .* from 0 to 2, increasing",
     rounds_without_clients: "chosen: got '1 rounds'",

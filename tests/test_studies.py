@@ -599,7 +599,7 @@ class Options(NamedTuple):
     label: str = "none"
 
     def domain(self):
-        require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+        require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
 
 def echo(quick, seed, data, topics, options):
@@ -645,10 +645,10 @@ def test_a_file_says_what_a_study_is_given_and_flags_override_it(echoing, tmp_pa
     [
         ('study = "echo"\nlable = "a"', "unknown key 'lable': did you mean label?"),
         ('study = "echo"\nsed = 1', "did you mean seed"),
-        ('study = "echo"\nk = 0', "k: got 0, allowed: a whole number, at least 1"),
+        ('study = "echo"\nk = 0', "k: got 0, allowed: an integer, at least 1"),
         ('study = "echo"\nk = "many"', "k: got 'many'"),
         ('study = "echo"\nseed = -1', "seed: got -1"),
-        ('study = "echo"\ndata = 3', "data: got 3, allowed: a text"),
+        ('study = "echo"\ndata = 3', "data: got 3, allowed: a string"),
         ('study = "ehco"', "unknown study 'ehco': did you mean echo?"),
         ("study = [", "is not a TOML file"),
         ('study = "ternary-dimension"\nk = 3', "unknown key 'k'"),

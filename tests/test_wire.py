@@ -1,4 +1,4 @@
-"""Bits, codes of whole numbers and frames; and what happens to messages that are not what they should be."""
+"""Bits, codes of integers and frames; and what happens to messages that are not what they should be."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_widths():
     assert [bits_for(n) for n in (1, 2, 3, 4, 5, 256, 257)] == [0, 1, 2, 2, 3, 8, 9]
 
 
-# --- codes of whole numbers -------------------------------------------------------------------------------------------
+# --- codes of integers -------------------------------------------------------------------------------------------
 
 
 def test_lengths_of_the_omega_code():

@@ -16,7 +16,7 @@ class UniformLevels(NamedTuple):
     s: int = 1  # steps from the least coordinate to the largest
 
     def domain(self):
-        require(1 <= self.s <= 2**15, "s", self.s, "a whole number from 1 to 2**15")
+        require(1 <= self.s <= 2**15, "s", self.s, "an integer from 1 to 2**15")
 
 
 # room for indices, floats, levels, scratch

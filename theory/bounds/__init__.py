@@ -565,7 +565,7 @@ __all__ = [
     "utilisation",
 ]
 
-for _name in __all__:  # where a text comes for a number, each names the argument
+for _name in __all__:  # where a string is passed for a number, each names the argument
     if isfunction(globals()[_name]):
         globals()[_name] = _formula = naming(globals()[_name])
         setattr(sys.modules[_formula.__module__], _name, _formula)  # where pickle and the documentation look for it

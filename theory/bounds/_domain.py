@@ -12,7 +12,7 @@ from ..core import require
 
 
 def number(allowed: str = "a number", **values) -> None:
-    """Refuse what is not a number: a text, None, a list."""
+    """Refuse what is not a number: a string, None, a list."""
     for name, value in values.items():
         good = isinstance(value, Real) or (
             isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
@@ -35,15 +35,15 @@ def non_negative(**values) -> None:
 
 
 def whole(low: int, **values) -> None:
-    """Refuse what is not a whole number, at least ``low``."""
+    """Refuse what is not an integer, at least ``low``."""
     for name, value in values.items():
-        allowed = f"a whole number, at least {low}"
+        allowed = f"an integer, at least {low}"
         number(allowed, **{name: value})
         require(value >= low and float(value).is_integer(), name, value, allowed)
 
 
 def naming(function):
-    """The formula; where it fails because a text came for a number, the refusal names the argument.
+    """The formula; where it fails because a string was passed for a number, the refusal names the argument.
 
     It looks at the arguments only after a failure, so that a formula costs what it did.
     """

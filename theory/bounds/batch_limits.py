@@ -154,7 +154,7 @@ def _converges(batch: int, step: float, mu: float) -> None:
     """Refuse batches from 2/(gamma mu) on by the arguments that came."""
     whole(1, batch=batch)
     positive(step=step, mu=mu)
-    require(step * mu * batch < 2.0, "batch", batch, f"a whole number below 2/(step mu) = {2.0 / (step * mu):g}")
+    require(step * mu * batch < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu):g}")
 
 
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
@@ -369,7 +369,7 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     whole(1, batch=batch)
     positive(step=step, mu=mu, slope=slope)
     kick = step * batch
-    require(kick * mu < 2.0, "batch", batch, f"a whole number below 2/(step mu) = {2.0 / (step * mu)}")
+    require(kick * mu < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu)}")
     return (kick * slope / (2.0 - kick * mu)) ** 2
 
 

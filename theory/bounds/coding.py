@@ -23,7 +23,7 @@ GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
 def elias_length(k: int) -> int:
-    """Bits of the recursive Elias (omega) code of a whole number.
+    """Bits of the recursive Elias (omega) code of an integer.
 
     Setting: start with "0"; while k > 1, put the binary digits of k in front and set k to their number minus one.
 
@@ -52,7 +52,7 @@ def elias_length(k: int) -> int:
     >>> [elias_length(k) for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63)]
     [1, 3, 3, 6, 6, 7, 7, 11, 11, 12, 12]
     """
-    require(k >= 1 and float(k).is_integer(), "k", k, "a whole number, at least 1")
+    require(k >= 1 and float(k).is_integer(), "k", k, "an integer, at least 1")
     k, length = int(k), 1
     while k > 1:
         digits = k.bit_length()
@@ -136,7 +136,7 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     """Expected bits of an arithmetic code of QSGD whose model is fixed: a discrete Gaussian, the same for every vector.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
-    q(z) = exp(-a z^2)/Z over all whole numbers, which takes at most 2 bits more than sum log2(1/q(z_i)).
+    q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
 
     Statement: E bits <= d log2 Z + a log2(e) s^2 (1 + omega) + 34 with QSGD's sharp omega; for s = sqrt(d) and a = 0.4
     this is 2.21 d + 34.
@@ -207,7 +207,7 @@ def geometric_entropy(p: float) -> float:
 
 
 def rice_length(p: float) -> float:
-    """Expected bits of the Golomb-Rice code of a geometric distance, with the best whole number of low bits.
+    """Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
 
     Setting: a distance g >= 1 with P(g = k) = p (1 - p)^(k - 1); (g - 1) >> b is sent in unary, then b bits.
 

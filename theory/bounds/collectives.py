@@ -62,7 +62,7 @@ class CollectiveCost(NamedTuple):
 
 
 def _levels(ranks: int) -> int:
-    """ceil(log2 p), in whole numbers."""
+    """ceil(log2 p), in integers."""
     return (int(ranks) - 1).bit_length()
 
 

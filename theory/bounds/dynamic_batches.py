@@ -24,7 +24,7 @@ __all__ = [
     "pl_contraction",
 ]
 
-WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, stay whole
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 

@@ -17,7 +17,7 @@ __all__ = ["expected_elias_bits"]
 
 
 def _lengths(numbers: np.ndarray) -> np.ndarray:
-    """Lengths of the omega codes of an array of whole numbers from 1 on."""
+    """Lengths of the omega codes of an array of integers from 1 on."""
     top = int(numbers.max(initial=1)).bit_length()
     table = np.array([0] + [elias_length(1 << digits) for digits in range(top)])
     return table[np.frexp(numbers.astype(float))[1]]

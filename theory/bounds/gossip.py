@@ -41,5 +41,5 @@ def ring_gossip_factor(workers: int) -> float:
     (0.3333, 0.9899)
     """
     whole = workers >= 3 and float(workers).is_integer()
-    require(whole, "workers", workers, "a whole number, at least 3: in a ring everybody has two neighbours")
+    require(whole, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))

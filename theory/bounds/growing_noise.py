@@ -329,5 +329,5 @@ def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     """
     whole(1, batch=batch)
     non_negative(variance=variance)
-    require(n is None or n >= batch, "n", n, f"None, or a whole number, at least batch = {batch}")
+    require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
     return variance / batch if n is None else variance * (n - batch) / (n * batch)

@@ -14,7 +14,7 @@ __all__ = ["mem_sgd", "mem_sgd_alpha", "mem_sgd_memory", "mem_sgd_shift", "mem_s
 
 
 def _kept(d: int, k: float) -> None:
-    require(d >= 1, "d", d, "a whole number, at least 1")
+    require(d >= 1, "d", d, "an integer, at least 1")
     require(0 < k <= d, "k", k, f"a number above 0, at most d = {d}")
 
 
@@ -207,7 +207,7 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     >>> mem_sgd_weight_sum(3, shift=2.0)  # 4 + 9 + 16
     29.0
     """
-    require(steps >= 1, "steps", steps, "a whole number, at least 1")
+    require(steps >= 1, "steps", steps, "an integer, at least 1")
     positive(shift=shift)
     T, a = float(steps), float(shift)
     return T / 6.0 * (2.0 * T * T + 6.0 * a * T - 3.0 * T + 6.0 * a * a - 6.0 * a + 1.0)

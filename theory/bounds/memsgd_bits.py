@@ -52,12 +52,12 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
     [617, 2947, 18000]
     """
     require(method in ("sgd", "entries", "qsgd"), "method", method, "'sgd', 'entries' or 'qsgd'")
-    require(d >= 1, "d", d, "a whole number, at least 1")
+    require(d >= 1, "d", d, "an integer, at least 1")
     require(nonzeros is None or 0 < nonzeros <= d, "nonzeros", nonzeros, f"a number above 0, at most d = {d}")
     if method == "sgd":
         return math.ceil(INDEX_AND_VALUE * (d if nonzeros is None else nonzeros))
     most = d if method == "entries" else 24
-    require(number is not None and 1 <= number <= most, "number", number, f"a whole number from 1 to {most}")
+    require(number is not None and 1 <= number <= most, "number", number, f"an integer from 1 to {most}")
     assert number is not None
     if method == "entries":
         return INDEX_AND_VALUE * number

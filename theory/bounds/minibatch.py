@@ -8,11 +8,11 @@ __all__ = ["batch_bound", "minibatch_second_moment", "minibatch_step"]
 
 
 def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
-    require(batch >= 1 and float(batch).is_integer(), "batch", batch, "a whole number, at least 1")
+    require(batch >= 1 and float(batch).is_integer(), "batch", batch, "an integer, at least 1")
     require(gradient_squared >= 0, "gradient_squared", gradient_squared, "a number, at least 0")
     allowed = f"a number, at least gradient_squared = {gradient_squared}"
     require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
-    require(n is None or n >= batch, "n", n, f"None, or a whole number, at least batch = {batch}")
+    require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
 
 
 def batch_bound(second_moment: float, gradient_squared: float) -> float:

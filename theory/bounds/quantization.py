@@ -25,7 +25,7 @@ __all__ = [
 
 
 def dimension_and_levels(d: int, s: int) -> None:
-    """Refuse a dimension or a number of levels that is not a whole number, at least 1."""
+    """Refuse a dimension or a number of levels that is not an integer, at least 1."""
     whole(1, d=d, s=s)
 
 
@@ -99,7 +99,7 @@ def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     Setting: as for qsgd_variance.
 
     Statement: if 2 s <= sqrt(d), the flat vector; otherwise coordinates (m_i + 1/2)/s with sum m_i (m_i + 1) =
-    s^2 - d/4, which whole numbers m_i solve if and only if 8 divides 4 s^2 - d (for d >= 3, by Gauss: every number is
+    s^2 - d/4, which integers m_i solve if and only if 8 divides 4 s^2 - d (for d >= 3, by Gauss: every number is
     the sum of three triangular numbers).
 
     Kind: identity.

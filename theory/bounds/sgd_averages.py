@@ -127,7 +127,7 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is a
-    whole number: ``Suffix((1 - alpha) T)``.
+    integer: ``Suffix((1 - alpha) T)``.
 
     Statement: E f(mean) - f* <= ((2 + 2.5 log(1/(1 - alpha)))/alpha) G^2/(mu T).
 

@@ -128,7 +128,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     if keep == "together":
         return load * mean
     if keep == "random-k":
-        require(d is not None and d >= load, "d", d, f"a whole number, at least the load {load}")
+        require(d is not None and d >= load, "d", d, f"an integer, at least the load {load}")
         assert d is not None
         spread *= (d - load) / max(1, d - 1)
     return mean**2 + spread
@@ -171,10 +171,10 @@ def block_kept_square(positions, d: int, k: int) -> float:
     (5.5, 4.0)
     """
     whole(1, d=d, k=k)
-    require(k <= d, "k", k, f"a whole number from 1 to d = {d}")
+    require(k <= d, "k", k, f"an integer from 1 to d = {d}")
     places = np.unique(np.asarray(positions, int))
     good = 0 < places.size == np.size(positions) and 0 <= places[0] and places[-1] < d
-    require(good, "positions", positions, f"different whole numbers in 0 .. {d - 1}")
+    require(good, "positions", positions, f"different integers in 0 .. {d - 1}")
     apart = np.abs(places[:, None] - places)
     both = np.maximum(0, k - apart) + np.where(apart > 0, np.maximum(0, k - (d - apart)), 0)
     return float(both.sum()) / d

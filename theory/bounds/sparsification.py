@@ -8,8 +8,8 @@ __all__ = ["rand_k_contraction", "rand_k_variance", "top_k_contraction"]
 
 
 def _kept(d: int, k: int) -> None:
-    require(d >= 1 and float(d).is_integer(), "d", d, "a whole number, at least 1")
-    require(1 <= k <= d and float(k).is_integer(), "k", k, f"a whole number from 1 to d = {d}")
+    require(d >= 1 and float(d).is_integer(), "d", d, "an integer, at least 1")
+    require(1 <= k <= d and float(k).is_integer(), "k", k, f"an integer from 1 to d = {d}")
 
 
 def rand_k_variance(d: int, k: int) -> float:

@@ -27,7 +27,7 @@ def _spectrum(singular_values) -> np.ndarray:
 
 def _rank(rank, top: int, of: str) -> None:
     good = 1 <= rank <= top and float(rank).is_integer()
-    require(good, "rank", rank, f"a whole number from 1 to {of} = {top}")
+    require(good, "rank", rank, f"an integer from 1 to {of} = {top}")
 
 
 def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
@@ -227,7 +227,7 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
     if target is None:
         return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
     good = 1 <= target <= rank - 2 and float(target).is_integer()
-    require(good, "target", target, f"a whole number from 1 to rank - 2 = {rank - 2}")
+    require(good, "target", target, f"an integer from 1 to rank - 2 = {rank - 2}")
     return float((1.0 + target / (rank - target - 1)) * np.sum(s[target:] ** 2))
 
 

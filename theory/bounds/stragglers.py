@@ -27,7 +27,7 @@ MOST_WORKERS = 20  # for sums over all subsets
 
 def _order(n: int, k: int) -> None:
     whole(1, n=n)
-    require(1 <= k <= n and float(k).is_integer(), "k", k, f"a whole number from 1 to n = {n}")
+    require(1 <= k <= n and float(k).is_integer(), "k", k, f"an integer from 1 to n = {n}")
 
 
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:

@@ -71,7 +71,7 @@ def explain(id: str) -> Explanation:
 
 
 def row(result: Verification) -> tuple[str, ...]:
-    """One line of the ledger, as texts."""
+    """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
     identity = result.checks[0].rule == "identity"
     verdict = result.verdict + (" (printed)" if result.printed else "")

@@ -264,7 +264,7 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
     require(comm is not None and comm.Get_size() >= 2, "comm", comm and comm.Get_size(), "at least two ranks: mpirun")
     fitting = len(sizes) >= 2 and all(isinstance(s, (int, np.integer)) and s >= 4 and s % 4 == 0 for s in sizes)
     require(fitting, "sizes", sizes, "at least two numbers of bytes, multiples of 4")
-    require(isinstance(turns, int) and turns >= 1, "turns", turns, "a whole number, at least 1")
+    require(isinstance(turns, int) and turns >= 1, "turns", turns, "an integer, at least 1")
     ranks, gives_way, samples = comm.Get_size(), crowded(comm), []
     clock = _Clock(comm, turns)
     for size in sizes:

@@ -162,7 +162,7 @@ class Run(Exchange):
         Messages of all others are neither sent nor heard, and means are over those who act.
         """
         known = isinstance(clients, (int, np.integer)) and 1 <= clients <= self.workers
-        require(known, "clients", clients, f"a whole number from 1 to {self.workers}, the number of workers")
+        require(known, "clients", clients, f"an integer from 1 to {self.workers}, the number of workers")
         self._some_act()
         self.python(lambda t: self._choose(clients, t), "choose", OTHER)
 

@@ -81,7 +81,7 @@ def _checked(network, ranks, **sizes) -> None:
 def _whole(**numbers) -> None:
     for name, number in numbers.items():
         good = isinstance(number, Real) and float(number) >= 1 and float(number).is_integer()
-        require(good, name, number, "a whole number, at least 1")
+        require(good, name, number, "an integer, at least 1")
 
 
 def _size(**sizes) -> None:

@@ -127,7 +127,7 @@ def catalyst(
 
     y = _start(problem, x0)
     good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
-    require(good, "record_every", record_every, "a whole number, at least 1")
+    require(good, "record_every", record_every, "an integer, at least 1")
     L = lipschitz(problem)
     theta = bounds.catalyst_theta(L) if theta is None else float(theta)
     require(theta > L, "theta", theta, f"a number above L = {L:g}, so that the proximal problems are convex")

@@ -84,16 +84,16 @@ def prepare(
         TypeError,
     )
     for name, number in (("workers", workers), ("replicas", replicas)):
-        require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "a whole number, at least 1")
+        require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "an integer, at least 1")
     for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
         good = number is None or (isinstance(number, (int, np.integer)) and number >= 1)
-        require(good, name, number, "a whole number, at least 1")
+        require(good, name, number, "an integer, at least 1")
     require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
     dtype, wire_dtype = np.dtype(dtype), np.dtype(wire_dtype)
     for name, kind in (("dtype", dtype), ("wire_dtype", wire_dtype)):
         require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
     fitting = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
-    require(fitting, "seed", seed, "a whole number from 0 to 2**64 - 1")
+    require(fitting, "seed", seed, "an integer from 0 to 2**64 - 1")
     batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
     rounds = steps // method.local_steps
     ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
@@ -178,7 +178,7 @@ def _growing(batch, steps, samples) -> list[int]:
             whole and (size <= LARGEST_BATCH or samples is not None),
             "batch",
             f"{size!r} at step {len(sizes)}",
-            f"whole numbers from 1 to {LARGEST_BATCH}",
+            f"integers from 1 to {LARGEST_BATCH}",
         )
         sizes.append(min(int(size), 2**52))
         spent += int(size)

@@ -146,7 +146,7 @@ def _speeds(speeds, workers: int) -> np.ndarray:
 def _count(low: int, high: float = math.inf, **numbers) -> None:
     for name, number in numbers.items():
         good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and low <= number <= high
-        require(good, name, number, f"a whole number, at least {low}" + (f", at most {high}" if high < 2**62 else ""))
+        require(good, name, number, f"an integer, at least {low}" + (f", at most {high}" if high < 2**62 else ""))
 
 
 def race(

@@ -38,7 +38,7 @@ class Symbols(NamedTuple):
     value : numpy.ndarray of float32 or float64
         Numbers as they stand on the wire: the dtype of this array *is* the wire's, so storing rounds.
     level : numpy.ndarray of int32
-        Signed whole numbers.
+        Signed integers.
     scratch : numpy.ndarray of uint32
         Work space.
     """

@@ -10,7 +10,7 @@ LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is s
 
 def check_dimension(d: int) -> None:
     """Refuse lengths that no compressor takes."""
-    require(isinstance(d, int) and 1 <= d <= LARGEST_D, "d", d, f"a whole number from 1 to {LARGEST_D}")
+    require(isinstance(d, int) and 1 <= d <= LARGEST_D, "d", d, f"an integer from 1 to {LARGEST_D}")
 
 
 def check_kept(c, d: int) -> None:

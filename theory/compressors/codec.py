@@ -66,7 +66,7 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
 def _stream(key) -> np.uint64:
     """The key of a stream of random numbers, once it is one."""
     fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
-    require(fitting, "key", key, "a whole number from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
+    require(fitting, "key", key, "an integer from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
     return np.uint64(key)
 
 
@@ -185,7 +185,7 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
 
 
 def _room(c, d: int) -> int:
-    """How many numbers the symbols of ``c`` take; too many rather than too few, and in Python's whole numbers."""
+    """How many numbers the symbols of ``c`` take; too many rather than too few, and in Python's integers."""
     here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
     return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
 

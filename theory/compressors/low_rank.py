@@ -82,7 +82,7 @@ class PowerSGD(NamedTuple):
         """Refuse values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
-        require(1 <= self.rank <= q, "rank", self.rank, f"a whole number from 1 to min(rows, columns) = {q}")
+        require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------

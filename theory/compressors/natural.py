@@ -86,7 +86,7 @@ class NaturalDithering(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(1 <= self.s <= 120, "s", self.s, "a whole number from 1 to 120")
+        require(1 <= self.s <= 120, "s", self.s, "an integer from 1 to 120")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
 

@@ -55,7 +55,7 @@ class NUQSGD(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(0 <= self.s <= 2000, "s", self.s, "a whole number from 0 to 2000")
+        require(0 <= self.s <= 2000, "s", self.s, "an integer from 0 to 2000")
         require(0.0 < self.ratio < 1.0, "ratio", self.ratio, "a number in (0, 1)")
         require(self.ratio**self.s >= 1e-36, "ratio", self.ratio, "such that ratio**s is at least 1e-36")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
@@ -86,7 +86,7 @@ class NUQSGDReleased(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(2 <= self.bits <= 7, "bits", self.bits, "a whole number from 2 to 7")
+        require(2 <= self.bits <= 7, "bits", self.bits, "an integer from 2 to 7")
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------

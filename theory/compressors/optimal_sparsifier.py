@@ -88,7 +88,7 @@ class OptimalSparsifier(NamedTuple):
         require(0.0 <= self.variance < math.inf, "variance", self.variance, "a finite number above 0")
         both = (self.budget, self.variance)
         require((self.budget > 0.0) != (self.variance > 0.0), "budget, variance", both, "one of them above 0")
-        require(self.rounds >= 0, "rounds", self.rounds, "a whole number, at least 0")
+        require(self.rounds >= 0, "rounds", self.rounds, "an integer, at least 0")
         require(self.rounds == 0 or self.budget > 0.0, "rounds", self.rounds, "0, unless there is a budget")
 
 

@@ -98,7 +98,7 @@ class QSGD(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(1 <= self.s <= 2**24, "s", self.s, "a whole number from 1 to 2**24")
+        require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
 
@@ -163,7 +163,7 @@ def _fast_chunk(x, word, left, factor, aside, unit, out):
 
     Random are the upper 16 bits of the words, shifted ``left``.
 
-    The casts keep whole numbers at 32 bits, so that the processor takes as many of them at a time as of floats.
+    The casts keep integers at 32 bits, so that the processor takes as many of them at a time as of floats.
     """
     least = u32(0xFFFFFFFF)
     for p in range(x.size):
@@ -413,7 +413,7 @@ def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
     >>> qsgd_bits(4)
     QSGD(s=7, norm=2.0, elias=False)
     """
-    require(2 <= bits <= 25, "bits", bits, "a whole number from 2 to 25")
+    require(2 <= bits <= 25, "bits", bits, "an integer from 2 to 25")
     return QSGD(2 ** (bits - 1) - 1, norm)
 
 

@@ -58,7 +58,7 @@ class RandomBlock(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+        require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------

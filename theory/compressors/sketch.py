@@ -88,10 +88,10 @@ class CountSketch(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(1 <= self.width <= 2**24, "width", self.width, "a whole number from 1 to 2**24")
-        require(1 <= self.rows <= 64, "rows", self.rows, "a whole number from 1 to 64")
+        require(1 <= self.width <= 2**24, "width", self.width, "an integer from 1 to 2**24")
+        require(1 <= self.rows <= 64, "rows", self.rows, "an integer from 1 to 64")
         require(self.hash in (FRESH, FIXED, BALANCED), "hash", self.hash, "0 (FRESH), 1 (FIXED) or 2 (BALANCED)")
-        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------

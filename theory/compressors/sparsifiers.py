@@ -56,7 +56,7 @@ class TopK(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+        require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
 
 @setting
@@ -86,7 +86,7 @@ class RandK(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+        require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def check_shape(c, d: int) -> None:
 def require_shape(c) -> None:
     """Refuse shapes that no matrix has."""
     for name in ("rows", "columns"):
-        require(getattr(c, name) >= 1, name, getattr(c, name), "a whole number, at least 1")
+        require(getattr(c, name) >= 1, name, getattr(c, name), "an integer, at least 1")
 
 
 @setting
@@ -113,7 +113,7 @@ class BestRank(NamedTuple):
         """Refuse values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
-        require(1 <= self.rank <= q, "rank", self.rank, f"a whole number from 1 to min(rows, columns) = {q}")
+        require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
 
 
 @setting
@@ -142,7 +142,7 @@ class QuantizedSpectrum(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require_shape(self)
-        require(1 <= self.s <= 2**24, "s", self.s, "a whole number from 1 to 2**24")
+        require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------

@@ -223,7 +223,7 @@ class TernGrad(NamedTuple):
     ----------
     shared : bool
         The workers agree on the largest of their scales before they quantize (an opening of one number), and use that.
-        Then their levels can be added up as small whole numbers: the sum of N messages takes 2 N + 1 values.  Where
+        Then their levels can be added up as small integers: the sum of N messages takes 2 N + 1 values.  Where
         nobody agrees on anything, and where an entry exceeds what was agreed on, the own scale is used.
 
     Notes

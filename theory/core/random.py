@@ -186,7 +186,7 @@ def derive(stream, name) -> np.uint64:
     for what, number in (("stream", stream), ("name", name)):
         whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
         if not whole or not 0 <= int(number) < 2**64:
-            raise ValueError(f"{what}: got {number!r}, allowed: a whole number from 0 to 2**64 - 1")
+            raise ValueError(f"{what}: got {number!r}, allowed: an integer from 0 to 2**64 - 1")
     return u64(_compiled_derive(u64(stream), u64(name)))  # Numba takes a Python int above 2**63 for one below
 
 
@@ -252,7 +252,7 @@ def uniform(stream, i):
 
 @kernel
 def integer(stream, i, n):
-    """The i-th whole number of a stream, uniform on 0 .. n-1 for n < 2**32 (its law differs by less than n / 2**64).
+    """The i-th integer of a stream, uniform on 0 .. n-1 for n < 2**32 (its law differs by less than n / 2**64).
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def key(seed: int, *path: int | str) -> np.uint64:
     seed : int
         From 0 to 2**64 - 1.
     *path : int or str
-        What the stream is for.  Whole numbers are non-negative.
+        What the stream is for.  Integers are non-negative.
 
     Returns
     -------
@@ -425,7 +425,7 @@ def key(seed: int, *path: int | str) -> np.uint64:
     ValueError
         If a number is negative or too large.
     TypeError
-        If a part of the path is neither a whole number nor a text.
+        If a part of the path is neither an integer nor a string.
 
     Examples
     --------
@@ -438,9 +438,9 @@ def key(seed: int, *path: int | str) -> np.uint64:
             name = u64(int.from_bytes(hashlib.sha256(part.encode()).digest()[:8], "little"))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             if not 0 <= int(part) < 2**64:
-                raise ValueError(f"key: got {part}, allowed: whole numbers from 0 to 2**64 - 1")
+                raise ValueError(f"key: got {part}, allowed: integers from 0 to 2**64 - 1")
             name = u64(part)
         else:
-            raise TypeError(f"key: got {part!r}, allowed: whole numbers and texts")
+            raise TypeError(f"key: got {part!r}, allowed: integers and strings")
         stream = u64(derive(stream, name))
     return stream

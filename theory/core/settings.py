@@ -23,10 +23,10 @@ _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 def require(condition: object, name: str, got: object, allowed: str, error: type[Exception] = ValueError) -> None:
     """Raise ``error`` that names the argument, what came and what is allowed, unless ``condition`` holds.
 
-    >>> require(0 >= 1, "k", 0, "a whole number from 1 to d")
+    >>> require(0 >= 1, "k", 0, "an integer from 1 to d")
     Traceback (most recent call last):
         ...
-    ValueError: k: got 0, allowed: a whole number from 1 to d
+    ValueError: k: got 0, allowed: an integer from 1 to d
     """
     if not condition:
         raise error(f"{name}: got {got!r}, allowed: {allowed}")
@@ -40,11 +40,11 @@ def _convert(name: str, hint: str, value):
         return value
     if hint in ("int", "bool") and not isinstance(value, (int, np.integer, np.bool_)):
         whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-        require(whole and hint == "int", name, value, "a whole number" if hint == "int" else "True or False")
+        require(whole and hint == "int", name, value, "an integer" if hint == "int" else "True or False")
     if hint == "float":
         require(isinstance(value, (int, float, np.integer, np.floating)), name, value, "a number")
     if hint == "str":
-        require(isinstance(value, str), name, value, "a text")
+        require(isinstance(value, str), name, value, "a string")
     return convert(value)
 
 
@@ -84,13 +84,13 @@ def setting(cls: type[T]) -> type[T]:
     ... class Keep(NamedTuple):
     ...     k: int
     ...     def domain(self):
-    ...         require(self.k >= 1, "k", self.k, "a whole number, at least 1")
+    ...         require(self.k >= 1, "k", self.k, "an integer, at least 1")
     >>> Keep(3.0)
     Keep(k=3)
     >>> Keep(0)
     Traceback (most recent call last):
         ...
-    ValueError: k: got 0, allowed: a whole number, at least 1
+    ValueError: k: got 0, allowed: an integer, at least 1
     """
     made = cast(Any, cls)  # a NamedTuple, whose methods are exchanged
     make = made.__new__
@@ -159,7 +159,7 @@ def _feed_code(sha, code) -> None:
 
 
 def digest(value) -> str:
-    """Digest of a value of numbers, texts, arrays, NamedTuples and dicts that also tells their types apart.
+    """Digest of a value of numbers, strings, arrays, NamedTuples and dicts that also tells their types apart.
 
     >>> digest((1, 2.0)) == digest((1, 2))
     False

@@ -68,7 +68,7 @@ def load_data(
     if n_features is not None:
         whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
         if not whole or not 0 < n_features <= MAX_INDEX + 1:
-            raise DataError(f"n_features is {n_features!r}; give a whole number of columns, 1 or more")
+            raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
         n_features = int(n_features)
     options = {"n_features": n_features, "zero_based": bool(zero_based)}
     data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)

@@ -68,7 +68,7 @@ def read_multilabel(path, *, n_features: int | None = None, zero_based: bool = F
                 text = head[:40].decode("utf-8", "replace")
                 raise DataError(
                     f"{path}, line {line}: expected labels, found {text!r}; give a file of lines "
-                    "'label,label,... index:value index:value ...' with whole numbers as labels"
+                    "'label,label,... index:value index:value ...' with integers as labels"
                 ) from None
         return b"\n".join([*rows, b""])
 

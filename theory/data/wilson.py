@@ -50,7 +50,7 @@ def wilson_data(rows: int, seed: int = 0) -> tuple[Dataset, Dataset]:
     Dataset(wilson: n=100, d=1200, nnz=604, binary)
     """
     if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 2:
-        raise DataError(f"wilson_data: rows is {rows!r}; give a whole number, at least 2")
+        raise DataError(f"wilson_data: rows is {rows!r}; give an integer, at least 2")
     n = 2 * int(rows)
     rng = np.random.default_rng(int(key(seed, "wilson")))
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)

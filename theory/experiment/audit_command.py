@@ -130,7 +130,7 @@ def audit_all(
     markdown, figure : str, optional
         Where a page and a figure go (the figure without its ending, or with one that is ignored).
     say : callable
-        Gets the texts.
+        Gets the lines of output.
     processes : int
         At a time.  What is drawn does not depend on it; how long a message takes, a little.
 

@@ -297,7 +297,7 @@ def warm(names, processes: int | None, say) -> int:
     processes : int, optional
         At a time; by default as many as there are cores.
     say : callable
-        Gets the texts.
+        Gets the lines of output.
 
     Returns
     -------

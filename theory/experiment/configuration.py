@@ -80,14 +80,14 @@ class Configuration:
             values = getattr(self, name)
             values = tuple(values) if isinstance(values, (list, tuple)) else (values,)
             if not values or not all(_is_whole(v) and v >= 1 for v in values) or len(set(values)) < len(values):
-                _refuse(name, getattr(self, name), "a whole number of at least 1, or a list of different ones")
+                _refuse(name, getattr(self, name), "an integer of at least 1, or a list of different ones")
             object.__setattr__(self, name, values if len(values) > 1 else values[0])
         for name in ("steps", "bucket", "points", "features"):
             value = getattr(self, name)
             if not (_is_whole(value) and value >= 1) and not (name == "features" and value is None):
-                _refuse(name, value, "a whole number of at least 1")
+                _refuse(name, value, "an integer of at least 1")
         if not _is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
-            _refuse("seed", self.seed, "a whole number from 0 to 2**63 - 1")
+            _refuse("seed", self.seed, "an integer from 0 to 2**63 - 1")
         for name in ("l2", "shift", "c"):
             value = getattr(self, name)
             if value is None and name != "c":
@@ -97,7 +97,7 @@ class Configuration:
             object.__setattr__(self, name, float(value))
         for name in ("data", "out"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                _refuse(name, getattr(self, name), "a text")
+                _refuse(name, getattr(self, name), "a string")
         methods = self.methods.split(",") if isinstance(self.methods, str) else self.methods
         if not isinstance(methods, (list, tuple)) or not all(isinstance(m, str) for m in methods):
             _refuse("methods", self.methods, "a list of names")

@@ -213,7 +213,7 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
     tables : bool
         Whether to show the tables and statements of studies.
     say : callable
-        Gets the texts; called on rank 0 only.
+        Gets the lines of output; called on rank 0 only.
     """
     root = comm is None or comm.Get_rank() == 0
     folder = Path(folder)

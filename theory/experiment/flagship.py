@@ -82,7 +82,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
     command : str
         For the record.
     say : callable
-        Gets the texts meant for people; called on rank 0 only.
+        Gets the lines of output; called on rank 0 only.
 
     Returns
     -------

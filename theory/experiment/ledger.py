@@ -45,7 +45,7 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
     seed : int
     quick : bool
     say : callable
-        Gets the texts.
+        Gets the lines of output.
     json_file : str, optional
         Where the ledger goes as JSON.
     html_file : str, optional

@@ -1,4 +1,4 @@
-"""Audits as texts: one on a sheet, many in two tables."""
+"""Audits as text: one on a sheet, many in two tables."""
 
 from __future__ import annotations
 

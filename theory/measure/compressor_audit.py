@@ -507,8 +507,8 @@ def audit(
         "a compressor, such as QSGD(7)",
         TypeError,
     )
-    require(d >= 1 and float(d).is_integer(), "d", d, "a whole number, at least 1")
-    require(samples is None or samples >= 4, "samples", samples, "a whole number, at least 4")
+    require(d >= 1 and float(d).is_integer(), "d", d, "an integer, at least 1")
+    require(samples is None or samples >= 4, "samples", samples, "an integer, at least 4")
     d = int(d)
     check(c, d)
     inputs = as_inputs(inputs, d, seed)

@@ -149,7 +149,7 @@ def fuzz(c, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype=np.floa
     1000
     """
     check(c, d)
-    require(rounds >= 1, "rounds", rounds, "a whole number, at least 1")
+    require(rounds >= 1, "rounds", rounds, "an integer, at least 1")
     v = np.random.default_rng(seed).standard_normal(d)
     v[:: max(2, d // 13)] = 0.0
     message = encode(c, v, key(seed, "fuzz"), wire_dtype=wire_dtype)

@@ -311,7 +311,7 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
 
 def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversity:
     good = isinstance(samples, (int, np.integer)) and samples >= 2 * GROUPS
-    require(good, "samples", samples, f"None, or a whole number, at least {2 * GROUPS}")
+    require(good, "samples", samples, f"None, or an integer, at least {2 * GROUPS}")
     require(0 < level < 1, "level", level, "a number in (0, 1)")
     stream, two = np.uint64(key(seed, "diversity")), other is not None
     squares, products, out = np.empty((GROUPS, int(samples) // GROUPS)), np.empty(GROUPS), np.empty(x.size)

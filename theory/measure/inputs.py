@@ -116,7 +116,7 @@ def input_vectors(d: int, names: Iterable[str] | None = None, seed: int = 0) -> 
     >>> input_vectors(4, ["flat"])["flat"]
     array([1., 1., 1., 1.])
     """
-    require(d >= 1, "d", d, "a whole number, at least 1")
+    require(d >= 1, "d", d, "an integer, at least 1")
     found = {}
     for name in INPUTS if names is None else names:
         require(name in INPUTS, "inputs", name, f"names out of {', '.join(INPUTS)}")

@@ -120,7 +120,7 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     """
     v = np.ascontiguousarray(v, float)
     require(v.ndim == 1 and bool(np.all(np.isfinite(v))) and bool(v.any()), "v", v.shape, "(d,), finite, not zero")
-    require(samples >= 2, "samples", samples, "a whole number, at least 2")
+    require(samples >= 2, "samples", samples, "an integer, at least 2")
     check(c, v.size)
     table = np.empty((samples + samples % 2, len(COLUMNS)))
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)

@@ -93,4 +93,4 @@ def _settled(self, problem):
 def _domain(self) -> None:
     """Refuse values outside the domain."""
     check_parts(self)
-    require(self.local_steps >= 1, "local_steps", self.local_steps, "a whole number, at least 1")
+    require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")

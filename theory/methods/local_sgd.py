@@ -136,7 +136,7 @@ class LocalSGD(NamedTuple):
             self.local_steps >= 1,
             "local_steps",
             self.local_steps,
-            "a whole number, at least 1: how many steps lie between two exchanges",
+            "an integer, at least 1: how many steps lie between two exchanges",
         )
 
 

@@ -219,7 +219,7 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
     )
     for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
         good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
-        require(good or (name == "record_every" and number is None), name, number, "a whole number, at least 1")
+        require(good or (name == "record_every" and number is None), name, number, "an integer, at least 1")
     require(clock in CLOCKS, "clock", clock, " or ".join(map(repr, CLOCKS)))
     compressor = method.compressor
     require(
@@ -256,7 +256,7 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
         (method.server, method.topology),
         "(None, None): threads share x",
     )
-    require(isinstance(method.batch, int), "batch", method.batch, "a whole number, at least 1")
+    require(isinstance(method.batch, int), "batch", method.batch, "an integer, at least 1")
     require(method.radius == math.inf, "radius", method.radius, "infinite: threads do not wait for a projection")
     require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
 

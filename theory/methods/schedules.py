@@ -159,7 +159,7 @@ class Suffix(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.start >= 0, "start", self.start, "a whole number, at least 0")
+        require(self.start >= 0, "start", self.start, "an integer, at least 0")
 
 
 @averaging_weight.register(Last)
@@ -210,7 +210,7 @@ def batch_size(schedule, t: int) -> int:
     >>> [batch_size(8, t) for t in range(3)], [batch_size(GrowingBatch(rho=1.5, first=4), t) for t in range(5)]
     ([8, 8, 8], [4, 6, 9, 13, 20])
     """
-    raise TypeError(f"batch: got {schedule!r}, allowed: a whole number, or a schedule such as GrowingBatch(1.1)")
+    raise TypeError(f"batch: got {schedule!r}, allowed: an integer, or a schedule such as GrowingBatch(1.1)")
 
 
 @batch_size.register
@@ -252,11 +252,11 @@ class GrowingBatch(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
-        require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"a whole number from 1 to {LARGEST_BATCH}")
+        require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"an integer from 1 to {LARGEST_BATCH}")
         require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
 
 
-WHOLE = 1e-12  # powers of rho that are whole numbers, but for their rounding error, stay whole
+WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, stay whole
 
 
 @batch_size.register

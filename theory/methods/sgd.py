@@ -220,14 +220,14 @@ def _is_part(value, name: str) -> bool:
 
 
 def check_batch(batch) -> None:
-    """Refuse what is neither a whole number from 1 on nor a schedule of batch sizes."""
+    """Refuse what is neither an integer from 1 on nor a schedule of batch sizes."""
     number = isinstance(batch, int)
     known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
     require(
         known and not (number and batch < 1),
         "batch",
         batch,
-        "a whole number, at least 1, or a schedule such as GrowingBatch(1.1)",
+        "an integer, at least 1, or a schedule such as GrowingBatch(1.1)",
     )
 
 

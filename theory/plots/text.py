@@ -53,7 +53,7 @@ def seconds(value: float) -> str:
 
 
 def text_table(head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Lay out rows of texts in columns; ``head`` may have several lines; columns in ``left`` are aligned left."""
+    """Lay out rows of strings in columns; ``head`` may have several lines; columns in ``left`` are aligned left."""
     cells = [*head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
     gap = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "

@@ -149,7 +149,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     x = point(problem, x)
     picked = np.asarray(indices)
     require(picked.ndim == 1 and picked.size > 0, "indices", f"shape {picked.shape}", "at least one row number")
-    require(picked.dtype.kind in "iu", "indices", f"type {picked.dtype}", "whole numbers")
+    require(picked.dtype.kind in "iu", "indices", f"type {picked.dtype}", "integers")
     last = (problem.n or 2**63) - 1
     inside = (picked >= 0) & (picked <= last)
     require(bool(inside.all()), "indices", picked[~inside][:3].tolist(), f"row numbers from 0 to {last}")

@@ -349,7 +349,7 @@ def _number(name: str, number) -> float:
 
 
 def _label(name: str) -> np.ndarray:
-    # a text in a tuple sends every call of a kernel through Numba's slow way to find a type: 60 us instead of 2
+    # a string in a tuple sends every call of a kernel through Numba's slow way to find a type: 60 us instead of 2
     return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
 
 

@@ -183,7 +183,7 @@ class Softmax(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         _domain(self)
-        allowed = f"a whole number from 2 to {MOST_CLASSES}"
+        allowed = f"an integer from 2 to {MOST_CLASSES}"
         require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, allowed)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Values to JSON and back: numbers, texts, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.
+"""Values to JSON and back: numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.
 
-A JSON object that stands for something else than a dict of texts says so by a single first key that begins with "!"::
+A JSON object that stands for something else than a dict of strings says so by a single first key that begins with "!"::
 
     {"!type": "theory.measure.intervals.Interval", "estimate": 0.5, ...}   a NamedTuple, by the names of its fields
     {"!tuple": [...]}   {"!dict": [[key, value], ...]}   {"!float": "nan"}   {"!array": "float64", "shape": [2], ...}
@@ -19,7 +19,7 @@ import numpy as np
 __all__ = ["from_json", "to_json"]
 
 PACKAGE = __name__.partition(".")[0]
-PLAIN = "biuf"  # the kinds of arrays: booleans, whole numbers, floats
+PLAIN = "biuf"  # the kinds of arrays: booleans, integers, floats
 
 
 def to_json(value):
@@ -71,7 +71,9 @@ def to_json(value):
         parts = map(float, value.ravel().astype(str)) if value.dtype == np.float32 else value.ravel().tolist()
         return {"!array": value.dtype.name, "shape": list(value.shape), "values": [to_json(part) for part in parts]}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-    raise TypeError(f"value: got {kind}, allowed: numbers, texts, lists, tuples, dicts, arrays and NamedTuples of them")
+    raise TypeError(
+        f"value: got {kind}, allowed: numbers, strings, lists, tuples, dicts, arrays and NamedTuples of them"
+    )
 
 
 def from_json(value):

@@ -50,7 +50,7 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
     Parameters
     ----------
     items : iterable
-        The bar shows the item if it is a text, or its first part if that is one.
+        The bar shows the item if it is a string, or its first part if that is one.
     label : str
     total : int, optional
         How many there are, if the items have no length.

@@ -97,7 +97,7 @@ def run_studies(experiments, quick=False, figures=None, markdown=None, say=print
         A page that gets each study between its marks (one that has a page of its own goes there, beside this one);
         figures then go to ``figures`` beside the page's folder unless told otherwise.
     say : callable
-        Gets the texts.
+        Gets the lines of output.
 
     Returns
     -------

@@ -52,7 +52,7 @@ class Options(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         for name in ("workers", "seeds"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(self.samples >= self.workers, "samples", self.samples, f"at least workers = {self.workers}")
 
 

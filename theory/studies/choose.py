@@ -72,13 +72,13 @@ class Options(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(self.workers >= 2, "workers", self.workers, "a whole number, at least 2")
+        require(self.workers >= 2, "workers", self.workers, "an integer, at least 2")
         good = all(isinstance(b, int) and b >= 1 for b in self.batches) and len(self.batches) > 0
         require(
             good and sorted(set(self.batches)) == list(self.batches),
             "batches",
             self.batches,
-            "a list of whole numbers that increases",
+            "a list of integers that increases",
         )
         good = all(0 < a < 1 for a in self.accuracies) and len(self.accuracies) > 0
         require(
@@ -88,7 +88,7 @@ class Options(NamedTuple):
             "a list of numbers between 0 and 1 that falls",
         )
         for name in ("seeds", "limit"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
 
 
 class Run(NamedTuple):

@@ -60,7 +60,7 @@ class Options(NamedTuple):
         """Refuse values outside the domain."""
         require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
         for name in ("workers", "batch", "steps", "seeds", "parts"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         good = isinstance(self.grid, tuple) and len(self.grid) > 0
         good = good and all(isinstance(step, (int, float)) and step > 0 for step in self.grid)
         require(good, "grid", self.grid, "one or more numbers above 0")

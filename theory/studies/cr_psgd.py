@@ -58,7 +58,7 @@ class Options(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         for name in ("workers", "first", "seeds"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(
             self.samples >= max(self.workers, self.first),
             "samples",

@@ -79,15 +79,15 @@ class Options(NamedTuple):
                 isinstance(texts, tuple) and all(isinstance(text, str) for text in texts),
                 name,
                 texts,
-                "a list of texts",
+                "a list of strings",
             )
         good = isinstance(self.copies, tuple) and all(isinstance(r, int) and r >= 2 for r in self.copies)
-        require(good, "copies", self.copies, "a list of whole numbers, at least 2")
+        require(good, "copies", self.copies, "a list of integers, at least 2")
         good = isinstance(self.passes, tuple) and all(isinstance(p, (int, float)) and p > 0 for p in self.passes)
         require(good and len(self.passes) > 0, "passes", self.passes, "a list of numbers above 0")
         require(1 < self.factor < math.inf, "factor", self.factor, "a number above 1")
-        require(self.seeds >= 3, "seeds", self.seeds, "a whole number, at least 3")
-        require(self.most >= 2, "most", self.most, "a whole number, at least 2")
+        require(self.seeds >= 3, "seeds", self.seeds, "an integer, at least 3")
+        require(self.most >= 2, "most", self.most, "an integer, at least 2")
         require(0 < self.goal < 1, "goal", self.goal, "a number from 0 to 1")
 
 

@@ -71,10 +71,10 @@ class Options(NamedTuple):
             whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads),
             "threads",
             self.threads,
-            "a list of whole numbers that starts with 1 and increases",
+            "a list of integers that starts with 1 and increases",
         )
         for name in ("rcv1_k", "dense_k", "epochs", "points", "repeats"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(0 < self.gamma < math.inf, "gamma", self.gamma, "a number above 0")
         require(0 < self.goal < 1, "goal", self.goal, "a number from 0 to 1")
 

@@ -74,12 +74,12 @@ class Options(NamedTuple):
             whole and self.ks and sorted(set(self.ks)) == list(self.ks),
             "ks",
             self.ks,
-            "a list of whole numbers, at least 1, in increasing order",
+            "a list of integers, at least 1, in increasing order",
         )
         for name in ("delay", "no_delay"):
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
         for name in ("epochs", "long_epochs", "points", "seeds"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         rates = self.rates if isinstance(self.rates, tuple) else ()
         positive = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in rates)
         require(rates and positive, "rates", self.rates, "a list of numbers above 0")

@@ -221,7 +221,7 @@ def train(
     rows : list of Training
     curves : dict of str to Curves
     """
-    require(1 <= records <= steps, "records", records, "a whole number from 1 to the number of steps")
+    require(1 <= records <= steps, "records", records, "an integer from 1 to the number of steps")
     part, held_out = data.split(0.8, seed=0)
     problem, test = make(part, L2), make(held_out, L2)
     best = solve(problem, 1e-9).fun

@@ -72,12 +72,12 @@ class Options(NamedTuple):
             numbers = getattr(self, name)
             whole = isinstance(numbers, tuple) and all(isinstance(n, int) and n >= 1 for n in numbers)
             good = whole and len(numbers) >= 2 and sorted(set(numbers)) == list(numbers)
-            require(good, name, numbers, "a list of at least two whole numbers that increases")
+            require(good, name, numbers, "a list of at least two integers that increases")
         require(self.workers[0] == 1, "workers", self.workers, "a list that starts with 1")
         require(self.batch in self.batches, "batch", self.batch, f"one of batches, {self.batches}")
         require(0 < self.accuracy < 1, "accuracy", self.accuracy, "a number between 0 and 1")
         for name in ("seeds", "limit"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
 
 
 class Steps(NamedTuple):

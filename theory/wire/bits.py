@@ -145,7 +145,7 @@ def _bit_length(typingctx, n):
 
 @kernel
 def bit_length(n):
-    """How many binary digits a whole number has; 0 for 0."""
+    """How many binary digits an integer has; 0 for 0."""
     return _bit_length(u64(n))
 
 

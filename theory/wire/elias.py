@@ -1,4 +1,4 @@
-"""Elias codes of the whole numbers 1, 2, 3, ...: omega (recursive), gamma and delta.
+"""Elias codes of the integers 1, 2, 3, ...: omega (recursive), gamma and delta.
 
 The lengths are those of the literature; within a group of binary digits the leading 1 comes first and the others
 follow lowest first, as everywhere on this wire.  Omega: start from "0"; while n > 1 prepend the binary digits of n and

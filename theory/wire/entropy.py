@@ -1,4 +1,4 @@
-"""Signed whole numbers at the length of their entropy: the shortest of a few codes, said by flags in front.
+"""Signed integers at the length of their entropy: the shortest of a few codes, said by flags in front.
 
 All levels; or how many are not zero, their positions (Golomb-Rice) and only these.  And they are sent either by rANS
 with the frequencies in front; or, which is shorter where there are few, each in a gamma code or all in as many bits as

@@ -8,7 +8,7 @@ bytes            content
 1                floats of the payload: 4 for float32, 8 for float64
 4                d, the length of the vector
 1                length of the descriptor
-that many        descriptor: the compressor's code, then its fields in order (a whole number: 7 bits a byte,
+that many        descriptor: the compressor's code, then its fields in order (an integer: 7 bits a byte,
                  lowest first; a float: 8 bytes; a truth value: 1 byte; another compressor: its descriptor)
 5                number of bits of the payload
 4                CRC-32 of all other bytes of the message
@@ -78,7 +78,7 @@ def register_wire(code: int, cls: type) -> type:
         If the code is taken by a class of another name, or out of range.
     """
     if not 1 <= code <= 255:
-        raise ValueError(f"code: got {code}, allowed: a whole number from 1 to 255; from 128 on are free for your own")
+        raise ValueError(f"code: got {code}, allowed: an integer from 1 to 255; from 128 on are free for your own")
     known = _class_of.get(code)
     if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook's cell may run twice
         free = next((n for n in range(128, 256) if n not in _class_of), None)
@@ -185,7 +185,7 @@ def header_template(c, d: int, wire_dtype) -> bytes:
     if FLOATS.get(size) != np.dtype(wire_dtype):
         raise ValueError(f"wire_dtype: got {np.dtype(wire_dtype)}, allowed: float32 or float64")
     if not 1 <= d < 2**32:
-        raise ValueError(f"d: got {d}, allowed: a whole number from 1 to 2**32 - 1")
+        raise ValueError(f"d: got {d}, allowed: an integer from 1 to 2**32 - 1")
     text = _describe(c)
     if len(text) > 255:
         raise ValueError("compressor: its settings take more than 255 bytes on the wire")

@@ -1,4 +1,4 @@
-"""Signed whole numbers that are mostly zero, in Elias omega codes: how many non-zeros, then distance, sign and size."""
+"""Signed integers that are mostly zero, in Elias omega codes: how many non-zeros, then distance, sign and size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unary codes of the whole numbers 0, 1, 2, ...: n zeros and a one, so n + 1 bits."""
+"""Unary codes of the integers 0, 1, 2, ...: n zeros and a one, so n + 1 bits."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _(context):
     return Measurement(upper(f"bits, equal magnitudes, d={d}, s=32", exactly(bits.mean()), 2.8 * d + 32), samples=2)
 
 
-# --- codes of whole numbers -------------------------------------------------------------------------------------------
+# --- codes of integers -------------------------------------------------------------------------------------------
 
 
 @claim(

@@ -157,7 +157,7 @@ def _(context):
     latex=r"p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}",
     source="derived",
     kind="lower",
-    tight_where="the fastest whole number is p* rounded up or down",
+    tight_where="the fastest integer is p* rounded up or down",
     proof="The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).",
     bound=bounds.ring_best_ranks,
     subject=bounds.ring_best_ranks,

@@ -21,7 +21,7 @@ LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with 
 def _largest_size(v):
     top = float_to_bits(abs(v[0]))
     for j in range(1, v.size):
-        top = max(top, float_to_bits(abs(v[j])))  # as whole numbers: floats would not be compared several at a time
+        top = max(top, float_to_bits(abs(v[j])))  # as integers: floats would not be compared several at a time
     return f64(bits_to_float(top, v[0]))
 
 

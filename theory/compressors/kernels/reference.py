@@ -25,7 +25,7 @@ def uniforms(stream, n: int, first: int = 0) -> np.ndarray:
 
 
 def random_bits(stream, d: int, width: int) -> np.ndarray:
-    """For each of d coordinates a whole number of ``width`` random bits, 16 or 32, laid out as in the kernels.
+    """For each of d coordinates an integer of ``width`` random bits, 16 or 32, laid out as in the kernels.
 
     A draw has 64 bits.  In a tile those of all draws are cut into as many equal parts as there are numbers in a draw,
     and the parts stand one behind the other.

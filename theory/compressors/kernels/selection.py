@@ -27,7 +27,7 @@ BLOCK = 16  # entries that are skipped together where none of them is large
 
 @kernel
 def _size(x):
-    """The bits of |x| as a number, so that sizes compare as whole numbers do; a NaN is larger than all."""
+    """The bits of |x| as a number, so that sizes compare as integers do; a NaN is larger than all."""
     return float_to_bits(abs(x))
 
 

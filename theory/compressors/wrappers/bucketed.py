@@ -65,7 +65,7 @@ class Bucketed(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        require(1 <= self.size <= LARGEST_D, "size", self.size, f"a whole number from 1 to {LARGEST_D}")
+        require(1 <= self.size <= LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
 
 

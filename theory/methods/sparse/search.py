@@ -22,7 +22,7 @@ MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
 
 @kernel
 def _largest_of(c, part, x, begin, end):
-    """The largest |m_j| and |x_j| from ``begin`` to ``end``, as bits: whole numbers are compared several at a time."""
+    """The largest |m_j| and |x_j| from ``begin`` to ``end``, as bits: integers are compared several at a time."""
     top, reach = u64(0), u64(0)
     for j in range(begin, end):
         size_bits = float_to_bits(c[j] + part_at(part, x, j)) & MAGNITUDE

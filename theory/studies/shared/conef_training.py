@@ -88,11 +88,11 @@ class Options(NamedTuple):
         require(self.problem in ("topics", "digits"), "problem", self.problem, "'topics' or 'digits'")
         require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
         for name in ("features", "workers", "batch", "steps", "seeds"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number, at least 1")
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         good = isinstance(self.grid, tuple) and self.grid and all(_number(step) and step > 0 for step in self.grid)
         require(good, "grid", self.grid, "one or more numbers above 0")
         good = isinstance(self.sweep, tuple) and all(isinstance(m, int) and m >= 1 for m in self.sweep)
-        require(good, "sweep", self.sweep, "whole numbers, at least 1")
+        require(good, "sweep", self.sweep, "integers, at least 1")
 
 
 def _number(x) -> bool:

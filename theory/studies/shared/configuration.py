@@ -74,10 +74,10 @@ class StudyConfiguration(NamedTuple):
         common = {key: value for key, value in values.items() if key in COMMON}
         for key in ("about", "data", "topics"):
             if not isinstance(common.get(key, ""), str):
-                raise ConfigurationError(f"{key}: got {common[key]!r}, allowed: a text")
+                raise ConfigurationError(f"{key}: got {common[key]!r}, allowed: a string")
         seed = common.get("seed", 0)
         if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEED_LIMIT:
-            raise ConfigurationError(f"seed: got {seed!r}, allowed: a whole number from 0 to 2**62 - 1")
+            raise ConfigurationError(f"seed: got {seed!r}, allowed: an integer from 0 to 2**62 - 1")
         return cls(**({"name": name or study, "about": STUDIES[study]} | common), options=make_options(study, own))
 
     @classmethod

@@ -12,7 +12,7 @@ __all__ = ["Statement", "Study", "Table", "as_markdown", "as_text", "put_between
 
 
 class Table(NamedTuple):
-    """A title, the names of the columns, and rows of texts."""
+    """A title, the names of the columns, and rows of strings."""
 
     title: str
     head: tuple[str, ...]
