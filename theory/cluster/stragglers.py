@@ -57,6 +57,9 @@ class ShiftedExponential(NamedTuple):
         require(0.0 <= self.shift < math.inf, "shift", self.shift, "a finite number, at least 0")
         require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
 
+    def draw_time(times, u, speed):
+        return times.shift - math.log1p(-u) / (times.rate * speed)
+
 
 @setting
 class Pareto(NamedTuple):
@@ -82,15 +85,8 @@ class Pareto(NamedTuple):
             number = getattr(self, name)
             require(0.0 < number < math.inf, name, number, "a finite number above 0")
 
-
-@draw_time.register(ShiftedExponential)
-def _(times, u, speed):
-    return times.shift - math.log1p(-u) / (times.rate * speed)
-
-
-@draw_time.register(Pareto)
-def _(times, u, speed):
-    return times.scale / speed * math.exp(-math.log1p(-u) / times.shape)
+    def draw_time(times, u, speed):
+        return times.scale / speed * math.exp(-math.log1p(-u) / times.shape)
 
 
 @kernel

@@ -12,18 +12,7 @@ from ..core.random import integer, uniform
 from ..core.vectors import add_entry, entry, length
 from .base import (
     accumulate,
-    capacity,
     check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    sent_entries,
-    unpack,
 )
 from .checks import check_dimension
 from .kernels.coo import entries_bits, read_entries, write_entries
@@ -52,6 +41,58 @@ class Bernoulli(NamedTuple):
     def domain(self):
         """Refuse values outside the domain."""
         require(0.0 < self.p <= 1.0, "p", self.p, "a probability in (0, 1]")
+
+    def sent_entries(c, v, stream):
+        log_lost = math.log1p(-c.p) if c.p < 1.0 else -math.inf
+        index, j, draw = np.zeros(0, int), 0, 0
+        while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # so many coins fail in a row
+            j += int(gap)
+            index = np.append(index, j)
+            j, draw = j + 1, draw + 1
+        return index, v[index] / c.p
+
+    def capacity(c, d):
+        return d, d, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        d, count, j, draw = length(v), 0, 0, 0
+        log_lost = math.log1p(-c.p)
+        while True:  # how many are lost in front of the next one that is kept: P(at least g) = (1 - p)**g
+            gap = math.log(1.0 - uniform(stream, draw)) / log_lost
+            draw += 1
+            if not gap < d - j:
+                break
+            j += int(gap)
+            symbols.index[count] = j
+            symbols.value[count] = entry(v, j) / c.p
+            count, j = count + 1, j + 1
+        symbols.count[0] = symbols.count[1] = count
+
+    def payload_bits(c, symbols, d):
+        return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return entries_bits(d, d, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
+        symbols.count[0] = symbols.count[1] = count
+        return cursor
+
+    def omega(c, d: int) -> float:
+        from ..bounds import bernoulli_variance
+
+        return bernoulli_variance(p=c.p)
+
+    def expected_nonzeros(c, v) -> float:
+        return c.p * np.count_nonzero(v)
+
+    def expected_payload_bits(c, v) -> float:
+        d = len(v)
+        return float(entries_bits(0, d, d, 32) + c.p * d * (entries_bits(1, d, d, 32) - entries_bits(0, d, d, 32)))
 
 
 @setting
@@ -84,65 +125,62 @@ class Ultra(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 < self.k < 1.0, "k", self.k, "a number between 0 and 1 (from 1 on: RandK)")
 
+    def sent_entries(c, v, stream):
+        index = np.array([integer(stream, 1, v.size)] if uniform(stream, 0) < c.k else [], int)
+        return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def capacity(c, d):
+        return 1, 1, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        symbols.count[0] = symbols.count[1] = 0
+        if uniform(stream, 0) < c.k:
+            d = length(v)
+            j = integer(stream, 1, d)
+            symbols.index[0] = j
+            symbols.value[0] = (d / c.k if c.unbiased else 1.0) * entry(v, j)
+            symbols.count[0] = symbols.count[1] = 1
+
+    def payload_bits(c, symbols, d):
+        return entries_bits(symbols.count[0], 1, d, 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return entries_bits(1, 1, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_entries(buffer, cursor, symbols.count[0], 1, d, symbols.index, symbols.value)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        count, cursor = read_entries(buffer, cursor, end, 1, d, symbols.index, symbols.value)
+        symbols.count[0] = symbols.count[1] = count
+        return cursor
+
+    def omega(c, d: int) -> float:
+        from ..bounds import ultra_variance
+
+        if not c.unbiased:
+            raise TypeError("Ultra is not unbiased: omega is not defined, see delta (or Ultra(k, unbiased=True))")
+        return ultra_variance(d=d, k=c.k)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import ultra_contraction
+
+        if c.unbiased:
+            raise TypeError("Ultra(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
+        return ultra_contraction(d=d, k=c.k)
+
+    def expected_nonzeros(c, v) -> float:
+        return c.k / len(v) * np.count_nonzero(v)
+
+    def expected_payload_bits(c, v) -> float:
+        d = len(v)
+        return float(entries_bits(0, 1, d, 32) + c.k * (entries_bits(1, 1, d, 32) - entries_bits(0, 1, d, 32)))
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-@sent_entries.register
-def _(c: Bernoulli, v, stream):
-    log_lost = math.log1p(-c.p) if c.p < 1.0 else -math.inf
-    index, j, draw = np.zeros(0, int), 0, 0
-    while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # so many coins fail in a row
-        j += int(gap)
-        index = np.append(index, j)
-        j, draw = j + 1, draw + 1
-    return index, v[index] / c.p
-
-
-@sent_entries.register
-def _(c: Ultra, v, stream):
-    index = np.array([integer(stream, 1, v.size)] if uniform(stream, 0) < c.k else [], int)
-    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@capacity.register(Bernoulli)
-def _(c, d):
-    return d, d, 0, 0
-
-
-@capacity.register(Ultra)
-def _(c, d):
-    return 1, 1, 0, 0
-
-
-@quantize.register(Bernoulli)
-def _(c, state, v, stream, symbols):
-    d, count, j, draw = length(v), 0, 0, 0
-    log_lost = math.log1p(-c.p)
-    while True:  # how many are lost in front of the next one that is kept: P(at least g) = (1 - p)**g
-        gap = math.log(1.0 - uniform(stream, draw)) / log_lost
-        draw += 1
-        if not gap < d - j:
-            break
-        j += int(gap)
-        symbols.index[count] = j
-        symbols.value[count] = entry(v, j) / c.p
-        count, j = count + 1, j + 1
-    symbols.count[0] = symbols.count[1] = count
-
-
-@quantize.register(Ultra)
-def _(c, state, v, stream, symbols):
-    symbols.count[0] = symbols.count[1] = 0
-    if uniform(stream, 0) < c.k:
-        d = length(v)
-        j = integer(stream, 1, d)
-        symbols.index[0] = j
-        symbols.value[0] = (d / c.k if c.unbiased else 1.0) * entry(v, j)
-        symbols.count[0] = symbols.count[1] = 1
 
 
 @accumulate.register(Bernoulli, Ultra)
@@ -151,101 +189,10 @@ def _(c, symbols, weight, out):
         add_entry(out, symbols.index[p], weight * symbols.value[p])
 
 
-@payload_bits.register(Bernoulli)
-def _(c, symbols, d):
-    return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
-
-
-@payload_bits.register(Ultra)
-def _(c, symbols, d):
-    return entries_bits(symbols.count[0], 1, d, 8 * symbols.value.itemsize)
-
-
-@max_payload_bits.register(Bernoulli)
-def _(c, d, float_bits):
-    return entries_bits(d, d, d, float_bits)
-
-
-@max_payload_bits.register(Ultra)
-def _(c, d, float_bits):
-    return entries_bits(1, 1, d, float_bits)
-
-
-@pack.register(Bernoulli)
-def _(c, symbols, d, buffer, cursor):
-    return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
-
-
-@pack.register(Ultra)
-def _(c, symbols, d, buffer, cursor):
-    return write_entries(buffer, cursor, symbols.count[0], 1, d, symbols.index, symbols.value)
-
-
-@unpack.register(Bernoulli)
-def _(c, buffer, cursor, end, d, symbols):
-    count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
-    symbols.count[0] = symbols.count[1] = count
-    return cursor
-
-
-@unpack.register(Ultra)
-def _(c, buffer, cursor, end, d, symbols):
-    count, cursor = read_entries(buffer, cursor, end, 1, d, symbols.index, symbols.value)
-    symbols.count[0] = symbols.count[1] = count
-    return cursor
-
-
 @check.register(Bernoulli)
 @check.register(Ultra)
 def _(c, d: int) -> None:
     check_dimension(d)
-
-
-@omega.register
-def _(c: Bernoulli, d: int) -> float:
-    from ..bounds import bernoulli_variance
-
-    return bernoulli_variance(p=c.p)
-
-
-@omega.register
-def _(c: Ultra, d: int) -> float:
-    from ..bounds import ultra_variance
-
-    if not c.unbiased:
-        raise TypeError("Ultra is not unbiased: omega is not defined, see delta (or Ultra(k, unbiased=True))")
-    return ultra_variance(d=d, k=c.k)
-
-
-@delta.register
-def _(c: Ultra, d: int) -> float:
-    from ..bounds import ultra_contraction
-
-    if c.unbiased:
-        raise TypeError("Ultra(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-    return ultra_contraction(d=d, k=c.k)
-
-
-@expected_nonzeros.register
-def _(c: Bernoulli, v) -> float:
-    return c.p * np.count_nonzero(v)
-
-
-@expected_nonzeros.register
-def _(c: Ultra, v) -> float:
-    return c.k / len(v) * np.count_nonzero(v)
-
-
-@expected_payload_bits.register
-def _(c: Bernoulli, v) -> float:
-    d = len(v)
-    return float(entries_bits(0, d, d, 32) + c.p * d * (entries_bits(1, d, d, 32) - entries_bits(0, d, d, 32)))
-
-
-@expected_payload_bits.register
-def _(c: Ultra, v) -> float:
-    d = len(v)
-    return float(entries_bits(0, 1, d, 32) + c.k * (entries_bits(1, 1, d, 32) - entries_bits(0, 1, d, 32)))
 
 
 register(Bernoulli, 7, lambda d: [Bernoulli(0.25)])

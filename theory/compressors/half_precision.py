@@ -16,20 +16,6 @@ from ..core import kernel, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
 from ..wire.bits import bits_to_float, float_to_bits, read_array, read_float, write_array, write_float
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    reference,
-    unpack,
-)
 from .checks import check_dimension
 from .kernels.norms import norm_of
 from .kernels.reference import uniforms
@@ -61,22 +47,82 @@ class HalfPrecision(NamedTuple):
     HalfPrecision()
     """
 
+    def reference(c, v, stream, wire):
+        top = norm_of(v, np.inf)
+        if top == 0.0:
+            return np.zeros(v.size)
+        smallest = -149 if wire == np.float32 else -1022  # exponent of the smallest factor that is sent
+        factor = math.ldexp(1.0, max(math.frexp(top)[1] - 1 - TOP, smallest))
+        size = np.abs(v.astype(float)) / factor
+        spacing = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 1, -14) - 10)  # of the float16 around each
+        steps = np.floor(size / spacing)
+        steps += uniforms(stream, v.size) < size / spacing - steps
+        return np.where(v < 0.0, -factor, factor) * (steps * spacing)
+
+    def capacity(c, d):
+        return 0, 1, d, 0
+
+    def quantize(c, state, v, stream, symbols):
+        factor = _factor(v, symbols.value)
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+        symbols.value[0] = factor
+        if not 0.0 < symbols.value[0] < np.inf:
+            symbols.level[: v.size] = i32(0)
+            return
+        for j in range(v.size):
+            size = abs(f64(v[j])) / factor
+            exponent = max(i64(float_to_bits(size) >> u64(52)) - 1023, i64(-14))  # below: equally spaced
+            steps = size * _power(10 - exponent)
+            code = i64(steps)
+            code += (exponent + 14) * 1024 + (uniform(stream, j) < steps - code)
+            symbols.level[j] = i32(-code if v[j] < 0.0 else code)
+
+    def accumulate(c, symbols, weight, out):
+        factor = f64(symbols.value[0])
+        for j in range(symbols.count[2]):
+            level = symbols.level[j]
+            size = factor * _magnitude(abs(level))
+            add_entry(out, j, weight * (-size if level < 0 else size))
+
+    def payload_bits(c, symbols, d):
+        return 8 * symbols.value.itemsize + 16 * d
+
+    def max_payload_bits(c, d, float_bits):
+        return float_bits + 16 * d
+
+    def pack(c, symbols, d, buffer, cursor):
+        cursor = write_float(buffer, cursor, symbols.value, 0)
+        return write_array(buffer, cursor, symbols.level[:d], LARGEST, 16)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + 8 * symbols.value.itemsize + 16 * d > end:
+            return -1
+        cursor = read_float(buffer, cursor, symbols.value, 0)
+        level = symbols.level[:d]
+        cursor, most = read_array(buffer, cursor, level, LARGEST, 16), i32(0)
+        for j in range(d):
+            most = max(most, level[j])
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+        return cursor if most <= LARGEST else -1
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import half_variance
+
+        return half_variance(d)
+
+    def expected_nonzeros(c, v) -> float:
+        v = np.abs(np.asarray(v, float))
+        factor = _factor(v, np.empty(0, np.float32))
+        return float(np.minimum(1.0, v / (factor * 2.0**-24)).sum()) if factor > 0.0 else 0.0
+
+    def expected_payload_bits(c, v) -> float:
+        return 32.0 + 16.0 * len(v)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: HalfPrecision, v, stream, wire):
-    top = norm_of(v, np.inf)
-    if top == 0.0:
-        return np.zeros(v.size)
-    smallest = -149 if wire == np.float32 else -1022  # exponent of the smallest factor that is sent
-    factor = math.ldexp(1.0, max(math.frexp(top)[1] - 1 - TOP, smallest))
-    size = np.abs(v.astype(float)) / factor
-    spacing = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 1, -14) - 10)  # of the float16 around each
-    steps = np.floor(size / spacing)
-    steps += uniforms(stream, v.size) < size / spacing - steps
-    return np.where(v < 0.0, -factor, factor) * (steps * spacing)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -103,90 +149,6 @@ def _magnitude(code):
     """The number that 15 bits of a float16 stand for."""
     exponent, fraction = code >> 10, code & 1023
     return f64(fraction) * 2.0**-24 if exponent == 0 else f64(1024 + fraction) * _power(exponent - 25)
-
-
-@capacity.register(HalfPrecision)
-def _(c, d):
-    return 0, 1, d, 0
-
-
-@quantize.register(HalfPrecision)
-def _(c, state, v, stream, symbols):
-    factor = _factor(v, symbols.value)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-    symbols.value[0] = factor
-    if not 0.0 < symbols.value[0] < np.inf:
-        symbols.level[: v.size] = i32(0)
-        return
-    for j in range(v.size):
-        size = abs(f64(v[j])) / factor
-        exponent = max(i64(float_to_bits(size) >> u64(52)) - 1023, i64(-14))  # below: equally spaced
-        steps = size * _power(10 - exponent)
-        code = i64(steps)
-        code += (exponent + 14) * 1024 + (uniform(stream, j) < steps - code)
-        symbols.level[j] = i32(-code if v[j] < 0.0 else code)
-
-
-@accumulate.register(HalfPrecision)
-def _(c, symbols, weight, out):
-    factor = f64(symbols.value[0])
-    for j in range(symbols.count[2]):
-        level = symbols.level[j]
-        size = factor * _magnitude(abs(level))
-        add_entry(out, j, weight * (-size if level < 0 else size))
-
-
-@payload_bits.register(HalfPrecision)
-def _(c, symbols, d):
-    return 8 * symbols.value.itemsize + 16 * d
-
-
-@max_payload_bits.register(HalfPrecision)
-def _(c, d, float_bits):
-    return float_bits + 16 * d
-
-
-@pack.register(HalfPrecision)
-def _(c, symbols, d, buffer, cursor):
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    return write_array(buffer, cursor, symbols.level[:d], LARGEST, 16)
-
-
-@unpack.register(HalfPrecision)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + 8 * symbols.value.itemsize + 16 * d > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    level = symbols.level[:d]
-    cursor, most = read_array(buffer, cursor, level, LARGEST, 16), i32(0)
-    for j in range(d):
-        most = max(most, level[j])
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    return cursor if most <= LARGEST else -1
-
-
-@check.register
-def _(c: HalfPrecision, d: int) -> None:
-    check_dimension(d)
-
-
-@omega.register
-def _(c: HalfPrecision, d: int) -> float:
-    from ..bounds import half_variance
-
-    return half_variance(d)
-
-
-@expected_nonzeros.register
-def _(c: HalfPrecision, v) -> float:
-    v = np.abs(np.asarray(v, float))
-    factor = _factor(v, np.empty(0, np.float32))
-    return float(np.minimum(1.0, v / (factor * 2.0**-24)).sum()) if factor > 0.0 else 0.0
-
-
-@expected_payload_bits.register
-def _(c: HalfPrecision, v) -> float:
-    return 32.0 + 16.0 * len(v)
 
 
 register(HalfPrecision, 18, lambda d: [HalfPrecision()])

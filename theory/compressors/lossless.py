@@ -11,17 +11,14 @@ from ..core.vectors import entry
 from ..wire.bits import bits_for, read, write
 from .base import (
     accumulate,
-    capacity,
     check,
     delta,
     expected_nonzeros,
     expected_payload_bits,
-    max_payload_bits,
     omega,
     pack,
     payload_bits,
     quantize,
-    sent_entries,
     unpack,
 )
 from .identity import COUNT_BITS, Identity
@@ -40,14 +37,46 @@ class Lossless(NamedTuple):
     Lossless()
     """
 
+    def sent_entries(c, v, stream):
+        index = np.flatnonzero(v)
+        return index, v[index]
+
+    def capacity(c, d):
+        return d, d, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        d, width = symbols.value.size, 8 * symbols.value.itemsize
+        others = 0
+        for j in range(d):
+            others += entry(v, j) != 0.0
+        sparse = COUNT_BITS + others * (bits_for(d) + width) < d * width
+        quantize(Identity(sparse), state, v, stream, symbols)
+
+    def accumulate(c, symbols, weight, out):
+        accumulate(Identity(is_sparse(symbols)), symbols, weight, out)
+
+    def payload_bits(c, symbols, d):
+        return 1 + payload_bits(Identity(is_sparse(symbols)), symbols, d)
+
+    def max_payload_bits(c, d, float_bits):
+        return 1 + d * float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        sparse = is_sparse(symbols)
+        return pack(Identity(sparse), symbols, d, buffer, write(buffer, cursor, 1 if sparse else 0, 1))
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + 1 > end:
+            return -1
+        sparse = read(buffer, cursor, 1) == 1
+        cursor = unpack(Identity(sparse), buffer, cursor + 1, end, d, symbols)
+        return cursor if sparse == is_sparse(symbols) else -1
+
+    def expected_payload_bits(c, v) -> float:
+        return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@sent_entries.register
-def _(c: Lossless, v, stream):
-    index = np.flatnonzero(v)
-    return index, v[index]
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -59,60 +88,10 @@ def is_sparse(symbols) -> bool:
     return symbols.count[1] < symbols.value.size
 
 
-@capacity.register(Lossless)
-def _(c, d):
-    return d, d, 0, 0
-
-
-@quantize.register(Lossless)
-def _(c, state, v, stream, symbols):
-    d, width = symbols.value.size, 8 * symbols.value.itemsize
-    others = 0
-    for j in range(d):
-        others += entry(v, j) != 0.0
-    sparse = COUNT_BITS + others * (bits_for(d) + width) < d * width
-    quantize(Identity(sparse), state, v, stream, symbols)
-
-
-@accumulate.register(Lossless)
-def _(c, symbols, weight, out):
-    accumulate(Identity(is_sparse(symbols)), symbols, weight, out)
-
-
-@payload_bits.register(Lossless)
-def _(c, symbols, d):
-    return 1 + payload_bits(Identity(is_sparse(symbols)), symbols, d)
-
-
-@max_payload_bits.register(Lossless)
-def _(c, d, float_bits):
-    return 1 + d * float_bits
-
-
-@pack.register(Lossless)
-def _(c, symbols, d, buffer, cursor):
-    sparse = is_sparse(symbols)
-    return pack(Identity(sparse), symbols, d, buffer, write(buffer, cursor, 1 if sparse else 0, 1))
-
-
-@unpack.register(Lossless)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + 1 > end:
-        return -1
-    sparse = read(buffer, cursor, 1) == 1
-    cursor = unpack(Identity(sparse), buffer, cursor + 1, end, d, symbols)
-    return cursor if sparse == is_sparse(symbols) else -1
-
-
 check.register(Lossless, check.dispatch(Identity))
 omega.register(Lossless, omega.dispatch(Identity))
 delta.register(Lossless, delta.dispatch(Identity))
 expected_nonzeros.register(Lossless, expected_nonzeros.dispatch(Identity))
-
-
-@expected_payload_bits.register
-def _(c: Lossless, v) -> float:
-    return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
 
 
 register(Lossless, 54, lambda d: [Lossless()])

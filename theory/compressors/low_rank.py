@@ -24,24 +24,7 @@ from ..core.random import normal
 from ..core.vectors import add_entry, entry
 from ..wire.bits import read_floats, write_floats
 from .base import (
-    accumulate,
-    capacity,
-    check,
-    delta,
-    expected_payload_bits,
-    max_payload_bits,
-    opening,
-    pack,
-    payload_bits,
     propose,
-    quantize,
-    reference,
-    settle,
-    shares_stream,
-    state_size,
-    summed,
-    unpack,
-    update_state,
 )
 from .kernels.linear_algebra import orthonormalize, room
 from .registry import register
@@ -84,48 +67,122 @@ class PowerSGD(NamedTuple):
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
 
+    def reference(c, v, stream, wire):
+        M = v.reshape(c.rows, c.columns).astype(float)
+        Q = np.array([normal(stream, j) for j in range(c.columns * c.rank)]).reshape(c.columns, c.rank)
+        U, s, _ = np.linalg.svd(M @ Q, full_matrices=False)
+        P = U[:, s > 1e-10 * np.linalg.norm(s)]  # orthonormal, with the range of M Q
+        return (P @ (P.T @ M)).ravel()
+
+    def state_size(c, d):
+        return (c.rows + c.columns) * c.rank + 1
+
+    def capacity(c, d):
+        return 0, (c.rows + c.columns) * c.rank, 0, 2 * c.columns * c.rank
+
+    def shares_stream(c):
+        return True
+
+    def summed(c, d):
+        return c.rows * c.rank, (c.rows + c.columns) * c.rank
+
+    def opening(c, d):
+        return c.rows * c.rank
+
+    def propose(c, state, v, stream, numbers):
+        r, Q = c.rank, start(c, state, stream)
+        for i in range(c.rows):
+            for k in range(r):
+                numbers[i * r + k] = 0.0
+            for j in range(c.columns):
+                x = np.float64(entry(v, i * c.columns + j))
+                for k in range(r):
+                    numbers[i * r + k] += x * Q[j * r + k]
+
+    def settle(c, d, state, numbers):
+        first = c.columns * c.rank
+        state[first] = 1.0
+        for p in range(c.rows * c.rank):
+            state[first + 1 + p] = numbers[p]
+
+    def quantize(c, state, v, stream, symbols):
+        r, first = c.rank, c.columns * c.rank
+        P = state[first + 1 : first + 1 + c.rows * r]
+        if state[first] == 0.0:
+            propose(c, state, v, stream, P)
+        state[first] = 0.0
+        scale_by_power(P, -size_exponent(P))
+        orthonormalize(P, c.rows, r)
+        for p in range(c.rows * r):
+            symbols.value[p] = P[p]
+            P[p] = symbols.value[p]  # as the receiver has it
+        Q = room(symbols.scratch, 0, c.columns * r)
+        for p in range(Q.size):
+            Q[p] = 0.0
+        for i in range(c.rows):
+            for j in range(c.columns):
+                x = np.float64(entry(v, i * c.columns + j))
+                for k in range(r):
+                    Q[j * r + k] += x * P[i * r + k]
+        for p in range(Q.size):
+            symbols.value[c.rows * r + p] = Q[p]
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, (c.rows + c.columns) * r, 0
+
+    def update_state(c, d, state, symbols):
+        Q = state[: c.columns * c.rank]
+        for p in range(Q.size):
+            Q[p] = symbols.value[c.rows * c.rank + p] if c.warm else 0.0
+        scale_by_power(Q, -size_exponent(Q))
+
+    def accumulate(c, symbols, weight, out):
+        r, second = c.rank, c.rows * c.rank
+        for i in range(c.rows):
+            for j in range(c.columns):
+                total = 0.0  # summed before it is added: the receiver's float32 rounds once
+                for k in range(r):
+                    total += np.float64(symbols.value[i * r + k]) * symbols.value[second + j * r + k]
+                add_entry(out, i * c.columns + j, weight * total)
+
+    def payload_bits(c, symbols, d):
+        return (c.rows + c.columns) * c.rank * 8 * symbols.value.itemsize
+
+    def max_payload_bits(c, d, float_bits):
+        return (c.rows + c.columns) * c.rank * float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_floats(buffer, cursor, symbols.value[: (c.rows + c.columns) * c.rank])
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        floats = (c.rows + c.columns) * c.rank
+        if cursor + floats * 8 * symbols.value.itemsize > end:
+            return -1
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, floats, 0
+        return read_floats(buffer, cursor, symbols.value[:floats])
+
+    def check(c, d: int) -> None:
+        check_shape(c, d)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import best_rank_contraction
+
+        if c.warm:
+            raise TypeError(
+                "PowerSGD(warm=True) has no delta: a start that is orthogonal to the rows of the matrix sends nothing; "
+                "see PowerSGD(..., warm=False)"
+            )
+        return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)  # in expectation, the same number
+
+    def expected_payload_bits(c, v) -> float:
+        return 32.0 * (c.rows + c.columns) * c.rank
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 # With a first, Gaussian Q; the projection by LAPACK, in the kernels by Gram-Schmidt: the same to rounding.
 
 
-@reference.register
-def _(c: PowerSGD, v, stream, wire):
-    M = v.reshape(c.rows, c.columns).astype(float)
-    Q = np.array([normal(stream, j) for j in range(c.columns * c.rank)]).reshape(c.columns, c.rank)
-    U, s, _ = np.linalg.svd(M @ Q, full_matrices=False)
-    P = U[:, s > 1e-10 * np.linalg.norm(s)]  # orthonormal, with the range of M Q
-    return (P @ (P.T @ M)).ravel()
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 # The state: Q (columns x rank, zero if there is none), whether P is settled (1 or 0), P (rows x rank).
-
-
-@state_size.register(PowerSGD)
-def _(c, d):
-    return (c.rows + c.columns) * c.rank + 1
-
-
-@capacity.register(PowerSGD)
-def _(c, d):
-    return 0, (c.rows + c.columns) * c.rank, 0, 2 * c.columns * c.rank
-
-
-@shares_stream.register(PowerSGD)
-def _(c):
-    return True
-
-
-@summed.register(PowerSGD)
-def _(c, d):
-    return c.rows * c.rank, (c.rows + c.columns) * c.rank
-
-
-@opening.register(PowerSGD)
-def _(c, d):
-    return c.rows * c.rank
 
 
 @kernel
@@ -167,117 +224,7 @@ def start(c, state, stream):
     return Q
 
 
-@propose.register(PowerSGD)
-def _(c, state, v, stream, numbers):
-    r, Q = c.rank, start(c, state, stream)
-    for i in range(c.rows):
-        for k in range(r):
-            numbers[i * r + k] = 0.0
-        for j in range(c.columns):
-            x = np.float64(entry(v, i * c.columns + j))
-            for k in range(r):
-                numbers[i * r + k] += x * Q[j * r + k]
-
-
-@settle.register(PowerSGD)
-def _(c, d, state, numbers):
-    first = c.columns * c.rank
-    state[first] = 1.0
-    for p in range(c.rows * c.rank):
-        state[first + 1 + p] = numbers[p]
-
-
-@quantize.register(PowerSGD)
-def _(c, state, v, stream, symbols):
-    r, first = c.rank, c.columns * c.rank
-    P = state[first + 1 : first + 1 + c.rows * r]
-    if state[first] == 0.0:
-        propose(c, state, v, stream, P)
-    state[first] = 0.0
-    scale_by_power(P, -size_exponent(P))
-    orthonormalize(P, c.rows, r)
-    for p in range(c.rows * r):
-        symbols.value[p] = P[p]
-        P[p] = symbols.value[p]  # as the receiver has it
-    Q = room(symbols.scratch, 0, c.columns * r)
-    for p in range(Q.size):
-        Q[p] = 0.0
-    for i in range(c.rows):
-        for j in range(c.columns):
-            x = np.float64(entry(v, i * c.columns + j))
-            for k in range(r):
-                Q[j * r + k] += x * P[i * r + k]
-    for p in range(Q.size):
-        symbols.value[c.rows * r + p] = Q[p]
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, (c.rows + c.columns) * r, 0
-
-
-@update_state.register(PowerSGD)
-def _(c, d, state, symbols):
-    Q = state[: c.columns * c.rank]
-    for p in range(Q.size):
-        Q[p] = symbols.value[c.rows * c.rank + p] if c.warm else 0.0
-    scale_by_power(Q, -size_exponent(Q))
-
-
-@accumulate.register(PowerSGD)
-def _(c, symbols, weight, out):
-    r, second = c.rank, c.rows * c.rank
-    for i in range(c.rows):
-        for j in range(c.columns):
-            total = 0.0  # summed before it is added: the receiver's float32 rounds once
-            for k in range(r):
-                total += np.float64(symbols.value[i * r + k]) * symbols.value[second + j * r + k]
-            add_entry(out, i * c.columns + j, weight * total)
-
-
-@payload_bits.register(PowerSGD)
-def _(c, symbols, d):
-    return (c.rows + c.columns) * c.rank * 8 * symbols.value.itemsize
-
-
-@max_payload_bits.register(PowerSGD)
-def _(c, d, float_bits):
-    return (c.rows + c.columns) * c.rank * float_bits
-
-
-@pack.register(PowerSGD)
-def _(c, symbols, d, buffer, cursor):
-    return write_floats(buffer, cursor, symbols.value[: (c.rows + c.columns) * c.rank])
-
-
-@unpack.register(PowerSGD)
-def _(c, buffer, cursor, end, d, symbols):
-    floats = (c.rows + c.columns) * c.rank
-    if cursor + floats * 8 * symbols.value.itemsize > end:
-        return -1
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, floats, 0
-    return read_floats(buffer, cursor, symbols.value[:floats])
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register
-def _(c: PowerSGD, d: int) -> None:
-    check_shape(c, d)
-
-
-@delta.register
-def _(c: PowerSGD, d: int) -> float:
-    from ..bounds import best_rank_contraction
-
-    if c.warm:
-        raise TypeError(
-            "PowerSGD(warm=True) has no delta: a start that is orthogonal to the rows of the matrix sends nothing; "
-            "see PowerSGD(..., warm=False)"
-        )
-    return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)  # in expectation, the same number
-
-
-@expected_payload_bits.register
-def _(c: PowerSGD, v) -> float:
-    return 32.0 * (c.rows + c.columns) * c.rank
 
 
 def _examples(d: int) -> list:

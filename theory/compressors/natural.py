@@ -16,19 +16,7 @@ from ..core import kernel, require, setting
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, bits_to_float, read_array, write_array
 from .base import (
-    accumulate,
-    capacity,
     check,
-    compress_into,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    reference,
-    unpack,
 )
 from .checks import check_dimension
 from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
@@ -60,6 +48,83 @@ class Natural(NamedTuple):
     Natural()
     """
 
+    def reference(c, v, stream, wire):
+        smallest = float(np.finfo(wire).tiny)
+        size = np.abs(v.astype(float))
+        below = np.where(size < smallest, 0.0, np.ldexp(1.0, np.frexp(size)[1] - 1))  # a power of two, or 0
+        above = np.maximum(2.0 * below, smallest)
+        up = round_at_random((size - below) / (above - below), stream)
+        return np.where(v < 0.0, -1.0, 1.0) * np.where(up == 1.0, above, below)
+
+    def capacity(c, d):
+        return 0, 1, d, TILE // 2
+
+    def quantize(c, state, v, stream, symbols):
+        levels, level = _powers(symbols.value), symbols.level[: v.size]
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+        level[:] = 0
+        if _room(symbols, v):
+            for start in range(0, v.size, TILE):
+                end = min(start + TILE, v.size)
+                draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level[start:end])
+        if symbols.value.itemsize == 8:  # 2**1024 is no float64
+            for j in range(v.size):
+                if abs(level[j]) == 2047:
+                    symbols.value[0] = np.inf
+
+    def compress_into(c, state, v, stream, symbols, out):
+        levels, level = _powers(symbols.value), symbols.level[: min(v.size, TILE)]
+        if not _room(symbols, v):
+            return
+        short = out.itemsize == 4 and symbols.value.itemsize == 4
+        for start in range(0, v.size, TILE):
+            end = min(start + TILE, v.size)
+            if short:
+                form = AsFloats(out.dtype.type(1.0))
+                draw_tile(form, v[start:end], start, 1.0, levels, stream, symbols.scratch, out[start:end])
+                continue
+            draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level)
+            for p in range(end - start):
+                out[start + p] = out.dtype.type(_power(level[p], symbols.value))
+
+    def accumulate(c, symbols, weight, out):
+        for j in range(symbols.count[2]):
+            add_entry(out, j, weight * _power(symbols.level[j], symbols.value))
+
+    def payload_bits(c, symbols, d):
+        return d * (9 if symbols.value.itemsize == 4 else 12)
+
+    def max_payload_bits(c, d, float_bits):
+        return d * (9 if float_bits == 32 else 12)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_array(
+            buffer, cursor, symbols.level[:d], _top(symbols.value), 9 if symbols.value.itemsize == 4 else 12
+        )
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        width, top = 9 if symbols.value.itemsize == 4 else 12, _top(symbols.value)
+        if cursor + d * width > end:
+            return -1
+        level = symbols.level[:d]
+        cursor, most = read_array(buffer, cursor, level, top, width), i32(0)
+        for j in range(d):
+            most = max(most, level[j])
+        symbols.value[0] = 0.0
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+        return cursor if most <= top else -1
+
+    def omega(c, d: int) -> float:
+        from ..bounds import natural_variance
+
+        return natural_variance(d)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(np.minimum(1.0, np.abs(np.asarray(v, float)) / 2.0**-126).sum())
+
+    def expected_payload_bits(c, v) -> float:
+        return 9.0 * len(v)
+
 
 @geometric
 @setting
@@ -89,24 +154,25 @@ class NaturalDithering(NamedTuple):
         require(1 <= self.s <= 120, "s", self.s, "an integer from 1 to 120")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
+    def reference(c, v, stream, wire):
+        levels = np.append(0.0, np.ldexp(1.0, np.arange(1 - c.s, 1)))  # 0, 2^(1-s), ..., 1/2, 1
+        return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
+
+    def omega(c, d: int) -> float:
+        from .. import bounds
+
+        return bounds.natural_dithering_variance(d=d, s=c.s, norm=c.norm)
+
+    def expected_nonzeros(c, v) -> float:
+        from ..bounds import chord_nonzeros, geometric_levels
+
+        return chord_nonzeros(v, geometric_levels(c.s - 1), norm=c.norm)
+
+    def expected_payload_bits(c, v) -> float:
+        return 32.0 + len(v) * bits_for(2 * c.s + 1)
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Natural, v, stream, wire):
-    smallest = float(np.finfo(wire).tiny)
-    size = np.abs(v.astype(float))
-    below = np.where(size < smallest, 0.0, np.ldexp(1.0, np.frexp(size)[1] - 1))  # a power of two, or 0
-    above = np.maximum(2.0 * below, smallest)
-    up = round_at_random((size - below) / (above - below), stream)
-    return np.where(v < 0.0, -1.0, 1.0) * np.where(up == 1.0, above, below)
-
-
-@reference.register
-def _(c: NaturalDithering, v, stream, wire):
-    levels = np.append(0.0, np.ldexp(1.0, np.arange(1 - c.s, 1)))  # 0, 2^(1-s), ..., 1/2, 1
-    return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
 
 # --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
@@ -141,26 +207,6 @@ def _room(symbols, v):
     return symbols.value[0] == 0.0
 
 
-@capacity.register(Natural)
-def _(c, d):
-    return 0, 1, d, TILE // 2
-
-
-@quantize.register(Natural)
-def _(c, state, v, stream, symbols):
-    levels, level = _powers(symbols.value), symbols.level[: v.size]
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-    level[:] = 0
-    if _room(symbols, v):
-        for start in range(0, v.size, TILE):
-            end = min(start + TILE, v.size)
-            draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level[start:end])
-    if symbols.value.itemsize == 8:  # 2**1024 is no float64
-        for j in range(v.size):
-            if abs(level[j]) == 2047:
-                symbols.value[0] = np.inf
-
-
 @kernel
 def _power(level, value):
     """The number that a level stands for, as float64."""
@@ -170,58 +216,6 @@ def _power(level, value):
     return -size if level < 0 else size
 
 
-@compress_into.register(Natural)
-def _(c, state, v, stream, symbols, out):
-    levels, level = _powers(symbols.value), symbols.level[: min(v.size, TILE)]
-    if not _room(symbols, v):
-        return
-    short = out.itemsize == 4 and symbols.value.itemsize == 4
-    for start in range(0, v.size, TILE):
-        end = min(start + TILE, v.size)
-        if short:
-            form = AsFloats(out.dtype.type(1.0))
-            draw_tile(form, v[start:end], start, 1.0, levels, stream, symbols.scratch, out[start:end])
-            continue
-        draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level)
-        for p in range(end - start):
-            out[start + p] = out.dtype.type(_power(level[p], symbols.value))
-
-
-@accumulate.register(Natural)
-def _(c, symbols, weight, out):
-    for j in range(symbols.count[2]):
-        add_entry(out, j, weight * _power(symbols.level[j], symbols.value))
-
-
-@payload_bits.register(Natural)
-def _(c, symbols, d):
-    return d * (9 if symbols.value.itemsize == 4 else 12)
-
-
-@max_payload_bits.register(Natural)
-def _(c, d, float_bits):
-    return d * (9 if float_bits == 32 else 12)
-
-
-@pack.register(Natural)
-def _(c, symbols, d, buffer, cursor):
-    return write_array(buffer, cursor, symbols.level[:d], _top(symbols.value), 9 if symbols.value.itemsize == 4 else 12)
-
-
-@unpack.register(Natural)
-def _(c, buffer, cursor, end, d, symbols):
-    width, top = 9 if symbols.value.itemsize == 4 else 12, _top(symbols.value)
-    if cursor + d * width > end:
-        return -1
-    level = symbols.level[:d]
-    cursor, most = read_array(buffer, cursor, level, top, width), i32(0)
-    for j in range(d):
-        most = max(most, level[j])
-    symbols.value[0] = 0.0
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    return cursor if most <= top else -1
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 
@@ -229,42 +223,6 @@ def _(c, buffer, cursor, end, d, symbols):
 @check.register(NaturalDithering)
 def _(c, d: int) -> None:
     check_dimension(d)
-
-
-@omega.register
-def _(c: Natural, d: int) -> float:
-    from ..bounds import natural_variance
-
-    return natural_variance(d)
-
-
-@expected_nonzeros.register
-def _(c: Natural, v) -> float:
-    return float(np.minimum(1.0, np.abs(np.asarray(v, float)) / 2.0**-126).sum())
-
-
-@expected_payload_bits.register
-def _(c: Natural, v) -> float:
-    return 9.0 * len(v)
-
-
-@omega.register
-def _(c: NaturalDithering, d: int) -> float:
-    from .. import bounds
-
-    return bounds.natural_dithering_variance(d=d, s=c.s, norm=c.norm)
-
-
-@expected_nonzeros.register
-def _(c: NaturalDithering, v) -> float:
-    from ..bounds import chord_nonzeros, geometric_levels
-
-    return chord_nonzeros(v, geometric_levels(c.s - 1), norm=c.norm)
-
-
-@expected_payload_bits.register
-def _(c: NaturalDithering, v) -> float:
-    return 32.0 + len(v) * bits_for(2 * c.s + 1)
 
 
 register(Natural, 16, lambda d: [Natural()])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import require, setting
 from ..wire.bits import bits_for
-from .base import check, expected_nonzeros, expected_payload_bits, omega, reference
+from .base import check
 from .checks import check_dimension
 from .kernels.geometric_levels import geometric, shape
 from .kernels.norms import norm_of
@@ -60,6 +60,30 @@ class NUQSGD(NamedTuple):
         require(self.ratio**self.s >= 1e-36, "ratio", self.ratio, "such that ratio**s is at least 1e-36")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
+    def reference(c, v, stream, wire):
+        levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
+        return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
+
+    def omega(c, d: int) -> float:
+        from .. import bounds
+
+        form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
+        return form(d=d, s=c.s, ratio=c.ratio)
+
+    def expected_nonzeros(c, v) -> float:
+        from ..bounds import chord_nonzeros, geometric_levels
+
+        return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
+
+    def expected_payload_bits(c, v) -> float:
+        from ..bounds import chord_positions, geometric_levels
+
+        if c.elias:
+            from ..bounds import expected_elias_bits
+
+            return 32.0 + expected_elias_bits(chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm))
+        return 32.0 + len(v) * bits_for(2 * c.s + 3)
+
 
 @geometric
 @setting
@@ -88,20 +112,25 @@ class NUQSGDReleased(NamedTuple):
         """Refuse values outside the domain."""
         require(2 <= self.bits <= 7, "bits", self.bits, "an integer from 2 to 7")
 
+    def reference(c, v, stream, wire):
+        magnitudes = 0.5 ** np.arange(2 ** (c.bits - 1))[::-1]  # the lowest cell reaches from -l_1 to l_1
+        return round_to_levels(
+            v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream
+        )
+
+    def omega(c, d: int) -> float:
+        from ..bounds import nuqsgd_released_variance
+
+        return nuqsgd_released_variance(d=d, bits=c.bits)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(len(v)) if np.any(v) else 0.0
+
+    def expected_payload_bits(c, v) -> float:
+        return 32.0 + len(v) * c.bits
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: NUQSGD, v, stream, wire):
-    levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
-    return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
-
-
-@reference.register
-def _(c: NUQSGDReleased, v, stream, wire):
-    magnitudes = 0.5 ** np.arange(2 ** (c.bits - 1))[::-1]  # the lowest cell reaches from -l_1 to l_1
-    return round_to_levels(v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream)
 
 
 def round_to_levels(v, scale, levels, stream) -> np.ndarray:
@@ -134,49 +163,6 @@ def _(c):
 @check.register(NUQSGDReleased)
 def _(c, d: int) -> None:
     check_dimension(d)
-
-
-@omega.register
-def _(c: NUQSGD, d: int) -> float:
-    from .. import bounds
-
-    form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
-    return form(d=d, s=c.s, ratio=c.ratio)
-
-
-@omega.register
-def _(c: NUQSGDReleased, d: int) -> float:
-    from ..bounds import nuqsgd_released_variance
-
-    return nuqsgd_released_variance(d=d, bits=c.bits)
-
-
-@expected_nonzeros.register
-def _(c: NUQSGD, v) -> float:
-    from ..bounds import chord_nonzeros, geometric_levels
-
-    return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
-
-
-@expected_nonzeros.register
-def _(c: NUQSGDReleased, v) -> float:
-    return float(len(v)) if np.any(v) else 0.0
-
-
-@expected_payload_bits.register
-def _(c: NUQSGD, v) -> float:
-    from ..bounds import chord_positions, geometric_levels
-
-    if c.elias:
-        from ..bounds import expected_elias_bits
-
-        return 32.0 + expected_elias_bits(chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm))
-    return 32.0 + len(v) * bits_for(2 * c.s + 3)
-
-
-@expected_payload_bits.register
-def _(c: NUQSGDReleased, v) -> float:
-    return 32.0 + len(v) * c.bits
 
 
 register(NUQSGD, 14, lambda d: [NUQSGD(6), NUQSGD(3, 0.3, math.inf), NUQSGD(4, elias=True)])

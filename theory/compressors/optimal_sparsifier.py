@@ -21,20 +21,6 @@ from ..core import kernel, require, setting
 from ..core.random import fill_bits, uniform
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, bits_to_float, float_to_bits, read, read_float, write, write_float
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    reference,
-    unpack,
-)
 from .checks import check_dimension
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, random_bits, uniforms
@@ -91,20 +77,117 @@ class OptimalSparsifier(NamedTuple):
         require(self.rounds >= 0, "rounds", self.rounds, "an integer, at least 0")
         require(self.rounds == 0 or self.budget > 0.0, "rounds", self.rounds, "0, unless there is a budget")
 
+    def reference(c, v, stream, wire):
+        v = v.astype(float)
+        m = ceil_to(magnitude(v, c.budget, c.variance, c.rounds), wire)
+        if m == 0.0:
+            return v.astype(wire).astype(float)
+        p = np.abs(v) / m
+        r, U = random_bits(stream, v.size, 32), uniforms(stream, v.size, int(TIES))
+        kept = U < 2.0**32 * p - r  # (r + U) / 2^32 < p; the kernel's p is a product: another one once in 2^80 draws
+        return np.where(p >= 1.0, v.astype(wire), np.where(kept, np.copysign(m, v), 0.0))
+
+    def capacity(c, d):
+        return d, d + 1, d, TILE
+
+    def quantize(c, state, v, stream, symbols):
+        index, value = symbols.index, symbols.value
+        value[0] = _round_up(magnitude(v, c.budget, c.variance, c.rounds), value)
+        m = f64(value[0])
+        sure = list_at_least(v, m, index)
+        for p in range(sure):
+            value[1 + p] = v[index[p]]
+        count = _draw(v, m, stream, symbols.scratch, sure, index) if 0.0 < m < np.inf else sure
+        for p in range(sure, count):
+            symbols.level[p - sure] = 1 if v[index[p]] > 0.0 else -1
+        symbols.count[0], symbols.count[1], symbols.count[2] = count, 1 + sure, count - sure
+
+    def accumulate(c, symbols, weight, out):
+        sure = symbols.count[1] - 1
+        for p in range(sure):
+            add_entry(out, symbols.index[p], weight * symbols.value[1 + p])
+        step = weight * symbols.value[0]
+        for p in range(symbols.count[2]):
+            add_entry(out, symbols.index[sure + p], step * symbols.level[p])
+
+    def payload_bits(c, symbols, d):
+        return _message_bits(symbols.count[1] - 1, symbols.count[2], d, 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return float_bits + _message_bits(d, 0, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        width, sure, drawn = bits_for(d), symbols.count[1] - 1, symbols.count[2]
+        cursor = write(buffer, cursor, sure, bits_for(d + 1))
+        cursor = write(buffer, cursor, drawn, bits_for(d + 1))
+        for p in range(sure):
+            cursor = write(buffer, cursor, symbols.index[p], width)
+            cursor = write_float(buffer, cursor, symbols.value, 1 + p)
+        if drawn > 0:
+            cursor = write_float(buffer, cursor, symbols.value, 0)
+        for p in range(drawn):
+            cursor = write(buffer, cursor, symbols.index[sure + p], width)
+            cursor = write(buffer, cursor, symbols.level[p] < 0, 1)
+        return cursor
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        width, counted = bits_for(d), bits_for(d + 1)
+        if cursor + 2 * counted > end:
+            return -1
+        sure = i64(read(buffer, cursor, counted))
+        drawn = i64(read(buffer, cursor + counted, counted))
+        if sure + drawn > d or cursor + _message_bits(sure, drawn, d, 8 * symbols.value.itemsize) > end:
+            return -1
+        cursor += 2 * counted
+        last = i64(-1)
+        for p in range(sure):
+            j = i64(read(buffer, cursor, width))
+            if j <= last or j >= d:
+                return -1
+            symbols.index[p] = last = j
+            cursor = read_float(buffer, cursor + width, symbols.value, 1 + p)
+        symbols.value[0] = 0.0
+        if drawn > 0:
+            cursor = read_float(buffer, cursor, symbols.value, 0)
+        last, beside = i64(-1), 0
+        for p in range(drawn):
+            j = i64(read(buffer, cursor, width))
+            if j <= last or j >= d:
+                return -1
+            while beside < sure and symbols.index[beside] < j:
+                beside += 1
+            if beside < sure and symbols.index[beside] == j:  # sent twice
+                return -1
+            symbols.index[sure + p] = last = j
+            symbols.level[p] = -1 if read(buffer, cursor + width, 1) else 1
+            cursor += width + 1
+        symbols.count[0], symbols.count[1], symbols.count[2] = sure + drawn, 1 + sure, drawn
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import optimal_variance
+
+        if c.variance > 0.0:
+            return c.variance
+        if c.rounds > 0:
+            raise TypeError("OptimalSparsifier(rounds > 0) is unbiased, but has no closed form: see rounds=0")
+        return optimal_variance(d=d, budget=c.budget)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(probabilities(c, v).sum())
+
+    def expected_payload_bits(c, v) -> float:
+        p, d = probabilities(c, v), len(v)
+        sure, drawn = int(np.sum(p >= 1.0)), p[p < 1.0]
+        none = float(np.prod(1.0 - drawn))  # then m is not sent
+        each = _message_bits(0, 2, d, 32) - _message_bits(0, 1, d, 32)
+        return float(_message_bits(sure, 0, d, 32) + (1.0 - none) * 32 + drawn.sum() * each)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: OptimalSparsifier, v, stream, wire):
-    v = v.astype(float)
-    m = ceil_to(magnitude(v, c.budget, c.variance, c.rounds), wire)
-    if m == 0.0:
-        return v.astype(wire).astype(float)
-    p = np.abs(v) / m
-    r, U = random_bits(stream, v.size, 32), uniforms(stream, v.size, int(TIES))
-    kept = U < 2.0**32 * p - r  # (r + U) / 2^32 < p; the kernel's p is a product: another one once in 2^80 draws
-    return np.where(p >= 1.0, v.astype(wire), np.where(kept, np.copysign(m, v), 0.0))
 
 
 # --- the fast path: the magnitude -------------------------------------------------------------------------------------
@@ -173,11 +256,6 @@ def _round_up(x, like):
 # --- the fast path: the message ---------------------------------------------------------------------------------------
 
 
-@capacity.register(OptimalSparsifier)
-def _(c, d):
-    return d, d + 1, d, TILE
-
-
 @kernel
 def _draw(v, m, stream, words, count, index):
     """List the coordinates below m that are kept, behind the ``count`` that are listed; return how many there are."""
@@ -202,97 +280,11 @@ def _draw(v, m, stream, words, count, index):
     return count
 
 
-@quantize.register(OptimalSparsifier)
-def _(c, state, v, stream, symbols):
-    index, value = symbols.index, symbols.value
-    value[0] = _round_up(magnitude(v, c.budget, c.variance, c.rounds), value)
-    m = f64(value[0])
-    sure = list_at_least(v, m, index)
-    for p in range(sure):
-        value[1 + p] = v[index[p]]
-    count = _draw(v, m, stream, symbols.scratch, sure, index) if 0.0 < m < np.inf else sure
-    for p in range(sure, count):
-        symbols.level[p - sure] = 1 if v[index[p]] > 0.0 else -1
-    symbols.count[0], symbols.count[1], symbols.count[2] = count, 1 + sure, count - sure
-
-
-@accumulate.register(OptimalSparsifier)
-def _(c, symbols, weight, out):
-    sure = symbols.count[1] - 1
-    for p in range(sure):
-        add_entry(out, symbols.index[p], weight * symbols.value[1 + p])
-    step = weight * symbols.value[0]
-    for p in range(symbols.count[2]):
-        add_entry(out, symbols.index[sure + p], step * symbols.level[p])
-
-
 @kernel
 def _message_bits(sure, drawn, d, float_bits):
     width = bits_for(d)
     bits = 2 * bits_for(d + 1) + sure * (width + float_bits) + drawn * (width + 1)
     return bits + (float_bits if drawn > 0 else 0)
-
-
-@payload_bits.register(OptimalSparsifier)
-def _(c, symbols, d):
-    return _message_bits(symbols.count[1] - 1, symbols.count[2], d, 8 * symbols.value.itemsize)
-
-
-@max_payload_bits.register(OptimalSparsifier)
-def _(c, d, float_bits):
-    return float_bits + _message_bits(d, 0, d, float_bits)
-
-
-@pack.register(OptimalSparsifier)
-def _(c, symbols, d, buffer, cursor):
-    width, sure, drawn = bits_for(d), symbols.count[1] - 1, symbols.count[2]
-    cursor = write(buffer, cursor, sure, bits_for(d + 1))
-    cursor = write(buffer, cursor, drawn, bits_for(d + 1))
-    for p in range(sure):
-        cursor = write(buffer, cursor, symbols.index[p], width)
-        cursor = write_float(buffer, cursor, symbols.value, 1 + p)
-    if drawn > 0:
-        cursor = write_float(buffer, cursor, symbols.value, 0)
-    for p in range(drawn):
-        cursor = write(buffer, cursor, symbols.index[sure + p], width)
-        cursor = write(buffer, cursor, symbols.level[p] < 0, 1)
-    return cursor
-
-
-@unpack.register(OptimalSparsifier)
-def _(c, buffer, cursor, end, d, symbols):
-    width, counted = bits_for(d), bits_for(d + 1)
-    if cursor + 2 * counted > end:
-        return -1
-    sure = i64(read(buffer, cursor, counted))
-    drawn = i64(read(buffer, cursor + counted, counted))
-    if sure + drawn > d or cursor + _message_bits(sure, drawn, d, 8 * symbols.value.itemsize) > end:
-        return -1
-    cursor += 2 * counted
-    last = i64(-1)
-    for p in range(sure):
-        j = i64(read(buffer, cursor, width))
-        if j <= last or j >= d:
-            return -1
-        symbols.index[p] = last = j
-        cursor = read_float(buffer, cursor + width, symbols.value, 1 + p)
-    symbols.value[0] = 0.0
-    if drawn > 0:
-        cursor = read_float(buffer, cursor, symbols.value, 0)
-    last, beside = i64(-1), 0
-    for p in range(drawn):
-        j = i64(read(buffer, cursor, width))
-        if j <= last or j >= d:
-            return -1
-        while beside < sure and symbols.index[beside] < j:
-            beside += 1
-        if beside < sure and symbols.index[beside] == j:  # sent twice
-            return -1
-        symbols.index[sure + p] = last = j
-        symbols.level[p] = -1 if read(buffer, cursor + width, 1) else 1
-        cursor += width + 1
-    symbols.count[0], symbols.count[1], symbols.count[2] = sure + drawn, 1 + sure, drawn
-    return cursor
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -305,36 +297,6 @@ def probabilities(c: OptimalSparsifier, v) -> np.ndarray:
     if c.variance > 0.0:
         return optimal_probabilities(v, variance=c.variance)
     return greedy_probabilities(v, c.budget, c.rounds) if c.rounds else optimal_probabilities(v, budget=c.budget)
-
-
-@check.register
-def _(c: OptimalSparsifier, d: int) -> None:
-    check_dimension(d)
-
-
-@omega.register
-def _(c: OptimalSparsifier, d: int) -> float:
-    from ..bounds import optimal_variance
-
-    if c.variance > 0.0:
-        return c.variance
-    if c.rounds > 0:
-        raise TypeError("OptimalSparsifier(rounds > 0) is unbiased, but has no closed form: see rounds=0")
-    return optimal_variance(d=d, budget=c.budget)
-
-
-@expected_nonzeros.register
-def _(c: OptimalSparsifier, v) -> float:
-    return float(probabilities(c, v).sum())
-
-
-@expected_payload_bits.register
-def _(c: OptimalSparsifier, v) -> float:
-    p, d = probabilities(c, v), len(v)
-    sure, drawn = int(np.sum(p >= 1.0)), p[p < 1.0]
-    none = float(np.prod(1.0 - drawn))  # then m is not sent
-    each = _message_bits(0, 2, d, 32) - _message_bits(0, 1, d, 32)
-    return float(_message_bits(sure, 0, d, 32) + (1.0 - none) * 32 + drawn.sum() * each)
 
 
 register(

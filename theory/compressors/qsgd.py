@@ -33,21 +33,8 @@ from ..wire.bits import (
 from ..wire.elias import omega_length
 from ..wire.levels import levels_bits, read_levels, write_levels
 from .base import (
-    accumulate,
-    capacity,
-    check,
-    compress_into,
-    decode_into,
-    encode_into,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
     pack,
-    payload_bits,
     quantize,
-    quantize_rest,
-    reference,
     restore,
     unpack,
 )
@@ -101,17 +88,140 @@ class QSGD(NamedTuple):
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
+    def reference(c, v, stream, wire):
+        scale = ceil_to(norm_of(v, c.norm) / c.s, v.dtype, wire)
+        if scale == 0.0:
+            return np.zeros(v.size)
+        u = np.clip(v.astype(float) / scale, -c.s, c.s)
+        return scale * round_at_random(u, stream)
+
+    def capacity(c, d):
+        return 0, 1, d, TILE // 2
+
+    def quantize(c, state, v, stream, symbols):
+        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+        draw_levels(v, 0, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+
+    def quantize_rest(c, state, v, stream, symbols):
+        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+        scale = f64(symbols.value[0])
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+        for start in range(0, v.size, BLOCK):
+            piece = v[start : min(start + BLOCK, v.size)]
+            level = symbols.level[start : start + piece.size]
+            draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
+            for j in range(piece.size):  # while both are at hand
+                piece[j] = piece.dtype.type(f64(piece[j]) - scale * level[j])
+
+    def compress_into(c, state, v, stream, symbols, out):
+        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+        scale = f64(symbols.value[0])
+        draw_levels(v, 0, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
+
+    def accumulate(c, symbols, weight, out):
+        scale = f64(symbols.value[0])
+        for j in range(symbols.count[2]):
+            add_entry(out, j, weight * (scale * symbols.level[j]))
+
+    def restore(c, symbols, out):
+        multiples(symbols.level, f64(symbols.value[0]), out)
+
+    def payload_bits(c, symbols, d):
+        width = 8 * symbols.value.itemsize
+        if c.elias:
+            return width + levels_bits(symbols.level[:d])
+        return width + d * bits_for(2 * c.s + 1)
+
+    def max_payload_bits(c, d, float_bits):
+        if not c.elias:
+            return float_bits + d * bits_for(2 * c.s + 1)
+        longest = 0
+        for digits in range(1, 26):  # the code of a number is longest, for its digits, where these begin to be as many
+            if (1 << (digits - 1)) <= c.s:
+                longest = max(longest, omega_length(1 << (digits - 1)))
+        return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
+
+    def pack(c, symbols, d, buffer, cursor):
+        cursor = write_float(buffer, cursor, symbols.value, 0)
+        if c.elias:
+            return write_levels(buffer, cursor, symbols.level[:d])
+        return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
+
+    def encode_into(c, state, v, stream, symbols, buffer, cursor):
+        if c.elias:
+            quantize(c, state, v, stream, symbols)
+            return pack(c, symbols, v.size, buffer, cursor)
+        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
+        scale, width = f64(symbols.value[0]), bits_for(2 * c.s + 1)
+        cursor = write_float(buffer, cursor, symbols.value, 0)
+        for start in range(0, v.size, BLOCK):
+            piece = v[start : min(start + BLOCK, v.size)]
+            level = symbols.level[: piece.size]
+            draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
+            cursor = write_array(buffer, cursor, level, c.s, width)
+        return cursor
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + 8 * symbols.value.itemsize > end:
+            return -1
+        cursor = read_float(buffer, cursor, symbols.value, 0)
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+        if c.elias:
+            return read_levels(buffer, cursor, end, c.s, symbols.level[:d])
+        width = bits_for(2 * c.s + 1)
+        if cursor + d * width > end:
+            return -1
+        for start in range(0, d, BLOCK):
+            level = symbols.level[start : min(start + BLOCK, d)]
+            cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
+            if cursor < 0:
+                return -1
+        return cursor
+
+    def decode_into(c, buffer, cursor, end, symbols, out):
+        if c.elias:
+            cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+            if cursor >= 0:
+                restore(c, symbols, out)
+            return cursor
+        width = bits_for(2 * c.s + 1)
+        if cursor + 8 * symbols.value.itemsize + out.size * width > end:
+            return -1
+        cursor = read_float(buffer, cursor, symbols.value, 0)
+        for start in range(0, out.size, BLOCK):
+            piece = out[start : min(start + BLOCK, out.size)]
+            level = symbols.level[: piece.size]
+            cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
+            if cursor < 0:
+                return -1
+            multiples(level, f64(symbols.value[0]), piece)
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+
+    def omega(c, d: int) -> float:
+        from .. import bounds
+
+        return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
+
+    def expected_nonzeros(c, v) -> float:
+        from ..bounds import qsgd_nonzeros_exact
+
+        return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
+
+    def expected_payload_bits(c, v) -> float:
+        if c.elias:
+            from ..bounds import expected_elias_bits
+
+            u = np.abs(np.asarray(v, float))
+            norm = norm_of(u, c.norm)
+            return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
+        return 32.0 + len(v) * bits_for(2 * c.s + 1)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: QSGD, v, stream, wire):
-    scale = ceil_to(norm_of(v, c.norm) / c.s, v.dtype, wire)
-    if scale == 0.0:
-        return np.zeros(v.size)
-    u = np.clip(v.astype(float) / scale, -c.s, c.s)
-    return scale * round_at_random(u, stream)
 
 
 def round_at_random(u, stream) -> np.ndarray:
@@ -211,45 +321,6 @@ def draw_levels(v, begin, scale, s, stream, words, unit, out):
                     out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, begin + j)) * unit
 
 
-@capacity.register(QSGD)
-def _(c, d):
-    return 0, 1, d, TILE // 2
-
-
-@quantize.register(QSGD)
-def _(c, state, v, stream, symbols):
-    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    draw_levels(v, 0, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-
-
-@quantize_rest.register(QSGD)
-def _(c, state, v, stream, symbols):
-    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    scale = f64(symbols.value[0])
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-    for start in range(0, v.size, BLOCK):
-        piece = v[start : min(start + BLOCK, v.size)]
-        level = symbols.level[start : start + piece.size]
-        draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-        for j in range(piece.size):  # while both are at hand
-            piece[j] = piece.dtype.type(f64(piece[j]) - scale * level[j])
-
-
-@compress_into.register(QSGD)
-def _(c, state, v, stream, symbols, out):
-    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    scale = f64(symbols.value[0])
-    draw_levels(v, 0, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
-
-
-@accumulate.register(QSGD)
-def _(c, symbols, weight, out):
-    scale = f64(symbols.value[0])
-    for j in range(symbols.count[2]):
-        add_entry(out, j, weight * (scale * symbols.level[j]))
-
-
 @no_refcount
 @kernel
 def multiples(level, scale, out):
@@ -258,55 +329,7 @@ def multiples(level, scale, out):
         out[j] = out.dtype.type(scale * level[j])
 
 
-@restore.register(QSGD)
-def _(c, symbols, out):
-    multiples(symbols.level, f64(symbols.value[0]), out)
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
-
-
-@payload_bits.register(QSGD)
-def _(c, symbols, d):
-    width = 8 * symbols.value.itemsize
-    if c.elias:
-        return width + levels_bits(symbols.level[:d])
-    return width + d * bits_for(2 * c.s + 1)
-
-
-@max_payload_bits.register(QSGD)
-def _(c, d, float_bits):
-    if not c.elias:
-        return float_bits + d * bits_for(2 * c.s + 1)
-    longest = 0
-    for digits in range(1, 26):  # the code of a number is longest, for its digits, where these begin to be as many
-        if (1 << (digits - 1)) <= c.s:
-            longest = max(longest, omega_length(1 << (digits - 1)))
-    return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
-
-
-@pack.register(QSGD)
-def _(c, symbols, d, buffer, cursor):
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    if c.elias:
-        return write_levels(buffer, cursor, symbols.level[:d])
-    return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
-
-
-@encode_into.register(QSGD)
-def _(c, state, v, stream, symbols, buffer, cursor):
-    if c.elias:
-        quantize(c, state, v, stream, symbols)
-        return pack(c, symbols, v.size, buffer, cursor)
-    symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-    scale, width = f64(symbols.value[0]), bits_for(2 * c.s + 1)
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    for start in range(0, v.size, BLOCK):
-        piece = v[start : min(start + BLOCK, v.size)]
-        level = symbols.level[: piece.size]
-        draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-        cursor = write_array(buffer, cursor, level, c.s, width)
-    return cursor
 
 
 @kernel
@@ -318,77 +341,7 @@ def read_checked(buffer, cursor, level, offset, width, most):
     return cursor if top <= most else -1
 
 
-@unpack.register(QSGD)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + 8 * symbols.value.itemsize > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    if c.elias:
-        return read_levels(buffer, cursor, end, c.s, symbols.level[:d])
-    width = bits_for(2 * c.s + 1)
-    if cursor + d * width > end:
-        return -1
-    for start in range(0, d, BLOCK):
-        level = symbols.level[start : min(start + BLOCK, d)]
-        cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
-        if cursor < 0:
-            return -1
-    return cursor
-
-
-@decode_into.register(QSGD)
-def _(c, buffer, cursor, end, symbols, out):
-    if c.elias:
-        cursor = unpack(c, buffer, cursor, end, out.size, symbols)
-        if cursor >= 0:
-            restore(c, symbols, out)
-        return cursor
-    width = bits_for(2 * c.s + 1)
-    if cursor + 8 * symbols.value.itemsize + out.size * width > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    for start in range(0, out.size, BLOCK):
-        piece = out[start : min(start + BLOCK, out.size)]
-        level = symbols.level[: piece.size]
-        cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
-        if cursor < 0:
-            return -1
-        multiples(level, f64(symbols.value[0]), piece)
-    return cursor
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register
-def _(c: QSGD, d: int) -> None:
-    check_dimension(d)
-
-
-@omega.register
-def _(c: QSGD, d: int) -> float:
-    from .. import bounds
-
-    return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
-
-
-@expected_nonzeros.register
-def _(c: QSGD, v) -> float:
-    from ..bounds import qsgd_nonzeros_exact
-
-    return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
-
-
-@expected_payload_bits.register
-def _(c: QSGD, v) -> float:
-    if c.elias:
-        from ..bounds import expected_elias_bits
-
-        u = np.abs(np.asarray(v, float))
-        norm = norm_of(u, c.norm)
-        return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
-    return 32.0 + len(v) * bits_for(2 * c.s + 1)
 
 
 # --- a name by its bits -----------------------------------------------------------------------------------------------

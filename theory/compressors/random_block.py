@@ -10,23 +10,6 @@ from ..core import require, setting
 from ..core.random import integer
 from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    sent_entries,
-    shares_stream,
-    summed,
-    unpack,
-)
 from .checks import check_kept
 from .registry import register
 
@@ -60,114 +43,84 @@ class RandomBlock(NamedTuple):
         """Refuse values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
+    def sent_entries(c, v, stream):
+        start = integer(stream, 0, v.size)
+        index = (start + np.arange(c.k)) % v.size
+        return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def capacity(c, d):
+        return 2, c.k, 0, 0  # the start, and d, where the block wraps round
+
+    def quantize(c, state, v, stream, symbols):
+        d = length(v)
+        start = integer(stream, 0, d)
+        symbols.index[0], symbols.index[1] = start, d
+        factor, j = d / c.k if c.unbiased else 1.0, start
+        for p in range(c.k):
+            symbols.value[p] = factor * entry(v, j)
+            j = j + 1 if j + 1 < d else 0
+        symbols.count[0], symbols.count[1] = 2, c.k
+
+    def accumulate(c, symbols, weight, out):
+        j, d = np.int64(symbols.index[0]), np.int64(symbols.index[1])
+        for p in range(symbols.count[1]):
+            add_entry(out, j, weight * symbols.value[p])
+            j = j + 1 if j + 1 < d else 0  # type: ignore[assignment]
+
+    def shares_stream(c):
+        return True
+
+    def summed(c, d):
+        return 0, c.k
+
+    def payload_bits(c, symbols, d):
+        return bits_for(d) + c.k * 8 * symbols.value.itemsize
+
+    def max_payload_bits(c, d, float_bits):
+        return bits_for(d) + c.k * float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        cursor = write(buffer, cursor, symbols.index[0], bits_for(d))
+        return write_floats(buffer, cursor, symbols.value[: c.k])
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if c.k > d or cursor + bits_for(d) + c.k * 8 * symbols.value.itemsize > end:
+            return -1
+        start = np.int64(read(buffer, cursor, bits_for(d)))
+        if start >= d:
+            return -1
+        symbols.index[0], symbols.index[1] = start, d
+        symbols.count[0], symbols.count[1] = 2, c.k
+        return read_floats(buffer, cursor + bits_for(d), symbols.value[: c.k])
+
+    def check(c, d: int) -> None:
+        check_kept(c, d)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import rand_k_contraction
+
+        if c.unbiased:
+            raise TypeError("RandomBlock(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
+        return rand_k_contraction(d=d, k=c.k)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import rand_k_variance
+
+        if not c.unbiased:
+            raise TypeError("RandomBlock is not unbiased: omega is not defined, see delta (or unbiased=True)")
+        return rand_k_variance(d=d, k=c.k)
+
+    def expected_nonzeros(c, v) -> float:
+        return c.k / len(v) * np.count_nonzero(v)
+
+    def expected_payload_bits(c, v) -> float:
+        return float(bits_for(len(v)) + 32 * c.k)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-@sent_entries.register
-def _(c: RandomBlock, v, stream):
-    start = integer(stream, 0, v.size)
-    index = (start + np.arange(c.k)) % v.size
-    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@capacity.register(RandomBlock)
-def _(c, d):
-    return 2, c.k, 0, 0  # the start, and d, where the block wraps round
-
-
-@quantize.register(RandomBlock)
-def _(c, state, v, stream, symbols):
-    d = length(v)
-    start = integer(stream, 0, d)
-    symbols.index[0], symbols.index[1] = start, d
-    factor, j = d / c.k if c.unbiased else 1.0, start
-    for p in range(c.k):
-        symbols.value[p] = factor * entry(v, j)
-        j = j + 1 if j + 1 < d else 0
-    symbols.count[0], symbols.count[1] = 2, c.k
-
-
-@accumulate.register(RandomBlock)
-def _(c, symbols, weight, out):
-    j, d = np.int64(symbols.index[0]), np.int64(symbols.index[1])
-    for p in range(symbols.count[1]):
-        add_entry(out, j, weight * symbols.value[p])
-        j = j + 1 if j + 1 < d else 0  # type: ignore[assignment]
-
-
-@shares_stream.register(RandomBlock)
-def _(c):
-    return True
-
-
-@summed.register(RandomBlock)
-def _(c, d):
-    return 0, c.k
-
-
-@payload_bits.register(RandomBlock)
-def _(c, symbols, d):
-    return bits_for(d) + c.k * 8 * symbols.value.itemsize
-
-
-@max_payload_bits.register(RandomBlock)
-def _(c, d, float_bits):
-    return bits_for(d) + c.k * float_bits
-
-
-@pack.register(RandomBlock)
-def _(c, symbols, d, buffer, cursor):
-    cursor = write(buffer, cursor, symbols.index[0], bits_for(d))
-    return write_floats(buffer, cursor, symbols.value[: c.k])
-
-
-@unpack.register(RandomBlock)
-def _(c, buffer, cursor, end, d, symbols):
-    if c.k > d or cursor + bits_for(d) + c.k * 8 * symbols.value.itemsize > end:
-        return -1
-    start = np.int64(read(buffer, cursor, bits_for(d)))
-    if start >= d:
-        return -1
-    symbols.index[0], symbols.index[1] = start, d
-    symbols.count[0], symbols.count[1] = 2, c.k
-    return read_floats(buffer, cursor + bits_for(d), symbols.value[: c.k])
-
-
-@check.register
-def _(c: RandomBlock, d: int) -> None:
-    check_kept(c, d)
-
-
-@delta.register
-def _(c: RandomBlock, d: int) -> float:
-    from ..bounds import rand_k_contraction
-
-    if c.unbiased:
-        raise TypeError("RandomBlock(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-    return rand_k_contraction(d=d, k=c.k)
-
-
-@omega.register
-def _(c: RandomBlock, d: int) -> float:
-    from ..bounds import rand_k_variance
-
-    if not c.unbiased:
-        raise TypeError("RandomBlock is not unbiased: omega is not defined, see delta (or unbiased=True)")
-    return rand_k_variance(d=d, k=c.k)
-
-
-@expected_nonzeros.register
-def _(c: RandomBlock, v) -> float:
-    return c.k / len(v) * np.count_nonzero(v)
-
-
-@expected_payload_bits.register
-def _(c: RandomBlock, v) -> float:
-    return float(bits_for(len(v)) + 32 * c.k)
 
 
 register(RandomBlock, 6, lambda d: [RandomBlock(max(1, d // 3)), RandomBlock(max(1, d // 3), unbiased=True)])

@@ -14,21 +14,9 @@ from ..core import kernel, require, setting
 from ..wire.bits import fetch_early, read_float, write_float
 from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
 from .base import (
-    accumulate,
-    capacity,
     check,
-    compress_into,
     delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
     omega,
-    pack,
-    payload_bits,
-    quantize,
-    reference,
-    restore,
-    unpack,
 )
 from .checks import check_dimension
 from .kernels.norms import AHEAD, norm_of
@@ -55,6 +43,48 @@ class Sign(NamedTuple):
     >>> th.compress(Sign(), np.array([0.5, -2.0, 0.0]), 0)
     array([ 1., -1.,  1.])
     """
+
+    def reference(c, v, stream, wire):
+        return np.where(v < 0.0, -1.0, 1.0)
+
+    def capacity(c, d):
+        return (d + 31) // 32, 0, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        fill_signs(v, symbols.index)
+        _count(symbols, v.size, 0)
+
+    def compress_into(c, state, v, stream, symbols, out):
+        plus, minus = out.dtype.type(1), out.dtype.type(-1)
+        for j in range(v.size):
+            out[j] = minus if v[j] < 0 else plus
+
+    def accumulate(c, symbols, weight, out):
+        add_signs(symbols.index, out.size, weight, out)
+
+    def restore(c, symbols, out):
+        restore_signs(symbols.index, 1.0, out)
+
+    def payload_bits(c, symbols, d):
+        return d
+
+    def max_payload_bits(c, d, float_bits):
+        return d
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_signs(buffer, cursor, symbols.index, d)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + d > end:
+            return -1
+        _count(symbols, d, 0)
+        return read_signs(buffer, cursor, symbols.index, d)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(len(v))
+
+    def expected_payload_bits(c, v) -> float:
+        return float(len(v))
 
 
 @setting
@@ -85,19 +115,68 @@ class ScaledSign(NamedTuple):
         """Refuse values outside the domain."""
         require(self.norm in (1, 2), "norm", self.norm, "1 or 2")
 
+    def reference(c, v, stream, wire):
+        size = float(np.dtype(wire).type(sign_scale(v, c.norm)))  # ||v||_1 / d or ||v||_2 / sqrt(d)
+        return np.where(v < 0.0, -size, size)
+
+    def capacity(c, d):
+        return (d + 31) // 32, 1, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        symbols.value[0] = sign_scale(v, c.norm)
+        fill_signs(v, symbols.index)
+        _count(symbols, v.size, 1)
+
+    def compress_into(c, state, v, stream, symbols, out):
+        symbols.value[0] = sign_scale(v, c.norm)
+        plus = out.dtype.type(symbols.value[0])
+        minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as accumulate makes it
+        for j in range(v.size):
+            out[j] = minus if v[j] < 0 else plus
+
+    def accumulate(c, symbols, weight, out):
+        add_signs(symbols.index, out.size, weight * f64(symbols.value[0]), out)
+
+    def restore(c, symbols, out):
+        restore_signs(symbols.index, symbols.value[0], out)
+
+    def payload_bits(c, symbols, d):
+        return d + 8 * symbols.value.itemsize
+
+    def max_payload_bits(c, d, float_bits):
+        return d + float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_signs(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.index, d)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + d + 8 * symbols.value.itemsize > end:
+            return -1
+        cursor = read_float(buffer, cursor, symbols.value, 0)
+        if not symbols.value[0] >= 0:
+            return -1
+        _count(symbols, d, 1)
+        return read_signs(buffer, cursor, symbols.index, d)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import scaled_sign_contraction
+
+        if c.norm == 2:
+            raise TypeError(
+                "ScaledSign(norm=2) is not a contraction: its error is 2 (1 - ||v||_1/(sqrt(d) ||v||_2)) ||v||^2, "
+                "above "
+                "||v||^2 where v has few large entries; see ScaledSign(norm=1) and bounds.l2_sign_error"
+            )
+        return scaled_sign_contraction(d=d)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(len(v) if np.any(v) else 0)
+
+    def expected_payload_bits(c, v) -> float:
+        return float(len(v) + 32)
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Sign, v, stream, wire):
-    return np.where(v < 0.0, -1.0, 1.0)
-
-
-@reference.register
-def _(c: ScaledSign, v, stream, wire):
-    size = float(np.dtype(wire).type(sign_scale(v, c.norm)))  # ||v||_1 / d or ||v||_2 / sqrt(d)
-    return np.where(v < 0.0, -size, size)
 
 
 def majority_vote(vectors) -> np.ndarray:
@@ -183,117 +262,9 @@ def norm_of_shrunk(v):
 # --- the fast path: symbols -------------------------------------------------------------------------------------------
 
 
-@capacity.register(Sign)
-def _(c, d):
-    return (d + 31) // 32, 0, 0, 0
-
-
-@capacity.register(ScaledSign)
-def _(c, d):
-    return (d + 31) // 32, 1, 0, 0
-
-
 @kernel
 def _count(symbols, d, floats):
     symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, floats, 0
-
-
-@quantize.register(Sign)
-def _(c, state, v, stream, symbols):
-    fill_signs(v, symbols.index)
-    _count(symbols, v.size, 0)
-
-
-@quantize.register(ScaledSign)
-def _(c, state, v, stream, symbols):
-    symbols.value[0] = sign_scale(v, c.norm)
-    fill_signs(v, symbols.index)
-    _count(symbols, v.size, 1)
-
-
-@compress_into.register(Sign)
-def _(c, state, v, stream, symbols, out):
-    plus, minus = out.dtype.type(1), out.dtype.type(-1)
-    for j in range(v.size):
-        out[j] = minus if v[j] < 0 else plus
-
-
-@compress_into.register(ScaledSign)
-def _(c, state, v, stream, symbols, out):
-    symbols.value[0] = sign_scale(v, c.norm)
-    plus = out.dtype.type(symbols.value[0])
-    minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as accumulate makes it
-    for j in range(v.size):
-        out[j] = minus if v[j] < 0 else plus
-
-
-@accumulate.register(Sign)
-def _(c, symbols, weight, out):
-    add_signs(symbols.index, out.size, weight, out)
-
-
-@accumulate.register(ScaledSign)
-def _(c, symbols, weight, out):
-    add_signs(symbols.index, out.size, weight * f64(symbols.value[0]), out)
-
-
-@restore.register(Sign)
-def _(c, symbols, out):
-    restore_signs(symbols.index, 1.0, out)
-
-
-@restore.register(ScaledSign)
-def _(c, symbols, out):
-    restore_signs(symbols.index, symbols.value[0], out)
-
-
-@payload_bits.register(Sign)
-def _(c, symbols, d):
-    return d
-
-
-@payload_bits.register(ScaledSign)
-def _(c, symbols, d):
-    return d + 8 * symbols.value.itemsize
-
-
-@max_payload_bits.register(Sign)
-def _(c, d, float_bits):
-    return d
-
-
-@max_payload_bits.register(ScaledSign)
-def _(c, d, float_bits):
-    return d + float_bits
-
-
-@pack.register(Sign)
-def _(c, symbols, d, buffer, cursor):
-    return write_signs(buffer, cursor, symbols.index, d)
-
-
-@pack.register(ScaledSign)
-def _(c, symbols, d, buffer, cursor):
-    return write_signs(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.index, d)
-
-
-@unpack.register(Sign)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + d > end:
-        return -1
-    _count(symbols, d, 0)
-    return read_signs(buffer, cursor, symbols.index, d)
-
-
-@unpack.register(ScaledSign)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + d + 8 * symbols.value.itemsize > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    if not symbols.value[0] >= 0:
-        return -1
-    _count(symbols, d, 1)
-    return read_signs(buffer, cursor, symbols.index, d)
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -312,38 +283,6 @@ def _(c: Sign, d: int) -> float:
         "Sign is neither unbiased nor a contraction, since it keeps nothing of the size of v; ScaledSign() is a "
         "contraction, see delta(ScaledSign(), d)"
     )
-
-
-@delta.register
-def _(c: ScaledSign, d: int) -> float:
-    from ..bounds import scaled_sign_contraction
-
-    if c.norm == 2:
-        raise TypeError(
-            "ScaledSign(norm=2) is not a contraction: its error is 2 (1 - ||v||_1/(sqrt(d) ||v||_2)) ||v||^2, above "
-            "||v||^2 where v has few large entries; see ScaledSign(norm=1) and bounds.l2_sign_error"
-        )
-    return scaled_sign_contraction(d=d)
-
-
-@expected_nonzeros.register
-def _(c: Sign, v) -> float:
-    return float(len(v))
-
-
-@expected_nonzeros.register
-def _(c: ScaledSign, v) -> float:
-    return float(len(v) if np.any(v) else 0)
-
-
-@expected_payload_bits.register
-def _(c: Sign, v) -> float:
-    return float(len(v))
-
-
-@expected_payload_bits.register
-def _(c: ScaledSign, v) -> float:
-    return float(len(v) + 32)
 
 
 register(Sign, 20, lambda d: [Sign()])

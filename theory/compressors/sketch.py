@@ -21,19 +21,6 @@ from ..core.vectors import add_entry
 from ..wire.bits import read, read_floats, write, write_floats
 from .base import (
     accumulate,
-    capacity,
-    check,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    reference,
-    restore,
-    shares_stream,
-    summed,
-    unpack,
 )
 from .checks import check_dimension
 from .kernels.reference import random_bits
@@ -93,21 +80,135 @@ class CountSketch(NamedTuple):
         require(self.hash in (FRESH, FIXED, BALANCED), "hash", self.hash, "0 (FRESH), 1 (FIXED) or 2 (BALANCED)")
         require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
 
+    def reference(c, v, stream, wire):
+        key = derive(0, c.seed) if c.hash == FIXED else stream
+        estimates = []
+        for r in range(c.rows):
+            bucket, sign = plain_hash(c, derive(key, r), v.size)
+            counters = np.zeros(c.width, wire)
+            for b, x in zip(bucket, sign * v, strict=True):
+                counters[b] += x
+            estimates.append(sign * counters[bucket].astype(float))
+        return np.median(estimates, axis=0) if c.median else np.sum([row / c.rows for row in estimates], axis=0)
+
+    def capacity(c, d):
+        return 2, c.rows * c.width, 0, _room(c, d) + 2 * TILE
+
+    def quantize(c, state, v, stream, symbols):
+        symbols.index[0], symbols.index[1] = u32(stream), u32(u64(stream) >> u64(32))
+        _count(c, symbols)
+        key, d, room = _hash_key(c, symbols), v.size, _room(c, v.size)
+        low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+        _prepare(c, key, d, symbols.scratch)
+        symbols.value[:] = 0
+        for r in range(c.rows):
+            row = symbols.value[r * c.width : (r + 1) * c.width]
+            for start in range(0, d, TILE):
+                end = min(start + TILE, d)
+                codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
+                for p in range(end - start):
+                    x = v[start + p]
+                    row[codes[p] >> u32(1)] += -x if codes[p] & u32(1) else x
+
+    def accumulate(c, symbols, weight, out):
+        key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
+        low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+        _prepare(c, key, d, symbols.scratch)
+        if c.rows == 1:
+            estimate = np.empty(TILE, symbols.value.dtype)
+            for start in range(0, d, TILE):
+                n = min(TILE, d - start)
+                _look_up(
+                    symbols.value, _codes(c, key, 0, start, start + n, d, low, tile, symbols.scratch), estimate[:n]
+                )
+                for p in range(n):
+                    add_entry(out, start + p, weight * f64(estimate[p]))
+            return
+        estimates = np.empty((TILE, c.rows))
+        for start in range(0, d, TILE):
+            end = min(start + TILE, d)
+            for r in range(c.rows):
+                row = symbols.value[r * c.width : (r + 1) * c.width]
+                codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
+                for p in range(end - start):
+                    x = f64(row[codes[p] >> u32(1)])
+                    estimates[p, r] = -x if codes[p] & u32(1) else x
+            for p in range(end - start):
+                if c.median:
+                    x = _middle(estimates[p])
+                else:
+                    x = 0.0  # type: ignore[assignment]
+                    for r in range(c.rows):
+                        x += estimates[p, r] / c.rows
+                add_entry(out, start + p, weight * x)
+
+    def restore(c, symbols, out):
+        if c.rows > 1:
+            out[:] = 0.0
+            accumulate(c, symbols, 1.0, out)
+            return
+        key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
+        low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
+        _prepare(c, key, d, symbols.scratch)
+        for start in range(0, d, TILE):
+            end = min(start + TILE, d)
+            codes = _codes(c, key, 0, start, end, d, low, tile, symbols.scratch)
+            _look_up(symbols.value, codes, out[start:end])
+
+    def shares_stream(c):
+        return True
+
+    def summed(c, d):
+        return 0, c.rows * c.width
+
+    def payload_bits(c, symbols, d):
+        return _bits(c, 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return _bits(c, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        if c.hash != FIXED:
+            cursor = write(buffer, cursor, symbols.index[0], 32)
+            cursor = write(buffer, cursor, symbols.index[1], 32)
+        return write_floats(buffer, cursor, symbols.value[: c.rows * c.width])
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + _bits(c, 8 * symbols.value.itemsize) > end:
+            return -1
+        symbols.index[:] = u32(0)
+        if c.hash != FIXED:
+            symbols.index[0] = u32(read(buffer, cursor, 32))
+            symbols.index[1] = u32(read(buffer, cursor + 32, 32))
+            cursor += KEY_BITS
+        _count(c, symbols)
+        return read_floats(buffer, cursor, symbols.value[: c.rows * c.width])
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+        allowed = f"at most {LONGEST} times the length of the vector, {LONGEST * d}"
+        require(c.rows * c.width <= LONGEST * d, "rows * width", c.rows * c.width, allowed)
+
+    def omega(c, d: int) -> float:
+        from .. import bounds
+
+        if c.hash == FIXED:
+            raise TypeError(
+                "CountSketch(hash=FIXED) is one linear operator, unbiased only over its seeds: see hash=FRESH"
+            )
+        if c.median and c.rows > 2:
+            raise TypeError(
+                "CountSketch(median=True) is unbiased, but its variance has no closed form: see median=False"
+            )
+        if c.hash == BALANCED:
+            return bounds.balanced_sketch_variance(d=d, width=c.width, rows=c.rows)
+        return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
+
+    def expected_payload_bits(c, v) -> float:
+        return float(_bits(c, 32))
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: CountSketch, v, stream, wire):
-    key = derive(0, c.seed) if c.hash == FIXED else stream
-    estimates = []
-    for r in range(c.rows):
-        bucket, sign = plain_hash(c, derive(key, r), v.size)
-        counters = np.zeros(c.width, wire)
-        for b, x in zip(bucket, sign * v, strict=True):
-            counters[b] += x
-        estimates.append(sign * counters[bucket].astype(float))
-    return np.median(estimates, axis=0) if c.median else np.sum([row / c.rows for row in estimates], axis=0)
 
 
 def plain_hash(c: CountSketch, row_key, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -198,33 +299,10 @@ def _room(c, d):
     return (c.rows + 1) * d if c.hash == BALANCED else 0
 
 
-@capacity.register(CountSketch)
-def _(c, d):
-    return 2, c.rows * c.width, 0, _room(c, d) + 2 * TILE
-
-
 @kernel
 def _count(c, symbols):
     symbols.count[0] = 0 if c.hash == FIXED else 2
     symbols.count[1], symbols.count[2] = c.rows * c.width, 0
-
-
-@quantize.register(CountSketch)
-def _(c, state, v, stream, symbols):
-    symbols.index[0], symbols.index[1] = u32(stream), u32(u64(stream) >> u64(32))
-    _count(c, symbols)
-    key, d, room = _hash_key(c, symbols), v.size, _room(c, v.size)
-    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
-    _prepare(c, key, d, symbols.scratch)
-    symbols.value[:] = 0
-    for r in range(c.rows):
-        row = symbols.value[r * c.width : (r + 1) * c.width]
-        for start in range(0, d, TILE):
-            end = min(start + TILE, d)
-            codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
-            for p in range(end - start):
-                x = v[start + p]
-                row[codes[p] >> u32(1)] += -x if codes[p] & u32(1) else x
 
 
 @kernel
@@ -250,63 +328,6 @@ def _look_up(row, codes, out):
         out[p] = zero - x if codes[p] & u32(1) else zero + x
 
 
-@accumulate.register(CountSketch)
-def _(c, symbols, weight, out):
-    key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
-    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
-    _prepare(c, key, d, symbols.scratch)
-    if c.rows == 1:
-        estimate = np.empty(TILE, symbols.value.dtype)
-        for start in range(0, d, TILE):
-            n = min(TILE, d - start)
-            _look_up(symbols.value, _codes(c, key, 0, start, start + n, d, low, tile, symbols.scratch), estimate[:n])
-            for p in range(n):
-                add_entry(out, start + p, weight * f64(estimate[p]))
-        return
-    estimates = np.empty((TILE, c.rows))
-    for start in range(0, d, TILE):
-        end = min(start + TILE, d)
-        for r in range(c.rows):
-            row = symbols.value[r * c.width : (r + 1) * c.width]
-            codes = _codes(c, key, r, start, end, d, low, tile, symbols.scratch)
-            for p in range(end - start):
-                x = f64(row[codes[p] >> u32(1)])
-                estimates[p, r] = -x if codes[p] & u32(1) else x
-        for p in range(end - start):
-            if c.median:
-                x = _middle(estimates[p])
-            else:
-                x = 0.0  # type: ignore[assignment]
-                for r in range(c.rows):
-                    x += estimates[p, r] / c.rows
-            add_entry(out, start + p, weight * x)
-
-
-@restore.register(CountSketch)
-def _(c, symbols, out):
-    if c.rows > 1:
-        out[:] = 0.0
-        accumulate(c, symbols, 1.0, out)
-        return
-    key, d, room = _hash_key(c, symbols), out.size, _room(c, out.size)
-    low, tile = symbols.scratch[room : room + TILE], symbols.scratch[room + TILE : room + 2 * TILE]
-    _prepare(c, key, d, symbols.scratch)
-    for start in range(0, d, TILE):
-        end = min(start + TILE, d)
-        codes = _codes(c, key, 0, start, end, d, low, tile, symbols.scratch)
-        _look_up(symbols.value, codes, out[start:end])
-
-
-@shares_stream.register(CountSketch)
-def _(c):
-    return True
-
-
-@summed.register(CountSketch)
-def _(c, d):
-    return 0, c.rows * c.width
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
@@ -315,63 +336,7 @@ def _bits(c, float_bits):
     return (0 if c.hash == FIXED else KEY_BITS) + c.rows * c.width * float_bits
 
 
-@payload_bits.register(CountSketch)
-def _(c, symbols, d):
-    return _bits(c, 8 * symbols.value.itemsize)
-
-
-@max_payload_bits.register(CountSketch)
-def _(c, d, float_bits):
-    return _bits(c, float_bits)
-
-
-@pack.register(CountSketch)
-def _(c, symbols, d, buffer, cursor):
-    if c.hash != FIXED:
-        cursor = write(buffer, cursor, symbols.index[0], 32)
-        cursor = write(buffer, cursor, symbols.index[1], 32)
-    return write_floats(buffer, cursor, symbols.value[: c.rows * c.width])
-
-
-@unpack.register(CountSketch)
-def _(c, buffer, cursor, end, d, symbols):
-    if cursor + _bits(c, 8 * symbols.value.itemsize) > end:
-        return -1
-    symbols.index[:] = u32(0)
-    if c.hash != FIXED:
-        symbols.index[0] = u32(read(buffer, cursor, 32))
-        symbols.index[1] = u32(read(buffer, cursor + 32, 32))
-        cursor += KEY_BITS
-    _count(c, symbols)
-    return read_floats(buffer, cursor, symbols.value[: c.rows * c.width])
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register
-def _(c: CountSketch, d: int) -> None:
-    check_dimension(d)
-    allowed = f"at most {LONGEST} times the length of the vector, {LONGEST * d}"
-    require(c.rows * c.width <= LONGEST * d, "rows * width", c.rows * c.width, allowed)
-
-
-@omega.register
-def _(c: CountSketch, d: int) -> float:
-    from .. import bounds
-
-    if c.hash == FIXED:
-        raise TypeError("CountSketch(hash=FIXED) is one linear operator, unbiased only over its seeds: see hash=FRESH")
-    if c.median and c.rows > 2:
-        raise TypeError("CountSketch(median=True) is unbiased, but its variance has no closed form: see median=False")
-    if c.hash == BALANCED:
-        return bounds.balanced_sketch_variance(d=d, width=c.width, rows=c.rows)
-    return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
-
-
-@expected_payload_bits.register
-def _(c: CountSketch, v) -> float:
-    return float(_bits(c, 32))
 
 
 register(

@@ -11,21 +11,8 @@ from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
 from .base import (
     accumulate,
-    capacity,
     check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
     restore,
-    sent_entries,
-    shares_stream,
-    summed,
-    unpack,
 )
 from .checks import check_kept
 from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
@@ -58,6 +45,43 @@ class TopK(NamedTuple):
         """Refuse values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
+    def sent_entries(c, v, stream):
+        order = np.argsort(-np.abs(v), kind="stable")  # equals stay in their order
+        index = np.sort(order[: c.k])
+        return index, v[index]
+
+    def capacity(c, d):
+        return c.k, c.k, 0, d
+
+    def quantize(c, state, v, stream, symbols):
+        largest(v, c.k, symbols.index, symbols.scratch)
+        for p in range(c.k):
+            symbols.value[p] = entry(v, symbols.index[p])
+        symbols.count[0] = symbols.count[1] = c.k
+
+    def payload_bits(c, symbols, d):
+        return c.k * (bits_for(d) + 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return c.k * (bits_for(d) + float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return _pack_entries(c.k, symbols, d, buffer, cursor)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import top_k_contraction
+
+        return top_k_contraction(d=d, k=c.k)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(min(c.k, int(np.count_nonzero(v))))
+
+    def expected_payload_bits(c, v) -> float:
+        return float(c.k * (bits_for(len(v)) + 32))
+
 
 @setting
 class RandK(NamedTuple):
@@ -88,55 +112,79 @@ class RandK(NamedTuple):
         """Refuse values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
+    def sent_entries(c, v, stream):
+        index = plain_subset(stream, v.size, c.k)
+        return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def capacity(c, d):
+        return 2 * c.k + (2 if c.shared else 0), c.k, 0, 0  # positions, space to sort in, and the key of the draw
+
+    def quantize(c, state, v, stream, symbols):
+        d, index = length(v), symbols.index[: c.k]
+        draw_subset(stream, d, index, symbols.index[c.k : 2 * c.k])
+        factor = d / c.k if c.unbiased else 1.0
+        for p in range(c.k):
+            symbols.value[p] = factor * entry(v, index[p])
+        if c.shared:
+            symbols.index[2 * c.k] = np.uint32(np.uint64(stream) >> np.uint64(32))
+            symbols.index[2 * c.k + 1] = np.uint32(np.uint64(stream) & np.uint64(0xFFFFFFFF))
+        symbols.count[0] = symbols.count[1] = c.k
+
+    def shares_stream(c):
+        return c.shared
+
+    def summed(c, d):
+        return (0, c.k) if c.shared else (0, 0)
+
+    def payload_bits(c, symbols, d):
+        return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * 8 * symbols.value.itemsize
+
+    def max_payload_bits(c, d, float_bits):
+        return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        if not c.shared:
+            return _pack_entries(c.k, symbols, d, buffer, cursor)
+        cursor = write(buffer, cursor, symbols.index[2 * c.k], 32)
+        cursor = write(buffer, cursor, symbols.index[2 * c.k + 1], 32)
+        return write_floats(buffer, cursor, symbols.value[: c.k])
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if not c.shared:
+            return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+        if c.k > d or cursor + KEY_BITS + c.k * 8 * symbols.value.itemsize > end:
+            return -1
+        high, low = read(buffer, cursor, 32), read(buffer, cursor + 32, 32)
+        draw_subset((high << np.uint64(32)) | low, d, symbols.index[: c.k], symbols.index[c.k : 2 * c.k])
+        symbols.index[2 * c.k], symbols.index[2 * c.k + 1] = high, low
+        symbols.count[0] = symbols.count[1] = c.k
+        return read_floats(buffer, cursor + KEY_BITS, symbols.value[: c.k])
+
+    def delta(c, d: int) -> float:
+        from ..bounds import rand_k_contraction
+
+        if c.unbiased:
+            raise TypeError("RandK(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
+        return rand_k_contraction(d=d, k=c.k)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import rand_k_variance
+
+        if not c.unbiased:
+            raise TypeError("RandK is not unbiased: omega is not defined, see delta (or RandK(k, unbiased=True))")
+        return rand_k_variance(d=d, k=c.k)
+
+    def expected_nonzeros(c, v) -> float:
+        return c.k / len(v) * np.count_nonzero(v)
+
+    def expected_payload_bits(c, v) -> float:
+        return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-@sent_entries.register
-def _(c: TopK, v, stream):
-    order = np.argsort(-np.abs(v), kind="stable")  # equals stay in their order
-    index = np.sort(order[: c.k])
-    return index, v[index]
-
-
-@sent_entries.register
-def _(c: RandK, v, stream):
-    index = plain_subset(stream, v.size, c.k)
-    return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@capacity.register(TopK)
-def _(c, d):
-    return c.k, c.k, 0, d
-
-
-@capacity.register(RandK)
-def _(c, d):
-    return 2 * c.k + (2 if c.shared else 0), c.k, 0, 0  # positions, space to sort in, and the key of the draw
-
-
-@quantize.register(TopK)
-def _(c, state, v, stream, symbols):
-    largest(v, c.k, symbols.index, symbols.scratch)
-    for p in range(c.k):
-        symbols.value[p] = entry(v, symbols.index[p])
-    symbols.count[0] = symbols.count[1] = c.k
-
-
-@quantize.register(RandK)
-def _(c, state, v, stream, symbols):
-    d, index = length(v), symbols.index[: c.k]
-    draw_subset(stream, d, index, symbols.index[c.k : 2 * c.k])
-    factor = d / c.k if c.unbiased else 1.0
-    for p in range(c.k):
-        symbols.value[p] = factor * entry(v, index[p])
-    if c.shared:
-        symbols.index[2 * c.k] = np.uint32(np.uint64(stream) >> np.uint64(32))
-        symbols.index[2 * c.k + 1] = np.uint32(np.uint64(stream) & np.uint64(0xFFFFFFFF))
-    symbols.count[0] = symbols.count[1] = c.k
 
 
 @accumulate.register(TopK, RandK)
@@ -154,36 +202,6 @@ def _(c, symbols, out):
         out[j] = symbols.value[p] + 0.0
         begin = j + 1  # type: ignore[assignment]
     out[begin:] = 0.0
-
-
-@shares_stream.register(RandK)
-def _(c):
-    return c.shared
-
-
-@summed.register(RandK)
-def _(c, d):
-    return (0, c.k) if c.shared else (0, 0)
-
-
-@payload_bits.register(TopK)
-def _(c, symbols, d):
-    return c.k * (bits_for(d) + 8 * symbols.value.itemsize)
-
-
-@payload_bits.register(RandK)
-def _(c, symbols, d):
-    return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * 8 * symbols.value.itemsize
-
-
-@max_payload_bits.register(TopK)
-def _(c, d, float_bits):
-    return c.k * (bits_for(d) + float_bits)
-
-
-@max_payload_bits.register(RandK)
-def _(c, d, float_bits):
-    return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * float_bits
 
 
 @kernel
@@ -210,87 +228,10 @@ def _unpack_entries(k, buffer, cursor, end, d, symbols):
     return cursor
 
 
-@pack.register(TopK)
-def _(c, symbols, d, buffer, cursor):
-    return _pack_entries(c.k, symbols, d, buffer, cursor)
-
-
-@unpack.register(TopK)
-def _(c, buffer, cursor, end, d, symbols):
-    return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
-
-
-@pack.register(RandK)
-def _(c, symbols, d, buffer, cursor):
-    if not c.shared:
-        return _pack_entries(c.k, symbols, d, buffer, cursor)
-    cursor = write(buffer, cursor, symbols.index[2 * c.k], 32)
-    cursor = write(buffer, cursor, symbols.index[2 * c.k + 1], 32)
-    return write_floats(buffer, cursor, symbols.value[: c.k])
-
-
-@unpack.register(RandK)
-def _(c, buffer, cursor, end, d, symbols):
-    if not c.shared:
-        return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
-    if c.k > d or cursor + KEY_BITS + c.k * 8 * symbols.value.itemsize > end:
-        return -1
-    high, low = read(buffer, cursor, 32), read(buffer, cursor + 32, 32)
-    draw_subset((high << np.uint64(32)) | low, d, symbols.index[: c.k], symbols.index[c.k : 2 * c.k])
-    symbols.index[2 * c.k], symbols.index[2 * c.k + 1] = high, low
-    symbols.count[0] = symbols.count[1] = c.k
-    return read_floats(buffer, cursor + KEY_BITS, symbols.value[: c.k])
-
-
 @check.register(TopK)
 @check.register(RandK)
 def _(c, d: int) -> None:
     check_kept(c, d)
-
-
-@delta.register
-def _(c: TopK, d: int) -> float:
-    from ..bounds import top_k_contraction
-
-    return top_k_contraction(d=d, k=c.k)
-
-
-@delta.register
-def _(c: RandK, d: int) -> float:
-    from ..bounds import rand_k_contraction
-
-    if c.unbiased:
-        raise TypeError("RandK(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-    return rand_k_contraction(d=d, k=c.k)
-
-
-@omega.register
-def _(c: RandK, d: int) -> float:
-    from ..bounds import rand_k_variance
-
-    if not c.unbiased:
-        raise TypeError("RandK is not unbiased: omega is not defined, see delta (or RandK(k, unbiased=True))")
-    return rand_k_variance(d=d, k=c.k)
-
-
-@expected_nonzeros.register
-def _(c: TopK, v) -> float:
-    return float(min(c.k, int(np.count_nonzero(v))))
-
-
-@expected_nonzeros.register
-def _(c: RandK, v) -> float:
-    return c.k / len(v) * np.count_nonzero(v)
-
-
-@expected_payload_bits.register
-def _(c: TopK, v) -> float:
-    return float(c.k * (bits_for(len(v)) + 32))
-
-
-@expected_payload_bits.register
-def _(c: RandK, v) -> float:
-    return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
 
 
 register(TopK, 2, lambda d: [TopK(max(1, d // 10))])

@@ -19,15 +19,9 @@ from ..core.vectors import add_entry
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .base import (
     accumulate,
-    capacity,
     check,
-    delta,
-    expected_payload_bits,
-    omega,
     pack,
     payload_bits,
-    quantize,
-    reference,
     unpack,
 )
 from .checks import check_dimension
@@ -87,6 +81,41 @@ class SpectralAtomo(NamedTuple):
         q = min(self.rows, self.columns)
         require(0.0 < self.budget <= q, "budget", self.budget, f"a number above 0, at most min(rows, columns) = {q}")
 
+    def reference(c, v, stream, wire):
+        from ..bounds import atomo_probabilities
+
+        U, s, Vt = triplets(c, v)
+        p = atomo_probabilities(s, c.budget)  # min(1, factor * s), of sum c.budget
+        weights = np.divide(s, p, out=np.zeros(s.size), where=uniforms(stream, s.size) < p)
+        return (U * weights @ Vt).ravel()
+
+    def capacity(c, d):
+        return 0, min(c.rows, c.columns) * (c.rows + c.columns), 0, words(c.rows, c.columns)
+
+    def quantize(c, state, v, stream, symbols):
+        vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
+        weights = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
+        spread(values, rank, c.budget, weights)
+        kept = 0
+        for i in range(values.size):
+            if uniform(stream, i) < weights[i]:
+                weights[i] = values[i] / weights[i]
+                kept += 1
+            else:
+                weights[i] = 0.0
+        put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import spectral_atomo_variance
+
+        return spectral_atomo_variance(rows=c.rows, columns=c.columns, budget=c.budget)
+
+    def expected_payload_bits(c, v) -> float:
+        from ..bounds import atomo_probabilities
+
+        atoms = float(atomo_probabilities(singular_values(c, v), c.budget).sum())
+        return bits_for(min(c.rows, c.columns) + 1) + 32.0 * (c.rows + c.columns) * atoms
+
 
 @setting
 class BestRank(NamedTuple):
@@ -114,6 +143,31 @@ class BestRank(NamedTuple):
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
+
+    def reference(c, v, stream, wire):
+        U, s, Vt = triplets(c, v)
+        return (U[:, : c.rank] * s[: c.rank] @ Vt[: c.rank]).ravel()
+
+    def capacity(c, d):
+        return 0, c.rank * (c.rows + c.columns), 0, words(c.rows, c.columns)
+
+    def quantize(c, state, v, stream, symbols):
+        vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
+        for i in range(c.rank, values.size):
+            values[i] = 0.0
+        put_weighted(c.rows, c.columns, vectors, turned, values, exponent, values, min(rank, c.rank), symbols)
+
+    def most_atoms(c):
+        return c.rank
+
+    def delta(c, d: int) -> float:
+        from ..bounds import best_rank_contraction
+
+        return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
+
+    def expected_payload_bits(c, v) -> float:
+        atoms = min(c.rank, int(np.count_nonzero(singular_values(c, v))))
+        return bits_for(c.rank + 1) + 32.0 * (c.rows + c.columns) * atoms
 
 
 @setting
@@ -144,6 +198,69 @@ class QuantizedSpectrum(NamedTuple):
         require_shape(self)
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
 
+    def reference(c, v, stream, wire):
+        U, s, Vt = triplets(c, v)
+        scale = ceil_to(norm_of(v, 2.0) / c.s, v.dtype, wire)
+        if scale == 0.0:
+            return np.zeros(v.size)
+        level = np.floor(s / scale)
+        level += uniforms(stream, s.size) < s / scale - level
+        return (U * (scale * level) @ Vt).ravel()
+
+    def capacity(c, d):
+        q = min(c.rows, c.columns)
+        return 0, 1 + q * (c.rows + c.columns), q, words(c.rows, c.columns)
+
+    def quantize(c, state, v, stream, symbols):
+        vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
+        symbols.value[0] = scale_for(v, 2.0, c.s, symbols.value)
+        scale, kept = np.float64(symbols.value[0]), 0
+        drawn = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
+        for i in range(values.size):
+            drawn[i] = 0.0
+            if i < rank and 0.0 < scale < np.inf:
+                u = min(math.ldexp(values[i], exponent) / scale, np.float64(c.s))
+                drawn[i] = math.floor(u) + (uniform(stream, i) < u - math.floor(u))
+                kept += drawn[i] > 0.0
+        place = 0
+        for i in range(values.size):
+            if drawn[i] > 0.0:
+                put_factors(
+                    c.rows, c.columns, vectors, turned, values, i, kept, place, 1.0, 1.0, 1.0, symbols.value[1:]
+                )
+                symbols.level[place] = np.int32(drawn[i])
+                place += 1
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1 + kept * (c.rows + c.columns), kept
+
+    def accumulate(c, symbols, weight, out):
+        count, scale = symbols.count[2], np.float64(symbols.value[0])
+        second, row = 1 + c.rows * count, np.empty(count)
+        for i in range(c.rows):
+            for a in range(count):
+                row[a] = scale * symbols.level[a] * symbols.value[1 + i * count + a]
+            for j in range(c.columns):
+                total = 0.0
+                for a in range(count):
+                    total += row[a] * symbols.value[second + j * count + a]
+                add_entry(out, i * c.columns + j, weight * total)
+
+    def level_bits(c):
+        return bits_for(c.s)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        return _unpack(c, buffer, cursor, end, symbols, 1, c.s)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import qsgd_variance
+
+        return qsgd_variance(d=min(c.rows, c.columns), s=c.s)
+
+    def expected_payload_bits(c, v) -> float:
+        from ..bounds import qsgd_nonzeros_exact
+
+        atoms = qsgd_nonzeros_exact(singular_values(c, v), c.s)
+        return 32.0 + bits_for(min(c.rows, c.columns) + 1) + (bits_for(c.s) + 32.0 * (c.rows + c.columns)) * atoms
+
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 # By LAPACK, the kernels by Jacobi rotations: the same to rounding where the singular values differ.
@@ -154,33 +271,6 @@ def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
     s[s <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(s)] = 0.0
     return U, s, Vt
-
-
-@reference.register
-def _(c: SpectralAtomo, v, stream, wire):
-    from ..bounds import atomo_probabilities
-
-    U, s, Vt = triplets(c, v)
-    p = atomo_probabilities(s, c.budget)  # min(1, factor * s), of sum c.budget
-    weights = np.divide(s, p, out=np.zeros(s.size), where=uniforms(stream, s.size) < p)
-    return (U * weights @ Vt).ravel()
-
-
-@reference.register
-def _(c: BestRank, v, stream, wire):
-    U, s, Vt = triplets(c, v)
-    return (U[:, : c.rank] * s[: c.rank] @ Vt[: c.rank]).ravel()
-
-
-@reference.register
-def _(c: QuantizedSpectrum, v, stream, wire):
-    U, s, Vt = triplets(c, v)
-    scale = ceil_to(norm_of(v, 2.0) / c.s, v.dtype, wire)
-    if scale == 0.0:
-        return np.zeros(v.size)
-    level = np.floor(s / scale)
-    level += uniforms(stream, s.size) < s / scale - level
-    return (U * (scale * level) @ Vt).ravel()
 
 
 # --- the fast path: atoms ---------------------------------------------------------------------------------------------
@@ -277,39 +367,6 @@ def spread(values, rank, budget, p):
         p[j] = 0.0
 
 
-@capacity.register(SpectralAtomo)
-def _(c, d):
-    return 0, min(c.rows, c.columns) * (c.rows + c.columns), 0, words(c.rows, c.columns)
-
-
-@capacity.register(BestRank)
-def _(c, d):
-    return 0, c.rank * (c.rows + c.columns), 0, words(c.rows, c.columns)
-
-
-@quantize.register(SpectralAtomo)
-def _(c, state, v, stream, symbols):
-    vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
-    weights = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
-    spread(values, rank, c.budget, weights)
-    kept = 0
-    for i in range(values.size):
-        if uniform(stream, i) < weights[i]:
-            weights[i] = values[i] / weights[i]
-            kept += 1
-        else:
-            weights[i] = 0.0
-    put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
-
-
-@quantize.register(BestRank)
-def _(c, state, v, stream, symbols):
-    vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
-    for i in range(c.rank, values.size):
-        values[i] = 0.0
-    put_weighted(c.rows, c.columns, vectors, turned, values, exponent, values, min(rank, c.rank), symbols)
-
-
 @accumulate.register(SpectralAtomo, BestRank)
 def _(c, symbols, weight, out):
     count = symbols.count[1] // (c.rows + c.columns)
@@ -325,61 +382,10 @@ def _(c, symbols, weight, out):
 # --- the fast path: rounded singular values ---------------------------------------------------------------------------
 
 
-@capacity.register(QuantizedSpectrum)
-def _(c, d):
-    q = min(c.rows, c.columns)
-    return 0, 1 + q * (c.rows + c.columns), q, words(c.rows, c.columns)
-
-
-@quantize.register(QuantizedSpectrum)
-def _(c, state, v, stream, symbols):
-    vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
-    symbols.value[0] = scale_for(v, 2.0, c.s, symbols.value)
-    scale, kept = np.float64(symbols.value[0]), 0
-    drawn = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
-    for i in range(values.size):
-        drawn[i] = 0.0
-        if i < rank and 0.0 < scale < np.inf:
-            u = min(math.ldexp(values[i], exponent) / scale, np.float64(c.s))
-            drawn[i] = math.floor(u) + (uniform(stream, i) < u - math.floor(u))
-            kept += drawn[i] > 0.0
-    place = 0
-    for i in range(values.size):
-        if drawn[i] > 0.0:
-            put_factors(c.rows, c.columns, vectors, turned, values, i, kept, place, 1.0, 1.0, 1.0, symbols.value[1:])
-            symbols.level[place] = np.int32(drawn[i])
-            place += 1
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1 + kept * (c.rows + c.columns), kept
-
-
-@accumulate.register(QuantizedSpectrum)
-def _(c, symbols, weight, out):
-    count, scale = symbols.count[2], np.float64(symbols.value[0])
-    second, row = 1 + c.rows * count, np.empty(count)
-    for i in range(c.rows):
-        for a in range(count):
-            row[a] = scale * symbols.level[a] * symbols.value[1 + i * count + a]
-        for j in range(c.columns):
-            total = 0.0
-            for a in range(count):
-                total += row[a] * symbols.value[second + j * count + a]
-            add_entry(out, i * c.columns + j, weight * total)
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 most_atoms = generic("most_atoms", "most_atoms(c) -> int: no message has more atoms.", lambda c: min(c.rows, c.columns))
 level_bits = generic("level_bits", "level_bits(c) -> int: bits of the level of an atom; 0: none are sent.", lambda c: 0)
-
-
-@most_atoms.register(BestRank)
-def _(c):
-    return c.rank
-
-
-@level_bits.register(QuantizedSpectrum)
-def _(c):
-    return bits_for(c.s)
 
 
 @payload_bits.register(SpectralAtomo, BestRank, QuantizedSpectrum)
@@ -423,11 +429,6 @@ def _(c, buffer, cursor, end, d, symbols):
     return _unpack(c, buffer, cursor, end, symbols, 0, 0)
 
 
-@unpack.register(QuantizedSpectrum)
-def _(c, buffer, cursor, end, d, symbols):
-    return _unpack(c, buffer, cursor, end, symbols, 1, c.s)
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 
@@ -441,49 +442,6 @@ def singular_values(c, v) -> np.ndarray:
 @check.register(QuantizedSpectrum)
 def _(c, d: int) -> None:
     check_shape(c, d)
-
-
-@omega.register
-def _(c: SpectralAtomo, d: int) -> float:
-    from ..bounds import spectral_atomo_variance
-
-    return spectral_atomo_variance(rows=c.rows, columns=c.columns, budget=c.budget)
-
-
-@omega.register
-def _(c: QuantizedSpectrum, d: int) -> float:
-    from ..bounds import qsgd_variance
-
-    return qsgd_variance(d=min(c.rows, c.columns), s=c.s)
-
-
-@delta.register
-def _(c: BestRank, d: int) -> float:
-    from ..bounds import best_rank_contraction
-
-    return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
-
-
-@expected_payload_bits.register
-def _(c: SpectralAtomo, v) -> float:
-    from ..bounds import atomo_probabilities
-
-    atoms = float(atomo_probabilities(singular_values(c, v), c.budget).sum())
-    return bits_for(min(c.rows, c.columns) + 1) + 32.0 * (c.rows + c.columns) * atoms
-
-
-@expected_payload_bits.register
-def _(c: BestRank, v) -> float:
-    atoms = min(c.rank, int(np.count_nonzero(singular_values(c, v))))
-    return bits_for(c.rank + 1) + 32.0 * (c.rows + c.columns) * atoms
-
-
-@expected_payload_bits.register
-def _(c: QuantizedSpectrum, v) -> float:
-    from ..bounds import qsgd_nonzeros_exact
-
-    atoms = qsgd_nonzeros_exact(singular_values(c, v), c.s)
-    return 32.0 + bits_for(min(c.rows, c.columns) + 1) + (bits_for(c.s) + 32.0 * (c.rows + c.columns)) * atoms
 
 
 def squarest(d: int) -> tuple[int, int]:

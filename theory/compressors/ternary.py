@@ -21,13 +21,6 @@ from .base import (
     check,
     expected_nonzeros,
     expected_payload_bits,
-    omega,
-    opening,
-    opening_is_maximum,
-    propose,
-    reference,
-    settle,
-    state_size,
 )
 from .checks import check_dimension
 from .kernels.norms import norm_of
@@ -198,15 +191,11 @@ class Ternary(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 < self.scale < math.inf, "scale", self.scale, "a finite number above 0")
 
+    def reference(c, v, stream, wire):
+        return round_to_three(v, max(c.scale, norm_of(v, np.inf)), stream, wire)
 
-@reference.register
-def _(c: Ternary, v, stream, wire):
-    return round_to_three(v, max(c.scale, norm_of(v, np.inf)), stream, wire)
-
-
-@wanted_scale.register(Ternary)
-def _(c, state, v):
-    return max(c.scale, norm_of(v, np.inf))
+    def wanted_scale(c, state, v):
+        return max(c.scale, norm_of(v, np.inf))
 
 
 # --- the largest magnitude --------------------------------------------------------------------------------------------
@@ -238,44 +227,35 @@ class TernGrad(NamedTuple):
 
     shared: bool = False
 
+    def reference(c, v, stream, wire):  # also where the scale is shared: nobody has agreed on one
+        return round_to_three(v, norm_of(v, np.inf), stream, wire)
 
-@reference.register
-def _(c: TernGrad, v, stream, wire):  # also where the scale is shared: nobody has agreed on one
-    return round_to_three(v, norm_of(v, np.inf), stream, wire)
+    def wanted_scale(c, state, v):
+        scale = norm_of(v, np.inf)
+        if c.shared and state[0] == 1.0:
+            scale = max(scale, state[1])
+            state[0] = 0.0
+        return scale
 
+    def state_size(c, d):
+        return 2 if c.shared else 0  # whether a scale was settled since the last message, and which
 
-@wanted_scale.register(TernGrad)
-def _(c, state, v):
-    scale = norm_of(v, np.inf)
-    if c.shared and state[0] == 1.0:
-        scale = max(scale, state[1])
-        state[0] = 0.0
-    return scale
+    def opening(c, d):
+        return 1 if c.shared else 0
 
+    def opening_is_maximum(c):
+        return True
 
-@state_size.register(TernGrad)
-def _(c, d):
-    return 2 if c.shared else 0  # whether a scale was settled since the last message, and which
+    def propose(c, state, v, stream, numbers):
+        numbers[0] = norm_of(v, np.inf)
 
+    def settle(c, d, state, numbers):
+        state[0], state[1] = 1.0, numbers[0]
 
-@opening.register(TernGrad)
-def _(c, d):
-    return 1 if c.shared else 0
+    def omega(c, d: int) -> float:
+        from ..bounds import ternary_inf_variance
 
-
-@opening_is_maximum.register(TernGrad)
-def _(c):
-    return True
-
-
-@propose.register(TernGrad)
-def _(c, state, v, stream, numbers):
-    numbers[0] = norm_of(v, np.inf)
-
-
-@settle.register(TernGrad)
-def _(c, d, state, numbers):
-    state[0], state[1] = 1.0, numbers[0]
+        return ternary_inf_variance(d)
 
 
 # --- clipping ---------------------------------------------------------------------------------------------------------
@@ -304,10 +284,14 @@ class ClippedTernGrad(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 < self.clip < math.inf, "clip", self.clip, "a finite number above 0")
 
+    def reference(c, v, stream, wire):
+        return round_to_three(v, min(norm_of(v, np.inf), c.clip * deviation(v)), stream, wire)
 
-@reference.register
-def _(c: ClippedTernGrad, v, stream, wire):
-    return round_to_three(v, min(norm_of(v, np.inf), c.clip * deviation(v)), stream, wire)
+    def wanted_scale(c, state, v):
+        return min(norm_of(v, np.inf), c.clip * deviation(v))
+
+    def clips(c):
+        return True
 
 
 @kernel
@@ -327,16 +311,6 @@ def deviation(v):
     return math.sqrt(total / v.size) / factor
 
 
-@wanted_scale.register(ClippedTernGrad)
-def _(c, state, v):
-    return min(norm_of(v, np.inf), c.clip * deviation(v))
-
-
-@clips.register(ClippedTernGrad)
-def _(c):
-    return True
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 
@@ -345,13 +319,6 @@ def _(c):
 @check.register(ClippedTernGrad)
 def _(c, d: int) -> None:
     check_dimension(d)
-
-
-@omega.register
-def _(c: TernGrad, d: int) -> float:
-    from ..bounds import ternary_inf_variance
-
-    return ternary_inf_variance(d)
 
 
 def _expected_nonzeros(c, v) -> float:

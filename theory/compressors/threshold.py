@@ -9,20 +9,6 @@ import numpy as np
 
 from ..core import require, setting
 from ..core.vectors import add_entry
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    max_payload_bits,
-    pack,
-    payload_bits,
-    quantize,
-    sent_entries,
-    unpack,
-)
 from .checks import check_dimension
 from .kernels.coo import entries_bits, read_entries, write_entries
 from .kernels.norms import norm_of
@@ -58,93 +44,69 @@ class Threshold(NamedTuple):
         require(0.0 < self.size < math.inf, "size", self.size, "a finite number above 0")
         require(not self.relative or self.size <= 1.0, "size", self.size, "at most 1 where it is relative")
 
+    def sent_entries(c, v, stream):
+        least = c.size * norm_of(v, math.inf) if c.relative else c.size
+        index = np.flatnonzero((np.abs(v) >= least) & (v != 0.0))
+        return index, v[index]
+
+    def capacity(c, d):
+        return d, d, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        least = c.size * norm_of(v, math.inf) if c.relative else c.size
+        count = list_at_least(v, least, symbols.index)
+        for p in range(count):
+            symbols.value[p] = v[symbols.index[p]]
+        symbols.count[0] = symbols.count[1] = count
+
+    def accumulate(c, symbols, weight, out):
+        for p in range(symbols.count[0]):
+            add_entry(out, symbols.index[p], weight * symbols.value[p])
+
+    def payload_bits(c, symbols, d):
+        return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return entries_bits(d, d, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
+        symbols.count[0] = symbols.count[1] = count
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+
+    def delta(c, d: int) -> float:
+        from ..bounds import threshold_contraction
+
+        if not c.relative:
+            raise TypeError(
+                "Threshold with an absolute size is no contraction, as it may send nothing: delta is not defined, see "
+                "Threshold(size, relative=True) or TopK"
+            )
+        return threshold_contraction(d=d, size=c.size)
+
+    def expected_nonzeros(c, v) -> float:
+        return float(_kept(c, v))
+
+    def expected_payload_bits(c, v) -> float:
+        return float(entries_bits(_kept(c, v), len(v), len(v), 32))
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-@sent_entries.register
-def _(c: Threshold, v, stream):
-    least = c.size * norm_of(v, math.inf) if c.relative else c.size
-    index = np.flatnonzero((np.abs(v) >= least) & (v != 0.0))
-    return index, v[index]
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@capacity.register(Threshold)
-def _(c, d):
-    return d, d, 0, 0
-
-
-@quantize.register(Threshold)
-def _(c, state, v, stream, symbols):
-    least = c.size * norm_of(v, math.inf) if c.relative else c.size
-    count = list_at_least(v, least, symbols.index)
-    for p in range(count):
-        symbols.value[p] = v[symbols.index[p]]
-    symbols.count[0] = symbols.count[1] = count
-
-
-@accumulate.register(Threshold)
-def _(c, symbols, weight, out):
-    for p in range(symbols.count[0]):
-        add_entry(out, symbols.index[p], weight * symbols.value[p])
-
-
-@payload_bits.register(Threshold)
-def _(c, symbols, d):
-    return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
-
-
-@max_payload_bits.register(Threshold)
-def _(c, d, float_bits):
-    return entries_bits(d, d, d, float_bits)
-
-
-@pack.register(Threshold)
-def _(c, symbols, d, buffer, cursor):
-    return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
-
-
-@unpack.register(Threshold)
-def _(c, buffer, cursor, end, d, symbols):
-    count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
-    symbols.count[0] = symbols.count[1] = count
-    return cursor
-
-
-@check.register
-def _(c: Threshold, d: int) -> None:
-    check_dimension(d)
-
-
-@delta.register
-def _(c: Threshold, d: int) -> float:
-    from ..bounds import threshold_contraction
-
-    if not c.relative:
-        raise TypeError(
-            "Threshold with an absolute size is no contraction, as it may send nothing: delta is not defined, see "
-            "Threshold(size, relative=True) or TopK"
-        )
-    return threshold_contraction(d=d, size=c.size)
 
 
 def _kept(c, v) -> int:
     sizes = [abs(float(x)) for x in v]
     least = c.size * max(sizes) if c.relative else c.size
     return sum(size >= least and size > 0.0 for size in sizes)
-
-
-@expected_nonzeros.register
-def _(c: Threshold, v) -> float:
-    return float(_kept(c, v))
-
-
-@expected_payload_bits.register
-def _(c: Threshold, v) -> float:
-    return float(entries_bits(_kept(c, v), len(v), len(v), 32))
 
 
 register(Threshold, 9, lambda d: [Threshold(0.5), Threshold(0.5, relative=True)])

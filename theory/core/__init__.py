@@ -1,7 +1,17 @@
 """What everything rests on: generic functions, compiled kernels and their cache, settings, random streams."""
 
 from .compile_cache import force_inline, kernel, no_refcount, when_compiling
-from .generics import generic
+from .generics import generic, question, registers
 from .settings import require, setting
 
-__all__ = ["force_inline", "generic", "kernel", "no_refcount", "require", "setting", "when_compiling"]
+__all__ = [
+    "force_inline",
+    "generic",
+    "kernel",
+    "no_refcount",
+    "question",
+    "registers",
+    "require",
+    "setting",
+    "when_compiling",
+]

@@ -1,32 +1,42 @@
 """Generic functions: one name, one implementation per NamedTuple type, callable from Python and from ``@njit``.
 
 A setting (a compressor, a step size, a problem) is a ``NamedTuple``.  A *generic* looks at the class of its first
-argument and runs the implementation that was registered for that class.  Inside compiled code the same lookup happens
-once, at compile time, so that it costs nothing there.
+argument and runs the implementation that this class has in its body, under the generic's name.  Inside compiled code
+the same lookup happens once, at compile time, so that it costs nothing there.
 
 >>> from typing import NamedTuple
->>> class Halve(NamedTuple):
-...     times: int
 >>> apply = generic("apply", "apply(c, x): what the setting c does to the number x.")
->>> @apply.register(Halve)
-... def _(c, x):
-...     return x / 2.0**c.times
+>>> @registers
+... class Halve(NamedTuple):
+...     times: int
+...     def apply(c, x):
+...         return x / 2.0**c.times
 >>> apply(Halve(3), 8.0)
 1.0
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from numba.extending import overload
 
 from .callee import OPTIONS
 from .compile_cache import F, external, kernel, region_of, region_of_file
 
-__all__ = ["GenericFunction", "generic"]
+if TYPE_CHECKING:
+    from functools import _SingleDispatchCallable
+
+__all__ = ["GenericFunction", "generic", "question", "registers"]
+
+T = TypeVar("T")
+Class = TypeVar("Class", bound=type)
+
+GENERICS: dict[str, Callable[[type, Callable[..., Any]], object]] = {}  # by name: how a class registers its own
 
 
 class GenericFunction(Protocol):
@@ -117,6 +127,28 @@ def generic(
     made.__name__ = made.__qualname__ = name
     made.__doc__ = doc
     made.register, made.table = register, table
+    GENERICS[name] = lambda cls, function: register(cls)(function)
     made.implements = lambda cls: cls in table or fallback is not None
     overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline} | OPTIONS)(typed)
     return made
+
+
+def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+    """Decorator: a generic that Python alone asks; the function answers for classes without an answer of their own."""
+    made = singledispatch(function)
+    GENERICS[function.__name__] = lambda cls, own: made.register(cls)(own)
+    return made
+
+
+def registers(cls: Class) -> Class:
+    """Class decorator: a function in the body that is named like a generic is its implementation for this class.
+
+    Its first parameter is the setting and must not be called ``self``, which is for methods.  :func:`setting` does the
+    same.
+    """
+    for name, function in list(vars(cls).items()):
+        if name in GENERICS and inspect.isfunction(function):
+            first = next(iter(inspect.signature(function).parameters), "self")
+            if first != "self":
+                GENERICS[name](cls, function)
+    return cls

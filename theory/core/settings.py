@@ -15,6 +15,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .generics import registers
+
 T = TypeVar("T")
 
 _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
@@ -77,7 +79,8 @@ def field_types(cls) -> dict[str, str]:
 def setting(cls: type[T]) -> type[T]:
     """Class decorator for a ``NamedTuple``: converted fields, a checked domain, equality that includes the class.
 
-    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.
+    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.  A function in its
+    body with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
 
     >>> from typing import NamedTuple
     >>> @setting
@@ -108,7 +111,7 @@ def setting(cls: type[T]) -> type[T]:
     made.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
     made.__ne__ = lambda self, other: not self == other
     made.__hash__ = lambda self: hash(digest(self))
-    return cls
+    return registers(cls)
 
 
 def _feed(sha, value) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 from typing import NamedTuple
 
-from ..core import generic, require, setting
+from ..core import generic, question, require, setting
 
 __all__ = [
     "Constant",
@@ -50,6 +49,9 @@ class Constant(NamedTuple):
         """Refuse values outside the domain."""
         require(self.eta > 0, "eta", self.eta, "a number above 0")
 
+    def step_size(schedule, t):
+        return schedule.eta
+
 
 @setting
 class InverseTime(NamedTuple):
@@ -81,15 +83,8 @@ class InverseTime(NamedTuple):
         for name in self._fields:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
 
-
-@step_size.register(Constant)
-def _(schedule, t):
-    return schedule.eta
-
-
-@step_size.register(InverseTime)
-def _(schedule, t):
-    return schedule.c / (schedule.mu * (schedule.shift + t))
+    def step_size(schedule, t):
+        return schedule.c / (schedule.mu * (schedule.shift + t))
 
 
 @setting
@@ -102,6 +97,9 @@ class Last(NamedTuple):
     0.0
     """
 
+    def averaging_weight(average, t):
+        return 0.0
+
 
 @setting
 class Uniform(NamedTuple):
@@ -112,6 +110,9 @@ class Uniform(NamedTuple):
     >>> averaging_weight(Uniform(), 3)
     1.0
     """
+
+    def averaging_weight(average, t):
+        return 1.0
 
 
 @setting
@@ -139,6 +140,9 @@ class Polynomial(NamedTuple):
         require(self.shift >= 0, "shift", self.shift, "a number, at least 0")
         require(self.power >= 0, "power", self.power, "a number, at least 0")
 
+    def averaging_weight(average, t):
+        return (average.shift + t) ** average.power
+
 
 @setting
 class Suffix(NamedTuple):
@@ -161,31 +165,14 @@ class Suffix(NamedTuple):
         """Refuse values outside the domain."""
         require(self.start >= 0, "start", self.start, "an integer, at least 0")
 
-
-@averaging_weight.register(Last)
-def _(average, t):
-    return 0.0
-
-
-@averaging_weight.register(Uniform)
-def _(average, t):
-    return 1.0
-
-
-@averaging_weight.register(Polynomial)
-def _(average, t):
-    return (average.shift + t) ** average.power
-
-
-@averaging_weight.register(Suffix)
-def _(average, t):
-    return 1.0 if t >= average.start else 0.0
+    def averaging_weight(average, t):
+        return 1.0 if t >= average.start else 0.0
 
 
 # --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
 
 
-@singledispatch
+@question
 def batch_size(schedule, t: int) -> int:
     """The number of gradients that each worker averages at step t = 0, 1, 2, ...
 
@@ -255,14 +242,12 @@ class GrowingBatch(NamedTuple):
         require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"an integer from 1 to {LARGEST_BATCH}")
         require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
 
+    def batch_size(schedule, t: int) -> int:
+        size = schedule.rho**t * schedule.first
+        return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
+
 
 WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, stay whole
-
-
-@batch_size.register
-def _(schedule: GrowingBatch, t: int) -> int:
-    size = schedule.rho**t * schedule.first
-    return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
 
 
 # --- the step of functions that satisfy the Polyak-Lojasiewicz inequality ---------------------------------------------
@@ -292,7 +277,5 @@ class PolyakLojasiewicz(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 < self.mu < math.inf, "mu", self.mu, "a finite number above 0")
 
-
-@step_size.register(PolyakLojasiewicz)
-def _(schedule, t):
-    return (2.0 * t + 1.0) / (2.0 * schedule.mu * (t + 1.0) ** 2)
+    def step_size(schedule, t):
+        return (2.0 * t + 1.0) / (2.0 * schedule.mu * (t + 1.0) ** 2)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import singledispatch
 from typing import NamedTuple
 
 from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
 from ..compressors.base import delta, omega
+from ..core import question
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -69,7 +69,7 @@ def warn_of_frontier(feedback, compressor, d: int) -> None:
         )
 
 
-@singledispatch
+@question
 def frontier(feedback, compressor, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None

@@ -6,11 +6,9 @@ vector of :mod:`theory.core.vectors`.
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 
-from ..core import generic, require
+from ..core import generic, question, require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -46,7 +44,7 @@ def is_drawn(problem) -> bool:
     return rows(problem) == 0 and hasattr(problem, "noise")
 
 
-@singledispatch
+@question
 def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     """A minimiser of f that is known without a search, the strong convexity of f, and how; None otherwise.
 
@@ -57,7 +55,7 @@ def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     return problem.optimum.astype(np.float64), problem.curvatures[0], "the closed form"
 
 
-@singledispatch
+@question
 def without_mechanism(problem):
     """The problem that has the same f and plain gradients: itself, unless something disturbs them."""
     return problem

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import functools
 import math
-from functools import singledispatch
 from typing import cast
 
 import numpy as np
 import scipy.sparse.linalg as spla
 
-from ..core import kernel
+from ..core import kernel, question
 from ..core.compile_cache import F
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
@@ -101,7 +100,7 @@ def largest_eigenvalue(A) -> float:
     return float(largest + np.linalg.norm(gram(v) - largest * v))  # a Ritz value is from below; this is from above
 
 
-@singledispatch
+@question
 @one_thread
 def lipschitz(problem) -> float:
     """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
@@ -142,7 +141,7 @@ def lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
 
-@singledispatch
+@question
 def max_lipschitz(problem) -> float:
     """L_max: the largest Lipschitz constant of a single gradient.
 
@@ -172,7 +171,7 @@ def max_lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * max_row_norm2(problem.A) + problem.l2
 
 
-@singledispatch
+@question
 @one_thread
 def strong_convexity(problem) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
@@ -309,7 +308,7 @@ def gradient_diversity(problem, x) -> float:
     return batch_bound(problem, x) / rows(problem)
 
 
-@singledispatch
+@question
 def batch_bound(problem, x) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 
-from ..core import require
+from ..core import question, require
 from ..core.random import derive, key
 from . import base
 
@@ -163,7 +161,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     return out + (problem.l2 * x).astype(out.dtype)
 
 
-@singledispatch
+@question
 def accuracy(problem, x) -> float:
     """Share of the rows that are classified as their label says.
 

@@ -23,17 +23,16 @@ All else is written once, below, and `linear_problem` gives it to a class.  A lo
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import force_inline, generic, kernel, require, setting
+from ..core import force_inline, generic, kernel, question, require, setting
 from ..core.vectors import dense_part, scale_of
 from ..data import Dataset, make_dataset, require_binary
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
-from .evaluate import accuracy, point
+from .evaluate import point
 from .matrix import CSR, add_row, as_matrix, frozen, matvec, row_dot, row_dot_and_norm2, shape
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
@@ -247,6 +246,27 @@ class Logistic(NamedTuple):
     def __repr__(self) -> str:
         return _repr(self)
 
+    def loss(problem, i, margin):
+        z = problem.b[i] * margin
+        if z > 0.0:  # the exponent is never positive, so exp cannot overflow
+            return math.log1p(math.exp(-z))
+        return math.log1p(math.exp(z)) - z
+
+    def slope(problem, i, margin):
+        b = problem.b[i]
+        z = b * margin
+        small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
+        return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
+
+    def curvature(problem, i, margin):
+        small = math.exp(-abs(margin))
+        return small / ((1.0 + small) * (1.0 + small))
+
+    def accuracy(problem, x) -> float:
+        margins = np.empty(problem.n)
+        matvec(problem.A, point(problem, x), margins)
+        return float(np.mean((margins > 0.0) == (problem.b > 0.0)))
+
 
 @linear_problem
 @setting
@@ -302,42 +322,14 @@ class Ridge(NamedTuple):
     def __repr__(self) -> str:
         return _repr(self)
 
+    def loss(problem, i, margin):
+        return 0.5 * (margin - problem.b[i]) ** 2
 
-@loss.register(Logistic)
-def _(problem, i, margin):
-    z = problem.b[i] * margin
-    if z > 0.0:  # the exponent is never positive, so exp cannot overflow
-        return math.log1p(math.exp(-z))
-    return math.log1p(math.exp(z)) - z
+    def slope(problem, i, margin):
+        return margin - problem.b[i]
 
-
-@slope.register(Logistic)
-def _(problem, i, margin):
-    b = problem.b[i]
-    z = b * margin
-    small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
-    return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
-
-
-@curvature.register(Logistic)
-def _(problem, i, margin):
-    small = math.exp(-abs(margin))
-    return small / ((1.0 + small) * (1.0 + small))
-
-
-@loss.register(Ridge)
-def _(problem, i, margin):
-    return 0.5 * (margin - problem.b[i]) ** 2
-
-
-@slope.register(Ridge)
-def _(problem, i, margin):
-    return margin - problem.b[i]
-
-
-@curvature.register(Ridge)
-def _(problem, i, margin):
-    return 1.0
+    def curvature(problem, i, margin):
+        return 1.0
 
 
 # --- doors ----------------------------------------------------------------------------------------------------------
@@ -426,7 +418,7 @@ def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), _number("l2", l2), _label(data.name))
 
 
-@singledispatch
+@question
 def astype(problem, dtype):
     """The same problem with entries of another type (float64 or float32); itself where it has that type.
 
@@ -454,10 +446,3 @@ def astype(problem, dtype):
     if hasattr(problem, "mechanism"):  # a problem within a problem
         return type(problem)(astype(problem.problem, dtype), *problem[1:])
     return type(problem)(as_matrix(problem.A, dtype), *problem[1:])
-
-
-@accuracy.register
-def _(problem: Logistic, x) -> float:
-    margins = np.empty(problem.n)
-    matvec(problem.A, point(problem, x), margins)
-    return float(np.mean((margins > 0.0) == (problem.b > 0.0)))

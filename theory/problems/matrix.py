@@ -50,6 +50,64 @@ class CSR(NamedTuple):
     indptr: np.ndarray
     columns: int
 
+    def row_dot(A, i, x):
+        lo, hi = A.indptr[i], A.indptr[i + 1]
+        indices, data = A.indices[lo:hi], A.data[lo:hi]
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = (
+            0.0  # eight chains of additions run side by side, in an order that is fixed
+        )
+        whole = indices.size & ~7
+        for p in range(0, whole, 8):
+            s0 += data[p] * x[indices[p]]
+            s1 += data[p + 1] * x[indices[p + 1]]
+            s2 += data[p + 2] * x[indices[p + 2]]
+            s3 += data[p + 3] * x[indices[p + 3]]
+            s4 += data[p + 4] * x[indices[p + 4]]
+            s5 += data[p + 5] * x[indices[p + 5]]
+            s6 += data[p + 6] * x[indices[p + 6]]
+            s7 += data[p + 7] * x[indices[p + 7]]
+        for p in range(whole, indices.size):
+            s0 += data[p] * x[indices[p]]
+        return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+    def add_row(A, i, weight, out):
+        lo, hi = A.indptr[i], A.indptr[i + 1]
+        indices, data = A.indices[lo:hi], A.data[lo:hi]
+        for p in range(indices.size):
+            add_entry(out, indices[p], weight * data[p])
+
+    def row_norm2(A, i):
+        data = A.data[A.indptr[i] : A.indptr[i + 1]]
+        s0 = s1 = s2 = s3 = 0.0
+        whole = data.size & ~3
+        for p in range(0, whole, 4):
+            s0 += data[p] * data[p]
+            s1 += data[p + 1] * data[p + 1]
+            s2 += data[p + 2] * data[p + 2]
+            s3 += data[p + 3] * data[p + 3]
+        for p in range(whole, data.size):
+            s0 += data[p] * data[p]
+        return (s0 + s1) + (s2 + s3)
+
+    def row_dot_and_norm2(A, i, x):
+        lo, hi = A.indptr[i], A.indptr[i + 1]
+        indices, data = A.indices[lo:hi], A.data[lo:hi]
+        s0 = s1 = s2 = s3 = q0 = q1 = q2 = q3 = 0.0
+        whole = indices.size & ~3
+        for p in range(0, whole, 4):
+            s0 += data[p] * x[indices[p]]
+            s1 += data[p + 1] * x[indices[p + 1]]
+            s2 += data[p + 2] * x[indices[p + 2]]
+            s3 += data[p + 3] * x[indices[p + 3]]
+            q0 += data[p] * data[p]
+            q1 += data[p + 1] * data[p + 1]
+            q2 += data[p + 2] * data[p + 2]
+            q3 += data[p + 3] * data[p + 3]
+        for p in range(whole, indices.size):
+            s0 += data[p] * x[indices[p]]
+            q0 += data[p] * data[p]
+        return (s0 + s1) + (s2 + s3), (q0 + q1) + (q2 + q3)
+
 
 def frozen(array, dtype) -> np.ndarray:
     """A read-only C-contiguous view (a copy only if it must be): one Numba type, wherever the array came from."""
@@ -167,70 +225,6 @@ row_dot_and_norm2 = generic(
 @shape.register(CSR)
 def _(A):
     return A.indptr.size - 1, A.columns
-
-
-@row_dot.register(CSR)
-def _(A, i, x):
-    lo, hi = A.indptr[i], A.indptr[i + 1]
-    indices, data = A.indices[lo:hi], A.data[lo:hi]
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0  # eight chains of additions run side by side, in an order that is fixed
-    whole = indices.size & ~7
-    for p in range(0, whole, 8):
-        s0 += data[p] * x[indices[p]]
-        s1 += data[p + 1] * x[indices[p + 1]]
-        s2 += data[p + 2] * x[indices[p + 2]]
-        s3 += data[p + 3] * x[indices[p + 3]]
-        s4 += data[p + 4] * x[indices[p + 4]]
-        s5 += data[p + 5] * x[indices[p + 5]]
-        s6 += data[p + 6] * x[indices[p + 6]]
-        s7 += data[p + 7] * x[indices[p + 7]]
-    for p in range(whole, indices.size):
-        s0 += data[p] * x[indices[p]]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
-@add_row.register(CSR)
-def _(A, i, weight, out):
-    lo, hi = A.indptr[i], A.indptr[i + 1]
-    indices, data = A.indices[lo:hi], A.data[lo:hi]
-    for p in range(indices.size):
-        add_entry(out, indices[p], weight * data[p])
-
-
-@row_norm2.register(CSR)
-def _(A, i):
-    data = A.data[A.indptr[i] : A.indptr[i + 1]]
-    s0 = s1 = s2 = s3 = 0.0
-    whole = data.size & ~3
-    for p in range(0, whole, 4):
-        s0 += data[p] * data[p]
-        s1 += data[p + 1] * data[p + 1]
-        s2 += data[p + 2] * data[p + 2]
-        s3 += data[p + 3] * data[p + 3]
-    for p in range(whole, data.size):
-        s0 += data[p] * data[p]
-    return (s0 + s1) + (s2 + s3)
-
-
-@row_dot_and_norm2.register(CSR)
-def _(A, i, x):
-    lo, hi = A.indptr[i], A.indptr[i + 1]
-    indices, data = A.indices[lo:hi], A.data[lo:hi]
-    s0 = s1 = s2 = s3 = q0 = q1 = q2 = q3 = 0.0
-    whole = indices.size & ~3
-    for p in range(0, whole, 4):
-        s0 += data[p] * x[indices[p]]
-        s1 += data[p + 1] * x[indices[p + 1]]
-        s2 += data[p + 2] * x[indices[p + 2]]
-        s3 += data[p + 3] * x[indices[p + 3]]
-        q0 += data[p] * data[p]
-        q1 += data[p + 1] * data[p + 1]
-        q2 += data[p + 2] * data[p + 2]
-        q3 += data[p + 3] * data[p + 3]
-    for p in range(whole, indices.size):
-        s0 += data[p] * x[indices[p]]
-        q0 += data[p] * data[p]
-    return (s0 + s1) + (s2 + s3), (q0 + q1) + (q2 + q3)
 
 
 # --- the whole matrix -------------------------------------------------------------------------------------------------

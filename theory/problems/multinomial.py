@@ -17,8 +17,8 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import add_entry, dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
-from .evaluate import accuracy, point
+from .base import add_loss_gradient, rows
+from .evaluate import point
 from .linear import _dataset, _domain, _dtype, _label, _n, _name, _number, norm2
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
@@ -190,44 +190,58 @@ class Softmax(NamedTuple):
         features, classes = self.shape
         return f"Softmax({self.name}: n={self.n}, d={features} x {classes}, l2={self.l2:.6g}, {self.dtype})"
 
+    def rows(problem):
+        return shape_of(problem.A)[0]
 
-@rows.register(Softmax)
-def _(problem):
-    return shape_of(problem.A)[0]
+    def dimension(problem):
+        return shape_of(problem.A)[1] * problem.classes
 
+    def regularization(problem):
+        return problem.l2
 
-@dimension.register(Softmax)
-def _(problem):
-    return shape_of(problem.A)[1] * problem.classes
+    def value(problem, x):
+        n, total = rows(problem), 0.0
+        z = np.empty(problem.classes)
+        for i in range(n):
+            _scores(problem, i, x, z)
+            total += _log_sum(z) - z[problem.b[i]]
+        return total / n + 0.5 * problem.l2 * norm2(x)
 
+    def gradient(problem, x, out):
+        n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
+        z = np.empty(problem.classes)
+        for j in range(out.size):
+            out[j] = shrink * part[j]
+        for i in range(n):
+            _scores(problem, i, x, z)
+            _residuals(z, problem.b[i])
+            for k in range(z.size):
+                z[k] /= n
+            add_outer(problem.A, i, z, out)
 
-@regularization.register(Softmax)
-def _(problem):
-    return problem.l2
+    def moments(problem, x, out):
+        n, l2, total = rows(problem), problem.l2, 0.0
+        z, residual = np.empty(problem.classes), np.empty(problem.classes)
+        for j in range(out.size):
+            out[j] = l2 * x[j]
+        for i in range(n):
+            _scores(problem, i, x, z)
+            for k in range(z.size):
+                residual[k] = z[k]
+            _residuals(residual, problem.b[i])
+            size2, along = 0.0, 0.0
+            for k in range(z.size):
+                size2 += residual[k] * residual[k]
+                along += residual[k] * z[k]  # <a r', X> = r' X'a
+                residual[k] /= n
+            total += size2 * row_norm2(problem.A, i) + 2.0 * l2 * along
+            add_outer(problem.A, i, residual, out)
+        return total / n + l2 * l2 * norm2(x)
 
-
-@value.register(Softmax)
-def _(problem, x):
-    n, total = rows(problem), 0.0
-    z = np.empty(problem.classes)
-    for i in range(n):
-        _scores(problem, i, x, z)
-        total += _log_sum(z) - z[problem.b[i]]
-    return total / n + 0.5 * problem.l2 * norm2(x)
-
-
-@gradient.register(Softmax)
-def _(problem, x, out):
-    n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
-    z = np.empty(problem.classes)
-    for j in range(out.size):
-        out[j] = shrink * part[j]
-    for i in range(n):
-        _scores(problem, i, x, z)
-        _residuals(z, problem.b[i])
-        for k in range(z.size):
-            z[k] /= n
-        add_outer(problem.A, i, z, out)
+    def accuracy(problem, x) -> float:
+        found = np.empty(problem.n, np.int64)
+        predict(problem, point(problem, x), found)
+        return float(np.mean(found == problem.b))
 
 
 @force_inline
@@ -239,27 +253,6 @@ def _(problem, i, stream, weight, x, out):
     for k in range(z.size):
         z[k] *= weight
     add_outer(problem.A, i, z, out)
-
-
-@moments.register(Softmax)
-def _(problem, x, out):
-    n, l2, total = rows(problem), problem.l2, 0.0
-    z, residual = np.empty(problem.classes), np.empty(problem.classes)
-    for j in range(out.size):
-        out[j] = l2 * x[j]
-    for i in range(n):
-        _scores(problem, i, x, z)
-        for k in range(z.size):
-            residual[k] = z[k]
-        _residuals(residual, problem.b[i])
-        size2, along = 0.0, 0.0
-        for k in range(z.size):
-            size2 += residual[k] * residual[k]
-            along += residual[k] * z[k]  # <a r', X> = r' X'a
-            residual[k] /= n
-        total += size2 * row_norm2(problem.A, i) + 2.0 * l2 * along
-        add_outer(problem.A, i, residual, out)
-    return total / n + l2 * l2 * norm2(x)
 
 
 @kernel
@@ -314,10 +307,3 @@ def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     A = as_matrix(data.X, dtype)
     require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
     return Softmax(A, frozen(b.reshape(-1), np.int64), _number("l2", l2), labels.size, _label(data.name))
-
-
-@accuracy.register
-def _(problem: Softmax, x) -> float:
-    found = np.empty(problem.n, np.int64)
-    predict(problem, point(problem, x), found)
-    return float(np.mean(found == problem.b))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 import scipy.linalg as sla
 
-from ..core import kernel, require
+from ..core import kernel, question, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
@@ -116,7 +114,7 @@ class _Scores:
         out += (self.X.T @ image).ravel() / self.problem.n
 
 
-@singledispatch
+@question
 def newton_model(problem):
     """What Newton's method asks of a problem's losses: by default, of losses of the margins."""
     return _Margins(problem)

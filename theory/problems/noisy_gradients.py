@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bounds.mechanisms import mechanism_batch_bound
-from ..core import generic, kernel, require, setting
+from ..core import generic, kernel, registers, require, setting
 from ..core.random import derive, normal, uniform
 from ..core.vectors import add_entry, entry
 from .base import (
@@ -27,14 +27,12 @@ from .base import (
     add_loss_gradient,
     dimension,
     gradient,
-    gradient_noise,
     moments,
     regularization,
     rows,
     value,
-    without_mechanism,
 )
-from .constants import batch_bound, lipschitz, second_moment_and_norm2, strong_convexity
+from .constants import lipschitz, second_moment_and_norm2, strong_convexity
 from .linear import norm2
 
 __all__ = [
@@ -86,6 +84,17 @@ class DropConnect(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 <= self.drop < 1.0, "drop", self.drop, "a probability, from 0 to below 1")
 
+    def disturb(mechanism, problem, i, stream, weight, x, out):
+        masked = Masked(out, stream, mechanism.drop)  # one mask for the loss and the l2 term: no gradient is built
+        add_loss_gradient(problem, i, stream, weight, x, masked)
+        _add_l2(problem, weight, x, masked)
+
+    def kept(mechanism):
+        return 1.0 - mechanism.drop
+
+    def disturbed_moments(mechanism, problem, x, out):
+        return (1.0 - mechanism.drop) * moments(problem, x, out)
+
 
 @setting
 class Langevin(NamedTuple):
@@ -108,6 +117,15 @@ class Langevin(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 <= self.deviation < math.inf, "deviation", self.deviation, "a finite number, at least 0")
 
+    def disturb(mechanism, problem, i, stream, weight, x, out):
+        add_loss_gradient(problem, i, stream, weight, x, out)
+        _add_l2(problem, weight, x, out)
+        for j in range(dimension(problem)):
+            add_entry(out, j, weight * (mechanism.deviation * normal(stream, j)))
+
+    def disturbed_moments(mechanism, problem, x, out):
+        return moments(problem, x, out) + out.size * mechanism.deviation * mechanism.deviation
+
 
 @setting
 class QuantizedGradients(NamedTuple):
@@ -121,7 +139,27 @@ class QuantizedGradients(NamedTuple):
     QuantizedGradients()
     """
 
+    def disturb(mechanism, problem, i, stream, weight, x, out):
+        g = np.empty(dimension(problem))  # its norm is needed before its first coordinate
+        _whole_gradient(problem, i, stream, x, g)
+        norm = math.sqrt(norm2(g))
+        for j in range(g.size):
+            if uniform(stream, j) * norm < abs(g[j]):
+                add_entry(out, j, weight * (norm if g[j] > 0.0 else -norm))
 
+    def disturbed_moments(mechanism, problem, x, out):
+        g, n, total = np.empty(out.size), rows(problem), 0.0
+        for i in range(n):
+            _whole_gradient(problem, i, np.uint64(0), x, g)
+            size = 0.0
+            for j in range(g.size):
+                size += abs(g[j])
+            total += size * math.sqrt(norm2(g))
+        gradient(problem, x, out)
+        return total / n
+
+
+@registers
 class Masked(NamedTuple):
     """A vector that takes what is added to it in some coordinates only: those that the mask of ``stream`` keeps."""
 
@@ -129,11 +167,9 @@ class Masked(NamedTuple):
     stream: np.uint64
     drop: float
 
-
-@add_entry.register(Masked)
-def _(v, j, amount):
-    if uniform(v.stream, j) >= v.drop:
-        add_entry(v.out, j, amount)
+    def add_entry(v, j, amount):
+        if uniform(v.stream, j) >= v.drop:
+            add_entry(v.out, j, amount)
 
 
 @kernel
@@ -144,21 +180,6 @@ def _add_l2(problem, weight, x, out):
             add_entry(out, j, weight * (l2 * entry(x, j)))
 
 
-@disturb.register(DropConnect)
-def _(mechanism, problem, i, stream, weight, x, out):
-    masked = Masked(out, stream, mechanism.drop)  # one mask for the loss and the l2 term: no gradient is built
-    add_loss_gradient(problem, i, stream, weight, x, masked)
-    _add_l2(problem, weight, x, masked)
-
-
-@disturb.register(Langevin)
-def _(mechanism, problem, i, stream, weight, x, out):
-    add_loss_gradient(problem, i, stream, weight, x, out)
-    _add_l2(problem, weight, x, out)
-    for j in range(dimension(problem)):
-        add_entry(out, j, weight * (mechanism.deviation * normal(stream, j)))
-
-
 @kernel
 def _whole_gradient(problem, i, stream, x, g):
     """``g`` = the gradient of f_i at x, with the l2 term."""
@@ -166,44 +187,6 @@ def _whole_gradient(problem, i, stream, x, g):
         g[j] = 0.0
     add_loss_gradient(problem, i, stream, 1.0, x, g)
     _add_l2(problem, 1.0, x, g)
-
-
-@disturb.register(QuantizedGradients)
-def _(mechanism, problem, i, stream, weight, x, out):
-    g = np.empty(dimension(problem))  # its norm is needed before its first coordinate
-    _whole_gradient(problem, i, stream, x, g)
-    norm = math.sqrt(norm2(g))
-    for j in range(g.size):
-        if uniform(stream, j) * norm < abs(g[j]):
-            add_entry(out, j, weight * (norm if g[j] > 0.0 else -norm))
-
-
-@kept.register(DropConnect)
-def _(mechanism):
-    return 1.0 - mechanism.drop
-
-
-@disturbed_moments.register(DropConnect)
-def _(mechanism, problem, x, out):
-    return (1.0 - mechanism.drop) * moments(problem, x, out)
-
-
-@disturbed_moments.register(Langevin)
-def _(mechanism, problem, x, out):
-    return moments(problem, x, out) + out.size * mechanism.deviation * mechanism.deviation
-
-
-@disturbed_moments.register(QuantizedGradients)
-def _(mechanism, problem, x, out):
-    g, n, total = np.empty(out.size), rows(problem), 0.0
-    for i in range(n):
-        _whole_gradient(problem, i, np.uint64(0), x, g)
-        size = 0.0
-        for j in range(g.size):
-            size += abs(g[j])
-        total += size * math.sqrt(norm2(g))
-    gradient(problem, x, out)
-    return total / n
 
 
 # --- the problem ------------------------------------------------------------------------------------------------------
@@ -262,54 +245,56 @@ class Diversified(NamedTuple):
     def __repr__(self) -> str:
         return f"Diversified({self.problem!r}, {self.mechanism!r}, shared={self.shared})"
 
+    def rows(problem):
+        return rows(problem.problem)
 
-@rows.register(Diversified)
-def _(problem):
-    return rows(problem.problem)
+    def dimension(problem):
+        return dimension(problem.problem)
 
+    def regularization(problem):
+        return 0.0
 
-@dimension.register(Diversified)
-def _(problem):
-    return dimension(problem.problem)
+    def value(problem, x):
+        return value(problem.problem, x)
 
+    def gradient(problem, x, out):
+        gradient(problem.problem, x, out)
+        factor = kept(problem.mechanism)
+        if factor != 1.0:
+            for j in range(out.size):
+                out[j] *= factor
 
-@regularization.register(Diversified)
-def _(problem):
-    return 0.0
+    def moments(problem, x, out):
+        moment, factor = disturbed_moments(problem.mechanism, problem.problem, x, out), kept(problem.mechanism)
+        if factor != 1.0:
+            for j in range(out.size):
+                out[j] *= factor
+        return moment
 
+    def gradient_noise(problem):
+        return PER_STEP if problem.shared else PER_DRAW
 
-@value.register(Diversified)
-def _(problem, x):
-    return value(problem.problem, x)
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        own = derive(stream, i) if problem.shared else np.uint64(stream)
+        disturb(problem.mechanism, problem.problem, i, own, weight, x, out)
 
+    def without_mechanism(problem):
+        return problem.problem
 
-@gradient.register(Diversified)
-def _(problem, x, out):
-    gradient(problem.problem, x, out)
-    factor = kept(problem.mechanism)
-    if factor != 1.0:
-        for j in range(out.size):
-            out[j] *= factor
+    def lipschitz(problem) -> float:
+        return lipschitz(problem.problem)
 
+    def strong_convexity(problem) -> float:
+        return strong_convexity(problem.problem)
 
-@moments.register(Diversified)
-def _(problem, x, out):
-    moment, factor = disturbed_moments(problem.mechanism, problem.problem, x, out), kept(problem.mechanism)
-    if factor != 1.0:
-        for j in range(out.size):
-            out[j] *= factor
-    return moment
-
-
-@gradient_noise.register(Diversified)
-def _(problem):
-    return PER_STEP if problem.shared else PER_DRAW
-
-
-@add_loss_gradient.register(Diversified)
-def _(problem, i, stream, weight, x, out):
-    own = derive(stream, i) if problem.shared else np.uint64(stream)
-    disturb(problem.mechanism, problem.problem, i, own, weight, x, out)
+    def batch_bound(problem, x) -> float:
+        moment, _ = second_moment_and_norm2(problem, x)
+        plain, squared = second_moment_and_norm2(problem.problem, x)
+        if plain == 0.0:  # nothing but noise, if that
+            return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
+        factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
+        n = rows(problem) if problem.shared else None
+        return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)
 
 
 def diversified(problem, mechanism, shared: bool = False) -> Diversified:
@@ -360,29 +345,3 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
     )
     require(isinstance(shared, (bool, np.bool_)), "shared", shared, "True or False", TypeError)
     return Diversified(problem, mechanism, bool(shared))
-
-
-@without_mechanism.register
-def _(problem: Diversified):
-    return problem.problem
-
-
-@lipschitz.register
-def _(problem: Diversified) -> float:
-    return lipschitz(problem.problem)
-
-
-@strong_convexity.register
-def _(problem: Diversified) -> float:
-    return strong_convexity(problem.problem)
-
-
-@batch_bound.register
-def _(problem: Diversified, x) -> float:
-    moment, _ = second_moment_and_norm2(problem, x)
-    plain, squared = second_moment_and_norm2(problem.problem, x)
-    if plain == 0.0:  # nothing but noise, if that
-        return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
-    factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
-    n = rows(problem) if problem.shared else None
-    return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)

@@ -16,8 +16,8 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
-from .constants import lipschitz, max_lipschitz, strong_convexity
+from .base import add_loss_gradient, dimension, gradient, moments, rows, value
+from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy
 from .linear import Logistic, _number, astype, logistic
 
@@ -80,6 +80,58 @@ class NonconvexLogistic(NamedTuple):
     def __repr__(self) -> str:
         return f"NonconvexLogistic({self.name}: n={self.n}, d={self.d}, weight={self.weight:.6g}, {self.dtype})"
 
+    def rows(problem):
+        return rows(problem.losses)
+
+    def dimension(problem):
+        return dimension(problem.losses)
+
+    def regularization(problem):
+        return 0.0
+
+    def value(problem, x):
+        total = 0.0
+        for j in range(dimension(problem)):
+            square = np.float64(entry(x, j)) ** 2
+            total += square / (1.0 + square)
+        return value(problem.losses, x) + problem.weight * total
+
+    def gradient(problem, x, out):
+        gradient(problem.losses, x, out)
+        for j in range(dimension(problem)):
+            out[j] += _pull(problem, np.float64(entry(x, j)))
+
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        add_loss_gradient(problem.losses, i, stream, weight, x, out)
+        for j in range(dimension(problem)):
+            add_entry(out, j, weight * _pull(problem, np.float64(entry(x, j))))
+
+    def moments(problem, x, out):
+        """The mean of ||g_i + r||^2, r the regulariser's gradient: that of ||g_i||^2, and 2 <g, r> + ||r||^2."""
+        total = moments(problem.losses, x, out)
+        for j in range(dimension(problem)):
+            pull = _pull(problem, np.float64(entry(x, j)))
+            total += (2.0 * out[j] + pull) * pull
+            out[j] += pull
+        return total
+
+    def astype(problem, dtype):
+        if problem.dtype == np.dtype(dtype):
+            return problem
+        return NonconvexLogistic(astype(problem.losses, dtype), problem.weight)
+
+    def lipschitz(problem) -> float:
+        return lipschitz(problem.losses) + 2.0 * problem.weight
+
+    def max_lipschitz(problem) -> float:
+        return max_lipschitz(problem.losses) + 2.0 * problem.weight
+
+    def strong_convexity(problem) -> float:
+        return -0.5 * problem.weight
+
+    def accuracy(problem, x) -> float:
+        return accuracy(problem.losses, x)
+
 
 @force_inline
 @kernel
@@ -87,62 +139,6 @@ def _pull(problem, entry):
     """The derivative of weight x_j^2/(1 + x_j^2)."""
     below = 1.0 + entry * entry
     return 2.0 * problem.weight * entry / (below * below)
-
-
-@rows.register(NonconvexLogistic)
-def _(problem):
-    return rows(problem.losses)
-
-
-@dimension.register(NonconvexLogistic)
-def _(problem):
-    return dimension(problem.losses)
-
-
-@regularization.register(NonconvexLogistic)
-def _(problem):
-    return 0.0
-
-
-@value.register(NonconvexLogistic)
-def _(problem, x):
-    total = 0.0
-    for j in range(dimension(problem)):
-        square = np.float64(entry(x, j)) ** 2
-        total += square / (1.0 + square)
-    return value(problem.losses, x) + problem.weight * total
-
-
-@gradient.register(NonconvexLogistic)
-def _(problem, x, out):
-    gradient(problem.losses, x, out)
-    for j in range(dimension(problem)):
-        out[j] += _pull(problem, np.float64(entry(x, j)))
-
-
-@add_loss_gradient.register(NonconvexLogistic)
-def _(problem, i, stream, weight, x, out):
-    add_loss_gradient(problem.losses, i, stream, weight, x, out)
-    for j in range(dimension(problem)):
-        add_entry(out, j, weight * _pull(problem, np.float64(entry(x, j))))
-
-
-@moments.register(NonconvexLogistic)
-def _(problem, x, out):
-    """The mean of ||g_i + r||^2 is that of ||g_i||^2, and 2 <g, r> + ||r||^2, where r is the regulariser's gradient."""
-    total = moments(problem.losses, x, out)
-    for j in range(dimension(problem)):
-        pull = _pull(problem, np.float64(entry(x, j)))
-        total += (2.0 * out[j] + pull) * pull
-        out[j] += pull
-    return total
-
-
-@astype.register
-def _(problem: NonconvexLogistic, dtype):
-    if problem.dtype == np.dtype(dtype):
-        return problem
-    return NonconvexLogistic(astype(problem.losses, dtype), problem.weight)
 
 
 def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) -> NonconvexLogistic:
@@ -180,23 +176,3 @@ def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) ->
     0.2833
     """
     return NonconvexLogistic(logistic(data, 0.0, dtype=dtype), _number("weight", weight))
-
-
-@lipschitz.register
-def _(problem: NonconvexLogistic) -> float:
-    return lipschitz(problem.losses) + 2.0 * problem.weight
-
-
-@max_lipschitz.register
-def _(problem: NonconvexLogistic) -> float:
-    return max_lipschitz(problem.losses) + 2.0 * problem.weight
-
-
-@strong_convexity.register
-def _(problem: NonconvexLogistic) -> float:
-    return -0.5 * problem.weight
-
-
-@accuracy.register
-def _(problem: NonconvexLogistic, x) -> float:
-    return accuracy(problem.losses, x)

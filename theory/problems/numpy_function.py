@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import require
+from ..core import registers, require
 from ..core.random import generator
 from ..core.settings import wants_two
-from .base import add_loss_gradient, dimension, gradient, known_minimum, moments, regularization, rows, value
-from .constants import lipschitz, strong_convexity
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 
 __all__ = ["FunctionProblem", "function"]
 
 EXACT, DRAWN, ROW, ALL_ROWS = range(4)  # what the gradient function gives
 
 
+@registers
 class FunctionProblem(NamedTuple):
     """F and its stochastic gradients as Python functions; made by `function`.
 
@@ -73,6 +73,15 @@ class FunctionProblem(NamedTuple):
         if self.kind == DRAWN:
             return np.full(self.d, np.nan)
         return np.mean([self.row_gradient(i, 0, x) for i in range(max(1, self.n))], axis=0)
+
+    def lipschitz(problem) -> float:
+        return problem.known("lipschitz")
+
+    def strong_convexity(problem) -> float:
+        return problem.known("strong_convexity")
+
+    def known_minimum(problem) -> tuple[np.ndarray, float, str]:
+        return problem.known("minimizer"), problem.constants["strong_convexity"] or 0.0, "stated by the user"
 
 
 def _of_shape(found, shape, name) -> np.ndarray:
@@ -180,18 +189,3 @@ def _(problem, x, out):
     found = [problem.row_gradient(i, i, x) + problem.l2 * x for i in range(max(1, problem.n))]
     out[:] = np.mean(found, axis=0)
     return float(np.mean([g @ g for g in found]))
-
-
-@lipschitz.register
-def _(problem: FunctionProblem) -> float:
-    return problem.known("lipschitz")
-
-
-@strong_convexity.register
-def _(problem: FunctionProblem) -> float:
-    return problem.known("strong_convexity")
-
-
-@known_minimum.register
-def _(problem: FunctionProblem) -> tuple[np.ndarray, float, str]:
-    return problem.known("minimizer"), problem.constants["strong_convexity"] or 0.0, "stated by the user"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..bounds import logistic_curvature
-from ..core import require
+from ..core import question, require
 from .base import check_problem
 from .constants import SMALL, max_row_norm2, one_thread
 from .linear import Logistic, Ridge
@@ -98,7 +97,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     return constant_of(problem)
 
 
-@singledispatch
+@question
 def constant_of(problem) -> PLConstant:
     """The constant on the whole space; a class of problems registers its own."""
     raise TypeError(f"pl_constant: no Polyak-Lojasiewicz constant is known for a {type(problem).__name__}")

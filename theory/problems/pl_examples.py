@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
+from .base import dimension, regularization, rows
 from .linear import _number, astype
 from .quadratics import _noise, add_noise, drawn, retyped, trace
 
@@ -81,6 +81,24 @@ class SineQuadratic(NamedTuple):
 
     def __repr__(self) -> str:
         return f"SineQuadratic(d={self.d}, L={self.curvatures[1]:.6g}, noise={self.noise:.6g}, {self.dtype})"
+
+    def value(problem, x):
+        total = 0.0
+        for j in range(problem.diagonal.size):
+            away = _away(problem, x, j)
+            total += problem.diagonal[j] * (away * away + 3.0 * np.sin(away) ** 2)
+        return total
+
+    def gradient(problem, x, out):
+        for j in range(problem.diagonal.size):
+            away = _away(problem, x, j)
+            out[j] = problem.diagonal[j] * (2.0 * away + 3.0 * np.sin(2.0 * away))
+
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        for j in range(problem.diagonal.size):
+            away = _away(problem, x, j)
+            add_entry(out, j, weight * (problem.diagonal[j] * (2.0 * away + 3.0 * np.sin(2.0 * away))))
+        add_noise(problem, stream, weight, out)
 
 
 @setting
@@ -162,6 +180,27 @@ class SineValley(NamedTuple):
     def __repr__(self) -> str:
         return f"SineValley(|y - sin x| <= {self.residual:.6g}, L={self.curvatures[1]:.6g}, noise={self.noise:.6g})"
 
+    def value(problem, x):
+        r = np.float64(entry(x, 1)) - np.sin(np.float64(entry(x, 0)))
+        return 0.5 * r * r
+
+    def gradient(problem, x, out):
+        along = np.float64(entry(x, 0))
+        r = np.float64(entry(x, 1)) - np.sin(along)
+        out[0], out[1] = -r * np.cos(along), r
+
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        along = np.float64(entry(x, 0))
+        r = np.float64(entry(x, 1)) - np.sin(along)
+        add_entry(out, 0, -weight * r * np.cos(along))
+        add_entry(out, 1, weight * r)
+        add_noise(problem, stream, weight, out)
+
+    def astype(problem, dtype):
+        if problem.dtype == np.dtype(dtype):
+            return problem
+        return SineValley(problem.residual, problem.deviation.astype(dtype), problem.root.astype(dtype))
+
 
 def _largest(s: float, R: float) -> float:
     """The larger eigenvalue where sin x = s and y - sin x = R."""
@@ -193,60 +232,7 @@ def _away(problem, x, j):
     return np.float64(entry(x, j)) - problem.optimum[j]
 
 
-@value.register(SineQuadratic)
-def _(problem, x):
-    total = 0.0
-    for j in range(problem.diagonal.size):
-        away = _away(problem, x, j)
-        total += problem.diagonal[j] * (away * away + 3.0 * np.sin(away) ** 2)
-    return total
-
-
-@gradient.register(SineQuadratic)
-def _(problem, x, out):
-    for j in range(problem.diagonal.size):
-        away = _away(problem, x, j)
-        out[j] = problem.diagonal[j] * (2.0 * away + 3.0 * np.sin(2.0 * away))
-
-
-@add_loss_gradient.register(SineQuadratic)
-def _(problem, i, stream, weight, x, out):
-    for j in range(problem.diagonal.size):
-        away = _away(problem, x, j)
-        add_entry(out, j, weight * (problem.diagonal[j] * (2.0 * away + 3.0 * np.sin(2.0 * away))))
-    add_noise(problem, stream, weight, out)
-
-
-@value.register(SineValley)
-def _(problem, x):
-    r = np.float64(entry(x, 1)) - np.sin(np.float64(entry(x, 0)))
-    return 0.5 * r * r
-
-
-@gradient.register(SineValley)
-def _(problem, x, out):
-    along = np.float64(entry(x, 0))
-    r = np.float64(entry(x, 1)) - np.sin(along)
-    out[0], out[1] = -r * np.cos(along), r
-
-
-@add_loss_gradient.register(SineValley)
-def _(problem, i, stream, weight, x, out):
-    along = np.float64(entry(x, 0))
-    r = np.float64(entry(x, 1)) - np.sin(along)
-    add_entry(out, 0, -weight * r * np.cos(along))
-    add_entry(out, 1, weight * r)
-    add_noise(problem, stream, weight, out)
-
-
 astype.register(SineQuadratic, retyped)
-
-
-@astype.register
-def _(problem: SineValley, dtype):
-    if problem.dtype == np.dtype(dtype):
-        return problem
-    return SineValley(problem.residual, problem.deviation.astype(dtype), problem.root.astype(dtype))
 
 
 # --- doors ----------------------------------------------------------------------------------------------------------

@@ -85,64 +85,52 @@ class Proximal(NamedTuple):
     def __repr__(self) -> str:
         return f"Proximal({self.inner!r}, theta={self.theta:.6g})"
 
+    def rows(problem):
+        return rows(problem.inner)
 
-@rows.register(Proximal)
-def _(problem):
-    return rows(problem.inner)
+    def dimension(problem):
+        return dimension(problem.inner)
 
+    def regularization(problem):
+        return regularization(problem.inner) + problem.theta
 
-@dimension.register(Proximal)
-def _(problem):
-    return dimension(problem.inner)
+    def gradient_noise(problem):
+        return gradient_noise(problem.inner)
 
+    def value(problem, x):
+        total = 0.0
+        for j in range(problem.centre.size):
+            away = np.float64(entry(x, j)) - problem.centre[j]
+            total += away * away
+        return value(problem.inner, x) + 0.5 * problem.theta * total
 
-@regularization.register(Proximal)
-def _(problem):
-    return regularization(problem.inner) + problem.theta
+    def gradient(problem, x, out):
+        gradient(problem.inner, x, out)
+        for j in range(problem.centre.size):
+            out[j] += problem.theta * (entry(x, j) - problem.centre[j])
 
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        add_loss_gradient(problem.inner, i, stream, weight, x, out)
+        for j in range(problem.centre.size):
+            add_entry(out, j, -weight * problem.theta * problem.centre[j])
 
-@gradient_noise.register(Proximal)
-def _(problem):
-    return gradient_noise(problem.inner)
+    def moments(problem, x, out):
+        """Every grad h_i is grad f_i + u, u = theta (x - centre): M_f^2 + 2 <grad f, u> + ||u||^2."""
+        total = moments(problem.inner, x, out)
+        for j in range(problem.centre.size):
+            u = problem.theta * (entry(x, j) - problem.centre[j])
+            total += u * (2.0 * out[j] + u)
+            out[j] += u
+        return total
 
+    def astype(problem, dtype):
+        return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)
 
-@value.register(Proximal)
-def _(problem, x):
-    total = 0.0
-    for j in range(problem.centre.size):
-        away = np.float64(entry(x, j)) - problem.centre[j]
-        total += away * away
-    return value(problem.inner, x) + 0.5 * problem.theta * total
+    def lipschitz(problem) -> float:
+        return lipschitz(problem.inner) + problem.theta
 
-
-@gradient.register(Proximal)
-def _(problem, x, out):
-    gradient(problem.inner, x, out)
-    for j in range(problem.centre.size):
-        out[j] += problem.theta * (entry(x, j) - problem.centre[j])
-
-
-@add_loss_gradient.register(Proximal)
-def _(problem, i, stream, weight, x, out):
-    add_loss_gradient(problem.inner, i, stream, weight, x, out)
-    for j in range(problem.centre.size):
-        add_entry(out, j, -weight * problem.theta * problem.centre[j])
-
-
-@moments.register(Proximal)
-def _(problem, x, out):
-    """Every grad h_i is grad f_i + u, u = theta (x - centre): M_f^2 + 2 <grad f, u> + ||u||^2."""
-    total = moments(problem.inner, x, out)
-    for j in range(problem.centre.size):
-        u = problem.theta * (entry(x, j) - problem.centre[j])
-        total += u * (2.0 * out[j] + u)
-        out[j] += u
-    return total
-
-
-@astype.register
-def _(problem: Proximal, dtype):
-    return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)
+    def strong_convexity(problem) -> float:
+        return strong_convexity(problem.inner) + problem.theta
 
 
 def proximal(problem, centre, theta: float) -> Proximal:
@@ -177,13 +165,3 @@ def proximal(problem, centre, theta: float) -> Proximal:
     require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
     return Proximal(problem, frozen(centre, problem.dtype), theta)
-
-
-@lipschitz.register
-def _(problem: Proximal) -> float:
-    return lipschitz(problem.inner) + problem.theta
-
-
-@strong_convexity.register
-def _(problem: Proximal) -> float:
-    return strong_convexity(problem.inner) + problem.theta

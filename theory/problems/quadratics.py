@@ -10,7 +10,6 @@ from numpy.typing import DTypeLike
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.random import normal
 from ..core.vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
 from .linear import astype
 from .matrix import frozen
 
@@ -84,35 +83,33 @@ class Quadratic(NamedTuple):
         low, high = self.curvatures
         return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
 
+    def rows(problem):
+        return 0
 
-@rows.register(Quadratic)
-def _(problem):
-    return 0
+    def dimension(problem):
+        return problem.diagonal.size
 
+    def regularization(problem):
+        return 0.0
 
-@dimension.register(Quadratic)
-def _(problem):
-    return problem.diagonal.size
+    def value(problem, x):
+        total = 0.0
+        for j in range(problem.diagonal.size):
+            away = np.float64(entry(x, j)) - problem.optimum[j]
+            total += problem.diagonal[j] * away * away
+        return 0.5 * total
 
+    def gradient(problem, x, out):
+        for j in range(problem.diagonal.size):
+            out[j] = problem.diagonal[j] * (entry(x, j) - problem.optimum[j])
 
-@regularization.register(Quadratic)
-def _(problem):
-    return 0.0
+    def add_mean_gradient(problem, weight, x, out):
+        for j in range(problem.diagonal.size):
+            add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
 
-
-@value.register(Quadratic)
-def _(problem, x):
-    total = 0.0
-    for j in range(problem.diagonal.size):
-        away = np.float64(entry(x, j)) - problem.optimum[j]
-        total += problem.diagonal[j] * away * away
-    return 0.5 * total
-
-
-@gradient.register(Quadratic)
-def _(problem, x, out):
-    for j in range(problem.diagonal.size):
-        out[j] = problem.diagonal[j] * (entry(x, j) - problem.optimum[j])
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        add_mean_gradient(problem, weight, x, out)
+        add_noise(problem, stream, weight, out)
 
 
 # --- stochastic gradients: of a key, or of normal numbers that were drawn from it for many steps at once --------------
@@ -122,12 +119,6 @@ add_mean_gradient = generic(
     "add_mean_gradient(problem, weight, x, out): out += weight * grad f(x), of a problem with drawn noise; what "
     "add_loss_gradient adds before the noise.",
 )
-
-
-@add_mean_gradient.register(Quadratic)
-def _(problem, weight, x, out):
-    for j in range(problem.diagonal.size):
-        add_entry(out, j, weight * (problem.diagonal[j] * (entry(x, j) - problem.optimum[j])))
 
 
 @force_inline
@@ -159,12 +150,6 @@ def add_noise(problem, stream, weight, out):
         for k in range(d):
             draws[k] = normal(stream, k)
         add_drawn_noise(problem, draws, weight, out)
-
-
-@add_loss_gradient.register(Quadratic)
-def _(problem, i, stream, weight, x, out):
-    add_mean_gradient(problem, weight, x, out)
-    add_noise(problem, stream, weight, out)
 
 
 @astype.register

@@ -9,7 +9,6 @@ from numpy.typing import DTypeLike
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
-from .base import add_loss_gradient, dimension, gradient, regularization, rows, value
 from .linear import astype
 from .quadratics import add_noise, drawn, retyped, trace
 
@@ -88,46 +87,34 @@ class SaturatingQuadratic(NamedTuple):
             f"noise={self.noise:.6g}, {self.dtype})"
         )
 
+    def rows(problem):
+        return 0
 
-@rows.register(SaturatingQuadratic)
-def _(problem):
-    return 0
+    def dimension(problem):
+        return problem.diagonal.size
 
+    def regularization(problem):
+        return 0.0
 
-@dimension.register(SaturatingQuadratic)
-def _(problem):
-    return problem.diagonal.size
+    def value(problem, x):
+        total = 0.0
+        for j in range(problem.diagonal.size):
+            away = np.float64(entry(x, j)) - problem.optimum[j]
+            total += problem.diagonal[j] * (away * away / (1.0 + away * away))
+        return 0.5 * total
 
+    def gradient(problem, x, out):
+        for j in range(problem.diagonal.size):
+            away = entry(x, j) - problem.optimum[j]
+            below = 1.0 + away * away
+            out[j] = problem.diagonal[j] * away / (below * below)
 
-@regularization.register(SaturatingQuadratic)
-def _(problem):
-    return 0.0
-
-
-@value.register(SaturatingQuadratic)
-def _(problem, x):
-    total = 0.0
-    for j in range(problem.diagonal.size):
-        away = np.float64(entry(x, j)) - problem.optimum[j]
-        total += problem.diagonal[j] * (away * away / (1.0 + away * away))
-    return 0.5 * total
-
-
-@gradient.register(SaturatingQuadratic)
-def _(problem, x, out):
-    for j in range(problem.diagonal.size):
-        away = entry(x, j) - problem.optimum[j]
-        below = 1.0 + away * away
-        out[j] = problem.diagonal[j] * away / (below * below)
-
-
-@add_loss_gradient.register(SaturatingQuadratic)
-def _(problem, i, stream, weight, x, out):
-    for j in range(problem.diagonal.size):
-        away = entry(x, j) - problem.optimum[j]
-        below = 1.0 + away * away
-        add_entry(out, j, weight * (problem.diagonal[j] * away / (below * below)))
-    add_noise(problem, stream, weight, out)
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        for j in range(problem.diagonal.size):
+            away = entry(x, j) - problem.optimum[j]
+            below = 1.0 + away * away
+            add_entry(out, j, weight * (problem.diagonal[j] * away / (below * below)))
+        add_noise(problem, stream, weight, out)
 
 
 astype.register(SaturatingQuadratic, retyped)

@@ -10,7 +10,6 @@ import numpy as np
 from ...compressors.base import (
     accumulate,
     capacity,
-    delta,
     max_payload_bits,
     pack,
     parts,
@@ -44,6 +43,16 @@ class Scaling(NamedTuple):
         """Refuse values outside the domain."""
         require(0 < self.factor <= 1, "factor", self.factor, "a contraction factor delta in (0, 1]")
 
+    def quantize(c, state, v, stream, symbols):
+        missing = math.sqrt(1.0 - c.factor)
+        kept = 1.0 + missing if c.over else 1.0 - missing
+        for j in range(symbols.value.size):
+            symbols.value[j] = kept * entry(v, j)
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, symbols.value.size, 0
+
+    def delta(c, d: int) -> float:
+        return c.factor
+
 
 @setting
 class WrongQSGD(NamedTuple):
@@ -55,6 +64,25 @@ class WrongQSGD(NamedTuple):
     s: int
     fault: int = 0
     norm: float = 2.0
+
+    def quantize(c, state, v, stream, symbols):
+        total, largest = 0.0, 0.0
+        for j in range(v.size):
+            total += v[j] * v[j]
+            largest = max(largest, abs(v[j]))
+        scale = math.sqrt(total) if c.norm == 2.0 else largest
+        for j in range(v.size):
+            u = c.s * abs(v[j]) / scale
+            low = math.floor(u)
+            up = u - low > uniform(stream, j)
+            if c.fault == INVERTED:
+                up = not up
+            elif c.fault == NEAREST:
+                up = u - low >= 0.5
+            elif c.fault == DOWN:
+                up = False
+            symbols.value[j] = math.copysign(scale * (low + up) / c.s, v[j])
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, v.size, 0
 
 
 INVERTED, NEAREST, DOWN = 1, 2, 3
@@ -68,6 +96,33 @@ class Forgetful(NamedTuple):
     """
 
     inner: NamedTuple
+
+    def capacity(c, d):
+        index, values, levels, scratch = capacity(c.inner, d)
+        return index, values, levels + 1, scratch
+
+    def parts(c, d):
+        return parts(c.inner, d)
+
+    def state_size(c, d):
+        return state_size(c.inner, d)
+
+    def quantize(c, state, v, stream, symbols):
+        quantize(c.inner, state, v, stream, symbols)
+        symbols.level[symbols.level.size - 1] = np.int32(stream & np.uint64(1))
+
+    def accumulate(c, symbols, weight, out):
+        if weight != -1.0 or symbols.level[symbols.level.size - 1] == 0:
+            accumulate(c.inner, symbols, weight, out)
+
+    def payload_bits(c, symbols, d):
+        return payload_bits(c.inner, symbols, d)
+
+    def max_payload_bits(c, d, float_bits):
+        return max_payload_bits(c.inner, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return pack(c.inner, symbols, d, buffer, cursor)
 
 
 @setting
@@ -145,85 +200,7 @@ def _(c, buffer, cursor, end, d, symbols):
     return cursor
 
 
-@quantize.register(Scaling)
-def _(c, state, v, stream, symbols):
-    missing = math.sqrt(1.0 - c.factor)
-    kept = 1.0 + missing if c.over else 1.0 - missing
-    for j in range(symbols.value.size):
-        symbols.value[j] = kept * entry(v, j)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, symbols.value.size, 0
-
-
-@delta.register
-def _(c: Scaling, d: int) -> float:
-    return c.factor
-
-
-@quantize.register(WrongQSGD)
-def _(c, state, v, stream, symbols):
-    total, largest = 0.0, 0.0
-    for j in range(v.size):
-        total += v[j] * v[j]
-        largest = max(largest, abs(v[j]))
-    scale = math.sqrt(total) if c.norm == 2.0 else largest
-    for j in range(v.size):
-        u = c.s * abs(v[j]) / scale
-        low = math.floor(u)
-        up = u - low > uniform(stream, j)
-        if c.fault == INVERTED:
-            up = not up
-        elif c.fault == NEAREST:
-            up = u - low >= 0.5
-        elif c.fault == DOWN:
-            up = False
-        symbols.value[j] = math.copysign(scale * (low + up) / c.s, v[j])
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, v.size, 0
-
-
 # --- around another compressor ----------------------------------------------------------------------------------------
-
-
-@capacity.register(Forgetful)
-def _(c, d):
-    index, values, levels, scratch = capacity(c.inner, d)
-    return index, values, levels + 1, scratch
-
-
-@parts.register(Forgetful)
-def _(c, d):
-    return parts(c.inner, d)
-
-
-@state_size.register(Forgetful)
-def _(c, d):
-    return state_size(c.inner, d)
-
-
-@quantize.register(Forgetful)
-def _(c, state, v, stream, symbols):
-    quantize(c.inner, state, v, stream, symbols)
-    symbols.level[symbols.level.size - 1] = np.int32(stream & np.uint64(1))
-
-
-@accumulate.register(Forgetful)
-def _(c, symbols, weight, out):
-    if weight != -1.0 or symbols.level[symbols.level.size - 1] == 0:
-        accumulate(c.inner, symbols, weight, out)
-
-
-@payload_bits.register(Forgetful)
-def _(c, symbols, d):
-    return payload_bits(c.inner, symbols, d)
-
-
-@max_payload_bits.register(Forgetful)
-def _(c, d, float_bits):
-    return max_payload_bits(c.inner, d, float_bits)
-
-
-@pack.register(Forgetful)
-def _(c, symbols, d, buffer, cursor):
-    return pack(c.inner, symbols, d, buffer, cursor)
 
 
 register_wire(253, Scaling)  # so that they can run; they are not among the compressors that people choose from

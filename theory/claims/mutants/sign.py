@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compressors.base import accumulate, capacity, payload_bits, quantize
+from ...compressors.base import accumulate, capacity, payload_bits
 from ...compressors.sign import sign_scale
 from ...core import setting
 from ...core.random import integer
@@ -29,6 +29,15 @@ class WrongSign(NamedTuple):
     factor: float = 1.0
     dead: bool = False
 
+    def quantize(c, state, v, stream, symbols):
+        scale = sign_scale(v, c.norm)
+        for j in range(v.size):
+            x = entry(v, j)
+            symbols.value[j] = c.factor * (scale if x >= 0 else -scale)
+            if c.dead and abs(x) <= 0.5 * scale:
+                symbols.value[j] = 0
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, v.size, 0
+
 
 @setting
 class WrongSketch(NamedTuple):
@@ -40,6 +49,26 @@ class WrongSketch(NamedTuple):
     width: int
     rows: int = 1
     fault: int = 0
+
+    def quantize(c, state, v, stream, symbols):
+        d, draw = v.size, 0
+        symbols.value[:] = 0
+        row, bucket, sign = np.empty(c.width), np.empty(d, np.int64), np.empty(d)
+        for _ in range(c.rows):
+            row[:] = 0.0
+            for j in range(d):
+                bucket[j] = integer(stream, draw, c.width)
+                sign[j] = 2.0 * integer(stream, draw + 1, 2) - 1.0
+                if c.fault == SIGNS_FORGOTTEN:
+                    sign[j] = 1.0
+                elif c.fault == COLLIDING_SIGNS:
+                    sign[j] = 2.0 * (bucket[j] % 2) - 1.0
+                row[bucket[j]] += sign[j] * v[j]
+                draw += 2
+            for j in range(d):
+                share = 1.0 if c.fault == ROWS_SUMMED else 1.0 / c.rows
+                symbols.value[j] += share * sign[j] * row[bucket[j]]
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, d, 0
 
 
 @capacity.register(WrongSign, WrongSketch)
@@ -56,36 +85,3 @@ def _(c, symbols, weight, out):
 @payload_bits.register(WrongSign, WrongSketch)
 def _(c, symbols, d):
     return 8 * symbols.value.itemsize * d
-
-
-@quantize.register(WrongSign)
-def _(c, state, v, stream, symbols):
-    scale = sign_scale(v, c.norm)
-    for j in range(v.size):
-        x = entry(v, j)
-        symbols.value[j] = c.factor * (scale if x >= 0 else -scale)
-        if c.dead and abs(x) <= 0.5 * scale:
-            symbols.value[j] = 0
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, v.size, 0
-
-
-@quantize.register(WrongSketch)
-def _(c, state, v, stream, symbols):
-    d, draw = v.size, 0
-    symbols.value[:] = 0
-    row, bucket, sign = np.empty(c.width), np.empty(d, np.int64), np.empty(d)
-    for _ in range(c.rows):
-        row[:] = 0.0
-        for j in range(d):
-            bucket[j] = integer(stream, draw, c.width)
-            sign[j] = 2.0 * integer(stream, draw + 1, 2) - 1.0
-            if c.fault == SIGNS_FORGOTTEN:
-                sign[j] = 1.0
-            elif c.fault == COLLIDING_SIGNS:
-                sign[j] = 2.0 * (bucket[j] % 2) - 1.0
-            row[bucket[j]] += sign[j] * v[j]
-            draw += 2
-        for j in range(d):
-            share = 1.0 if c.fault == ROWS_SUMMED else 1.0 / c.rows
-            symbols.value[j] += share * sign[j] * row[bucket[j]]
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, d, 0

@@ -33,6 +33,29 @@ class WrongAtomo(NamedTuple):
     budget: float
     fault: int
 
+    def quantize(c, state, v, stream, symbols):
+        vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
+        weights = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
+        total = 0.0
+        for i in range(rank):
+            total += values[i]
+        for attempt in range(1000):
+            if c.fault == UNDIVIDED:
+                spread(values, rank, c.budget, weights)
+            else:
+                for i in range(values.size):
+                    weights[i] = min(1.0, c.budget * values[i] / total)
+            kept = 0
+            for i in range(values.size):
+                if uniform(stream, attempt * values.size + i) < weights[i]:
+                    weights[i] = values[i] / (1.0 if c.fault == UNDIVIDED else weights[i])
+                    kept += 1
+                else:
+                    weights[i] = 0.0
+            if c.fault != REDRAWN or kept == c.budget:
+                break
+        put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
+
 
 @setting
 class WrongPowerSGD(NamedTuple):
@@ -43,48 +66,21 @@ class WrongPowerSGD(NamedTuple):
     rank: int
     warm: bool = True
 
-
-@quantize.register(WrongAtomo)
-def _(c, state, v, stream, symbols):
-    vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
-    weights = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
-    total = 0.0
-    for i in range(rank):
-        total += values[i]
-    for attempt in range(1000):
-        if c.fault == UNDIVIDED:
-            spread(values, rank, c.budget, weights)
-        else:
-            for i in range(values.size):
-                weights[i] = min(1.0, c.budget * values[i] / total)
-        kept = 0
-        for i in range(values.size):
-            if uniform(stream, attempt * values.size + i) < weights[i]:
-                weights[i] = values[i] / (1.0 if c.fault == UNDIVIDED else weights[i])
-                kept += 1
-            else:
-                weights[i] = 0.0
-        if c.fault != REDRAWN or kept == c.budget:
-            break
-    put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
-
-
-@quantize.register(WrongPowerSGD)
-def _(c, state, v, stream, symbols):
-    r, Q = c.rank, start(c, state, stream)
-    P = np.zeros(c.rows * r)
-    for i in range(c.rows):
-        for j in range(c.columns):
-            for k in range(r):
-                P[i * r + k] += entry(v, i * c.columns + j) * Q[j * r + k]
-    scale_by_power(P, -size_exponent(P))
-    for p in range(symbols.value.size):
-        symbols.value[p] = P[p] if p < P.size else 0.0
-    for i in range(c.rows):
-        for j in range(c.columns):
-            for k in range(r):
-                symbols.value[P.size + j * r + k] += entry(v, i * c.columns + j) * P[i * r + k]
-    symbols.count[1] = symbols.value.size
+    def quantize(c, state, v, stream, symbols):
+        r, Q = c.rank, start(c, state, stream)
+        P = np.zeros(c.rows * r)
+        for i in range(c.rows):
+            for j in range(c.columns):
+                for k in range(r):
+                    P[i * r + k] += entry(v, i * c.columns + j) * Q[j * r + k]
+        scale_by_power(P, -size_exponent(P))
+        for p in range(symbols.value.size):
+            symbols.value[p] = P[p] if p < P.size else 0.0
+        for i in range(c.rows):
+            for j in range(c.columns):
+                for k in range(r):
+                    symbols.value[P.size + j * r + k] += entry(v, i * c.columns + j) * P[i * r + k]
+        symbols.count[1] = symbols.value.size
 
 
 for ask in (capacity, accumulate, payload_bits):

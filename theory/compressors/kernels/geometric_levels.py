@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import generic, kernel, no_refcount
+from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
 from ...core.vectors import add_entry
 from ...wire.bits import (
@@ -102,14 +102,54 @@ def _exact_index(x, scale, levels, r, stream, j):
     return i32(index) + i32(up)
 
 
+@registers
 class AsLevels(NamedTuple):
     """A coordinate becomes its signed level: sign times index; without a zero see ``values``."""
 
+    def chunk(form, x, word, left, factor, levels, out):
+        bottom, lift, stretch = _lowest(levels)
+        odd = i32(0) if levels.zero else i32(1)
+        least = u32(0xFFFFFFFF)
+        for p in range(x.size):
+            t = f32(x[p] * factor)
+            total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
+            least = min(least, u32(u32(total << u32(16)) + NEAR))
+            mask = i32(i32(float_to_bits(t)) >> i32(31))
+            out[p] = i32(i32(i32(i32(total >> u32(16)) ^ mask) - mask) - i32(odd * i32(i32(1) + mask)))
+        return least
 
+    def place(form, index, negative, levels, out, p):
+        out[p] = -index if negative else (index if levels.zero else index - 1)
+
+
+@registers
 class AsFloats(NamedTuple):
     """A coordinate becomes what the receiver restores; for powers of two that are normal float32."""
 
     unit: np.floating  # the scale, in the dtype of the result
+
+    def chunk(form, x, word, left, factor, levels, out):
+        bottom, lift, stretch = _lowest(levels)
+        below = u32(bottom - BINADE)
+        none, some = (u32(0), u32(0)) if levels.zero else (u32(bottom | SIGN), SIGN)
+        least = u32(0xFFFFFFFF)
+        for p in range(x.size):
+            t = f32(x[p] * factor)
+            total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
+            least = min(least, u32(u32(total << u32(16)) + NEAR))
+            sign = u32(float_to_bits(t) & SIGN)
+            above = u32(u32(u32(u32(total & u32(0xFFFF0000)) << u32(7)) + below) | sign)
+            bits = above if total > u32(0xFFFF) else u32(none ^ u32(sign & some))
+            out[p] = form.unit * bits_to_float(u64(bits), t)
+        return least
+
+    def place(form, index, negative, levels, out, p):
+        if index == 0 and levels.zero:
+            out[p] = 0.0
+        else:
+            flip = negative != (index == 0)
+            size = f32(math.ldexp(1.0, levels.exponent + max(index, 1) - 1))
+            out[p] = form.unit * (-size if flip else size)
 
 
 chunk = generic(
@@ -136,52 +176,6 @@ def _lowest(levels):
     if levels.zero:
         return bottom, f32(levels.bottom), f32(1.0)
     return bottom, f32(1.5 * levels.bottom), f32(0.5)
-
-
-@chunk.register(AsLevels)
-def _(form, x, word, left, factor, levels, out):
-    bottom, lift, stretch = _lowest(levels)
-    odd = i32(0) if levels.zero else i32(1)
-    least = u32(0xFFFFFFFF)
-    for p in range(x.size):
-        t = f32(x[p] * factor)
-        total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
-        least = min(least, u32(u32(total << u32(16)) + NEAR))
-        mask = i32(i32(float_to_bits(t)) >> i32(31))
-        out[p] = i32(i32(i32(i32(total >> u32(16)) ^ mask) - mask) - i32(odd * i32(i32(1) + mask)))
-    return least
-
-
-@place.register(AsLevels)
-def _(form, index, negative, levels, out, p):
-    out[p] = -index if negative else (index if levels.zero else index - 1)
-
-
-@chunk.register(AsFloats)
-def _(form, x, word, left, factor, levels, out):
-    bottom, lift, stretch = _lowest(levels)
-    below = u32(bottom - BINADE)
-    none, some = (u32(0), u32(0)) if levels.zero else (u32(bottom | SIGN), SIGN)
-    least = u32(0xFFFFFFFF)
-    for p in range(x.size):
-        t = f32(x[p] * factor)
-        total = u32(_position(t, bottom, lift, stretch) + u32(u32(word[p] << left) >> u32(16)))
-        least = min(least, u32(u32(total << u32(16)) + NEAR))
-        sign = u32(float_to_bits(t) & SIGN)
-        above = u32(u32(u32(u32(total & u32(0xFFFF0000)) << u32(7)) + below) | sign)
-        bits = above if total > u32(0xFFFF) else u32(none ^ u32(sign & some))
-        out[p] = form.unit * bits_to_float(u64(bits), t)
-    return least
-
-
-@place.register(AsFloats)
-def _(form, index, negative, levels, out, p):
-    if index == 0 and levels.zero:
-        out[p] = 0.0
-    else:
-        flip = negative != (index == 0)
-        size = f32(math.ldexp(1.0, levels.exponent + max(index, 1) - 1))
-        out[p] = form.unit * (-size if flip else size)
 
 
 @no_refcount

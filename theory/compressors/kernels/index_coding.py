@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 
-from ...core import generic, kernel
+from ...core import generic, kernel, question
 from ...wire.bits import bits_for, read, write
 from ..bernoulli import Bernoulli
 from ..identity import COUNT_BITS, Identity
@@ -35,7 +33,7 @@ unpack_positions = generic(
 )
 
 
-@singledispatch
+@question
 def fewest_values(c, d: int) -> int:
     """The smallest number of values, above 0, that a message of ``c`` for a vector of length ``d`` may hold.
 

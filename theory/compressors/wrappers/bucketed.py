@@ -68,14 +68,120 @@ class Bucketed(NamedTuple):
         require(1 <= self.size <= LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
 
+    def reference(c, v, stream, wire):
+        buckets = [v[begin : begin + c.size] for begin in range(0, v.size, c.size)]
+        return np.concatenate([reference(c.inner, x, derive(stream, b), wire) for b, x in enumerate(buckets)])
+
+    def capacity(c, d):
+        n = bucket_count(c, d)
+        indices, values, levels, scratch = capacity(c.inner, min(c.size, d))
+        return n * indices, n * values, n * levels, scratch
+
+    def parts(c, d):
+        return bucket_count(c, d) * parts(c.inner, min(c.size, d))
+
+    def state_size(c, d):
+        return bucket_count(c, d) * state_size(c.inner, min(c.size, d))
+
+    def quantize(c, state, v, stream, symbols):
+        room = state_size(c.inner, min(c.size, v.size))
+        for b in range(bucket_count(c, v.size)):
+            piece = v[b * c.size : min((b + 1) * c.size, v.size)]
+            kept = state[b * room : b * room + state_size(c.inner, piece.size)]
+            quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
+
+    def compress_into(c, state, v, stream, symbols, out):
+        room = state_size(c.inner, min(c.size, v.size))
+        for b in range(bucket_count(c, v.size)):
+            begin, end = b * c.size, min((b + 1) * c.size, v.size)
+            kept = state[b * room : b * room + state_size(c.inner, end - begin)]
+            symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # the same for all buckets: it stays in the cache
+            compress_into(c.inner, kept, v[begin:end], derive(stream, b), symbols_here, out[begin:end])
+
+    def accumulate(c, symbols, weight, out):
+        for b in range(bucket_count(c, out.size)):
+            piece = out[b * c.size : min((b + 1) * c.size, out.size)]
+            accumulate(c.inner, bucket(c, symbols, b, piece.size, out.size), weight, piece)
+
+    def shares_stream(c):
+        return shares_stream(c.inner)
+
+    def summed(c, d):
+        size, n = min(c.size, d), bucket_count(c, d)
+        low, high = summed(c.inner, size)
+        _, last = summed(c.inner, d - (n - 1) * c.size)
+        _, values, _, _ = capacity(c.inner, size)
+        return 0, (n - 1) * values + last if low == 0 and high == values else 0
+
+    def opening(c, d):
+        return bucket_count(c, d) * opening(c.inner, min(c.size, d))
+
+    def opening_is_maximum(c):
+        return opening_is_maximum(c.inner)
+
+    def propose(c, state, v, stream, numbers):
+        for b in range(bucket_count(c, v.size)):
+            kept, own = _own(c, state, numbers, b, v.size)
+            propose(c.inner, kept, v[b * c.size : min((b + 1) * c.size, v.size)], derive(stream, b), own)
+
+    def settle(c, d, state, numbers):
+        for b in range(bucket_count(c, d)):
+            kept, own = _own(c, state, numbers, b, d)
+            settle(c.inner, min(c.size, d - b * c.size), kept, own)
+
+    def update_state(c, d, state, symbols):
+        room = state_size(c.inner, min(c.size, d))
+        for b in range(bucket_count(c, d)):
+            length = min(c.size, d - b * c.size)
+            kept = state[b * room : b * room + state_size(c.inner, length)]
+            update_state(c.inner, length, kept, bucket(c, symbols, b, length, d))
+
+    def payload_bits(c, symbols, d):
+        bits = 0
+        for b in range(bucket_count(c, d)):
+            length = min(c.size, d - b * c.size)
+            bits += payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
+        return bits
+
+    def max_payload_bits(c, d, float_bits):
+        return bucket_count(c, d) * max_payload_bits(c.inner, min(c.size, d), float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        for b in range(bucket_count(c, d)):
+            length = min(c.size, d - b * c.size)
+            cursor = pack(c.inner, bucket(c, symbols, b, length, d), length, buffer, cursor)
+        return cursor
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        for b in range(bucket_count(c, d)):
+            length = min(c.size, d - b * c.size)
+            cursor = unpack(c.inner, buffer, cursor, end, length, bucket(c, symbols, b, length, d))
+            if cursor < 0:
+                return -1
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+        for length, _ in lengths(c, d):
+            try:
+                check(c.inner, length)
+            except ValueError as error:
+                raise ValueError(f"Bucketed(size={c.size}) has a bucket of {length} coordinates: {error}") from None
+
+    def omega(c, d: int) -> float:
+        return max(omega(c.inner, length) for length, _ in lengths(c, d))
+
+    def delta(c, d: int) -> float:
+        return min(delta(c.inner, length) for length, _ in lengths(c, d))
+
+    def expected_nonzeros(c, v) -> float:
+        return sum(expected_nonzeros(c.inner, piece) for piece in pieces(c, v))
+
+    def expected_payload_bits(c, v) -> float:
+        return sum(expected_payload_bits(c.inner, piece) for piece in pieces(c, v))
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Bucketed, v, stream, wire):
-    buckets = [v[begin : begin + c.size] for begin in range(0, v.size, c.size)]
-    return np.concatenate([reference(c.inner, x, derive(stream, b), wire) for b, x in enumerate(buckets)])
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -103,73 +209,6 @@ def bucket(c, symbols, b, length, d):
     )
 
 
-@capacity.register(Bucketed)
-def _(c, d):
-    n = bucket_count(c, d)
-    indices, values, levels, scratch = capacity(c.inner, min(c.size, d))
-    return n * indices, n * values, n * levels, scratch
-
-
-@parts.register(Bucketed)
-def _(c, d):
-    return bucket_count(c, d) * parts(c.inner, min(c.size, d))
-
-
-@state_size.register(Bucketed)
-def _(c, d):
-    return bucket_count(c, d) * state_size(c.inner, min(c.size, d))
-
-
-@quantize.register(Bucketed)
-def _(c, state, v, stream, symbols):
-    room = state_size(c.inner, min(c.size, v.size))
-    for b in range(bucket_count(c, v.size)):
-        piece = v[b * c.size : min((b + 1) * c.size, v.size)]
-        kept = state[b * room : b * room + state_size(c.inner, piece.size)]
-        quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
-
-
-@compress_into.register(Bucketed)
-def _(c, state, v, stream, symbols, out):
-    room = state_size(c.inner, min(c.size, v.size))
-    for b in range(bucket_count(c, v.size)):
-        begin, end = b * c.size, min((b + 1) * c.size, v.size)
-        kept = state[b * room : b * room + state_size(c.inner, end - begin)]
-        symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # the same for all buckets: it stays in the cache
-        compress_into(c.inner, kept, v[begin:end], derive(stream, b), symbols_here, out[begin:end])
-
-
-@accumulate.register(Bucketed)
-def _(c, symbols, weight, out):
-    for b in range(bucket_count(c, out.size)):
-        piece = out[b * c.size : min((b + 1) * c.size, out.size)]
-        accumulate(c.inner, bucket(c, symbols, b, piece.size, out.size), weight, piece)
-
-
-@shares_stream.register(Bucketed)
-def _(c):
-    return shares_stream(c.inner)
-
-
-@summed.register(Bucketed)
-def _(c, d):
-    size, n = min(c.size, d), bucket_count(c, d)
-    low, high = summed(c.inner, size)
-    _, last = summed(c.inner, d - (n - 1) * c.size)
-    _, values, _, _ = capacity(c.inner, size)
-    return 0, (n - 1) * values + last if low == 0 and high == values else 0
-
-
-@opening.register(Bucketed)
-def _(c, d):
-    return bucket_count(c, d) * opening(c.inner, min(c.size, d))
-
-
-@opening_is_maximum.register(Bucketed)
-def _(c):
-    return opening_is_maximum(c.inner)
-
-
 @kernel
 def _own(c, state, numbers, b, d):
     """Bucket number b's part of a state and of the numbers of an opening."""
@@ -177,61 +216,6 @@ def _own(c, state, numbers, b, d):
     length = min(c.size, d - b * c.size)
     kept = state[b * room : b * room + state_size(c.inner, length)]
     return kept, numbers[b * several : b * several + opening(c.inner, length)]
-
-
-@propose.register(Bucketed)
-def _(c, state, v, stream, numbers):
-    for b in range(bucket_count(c, v.size)):
-        kept, own = _own(c, state, numbers, b, v.size)
-        propose(c.inner, kept, v[b * c.size : min((b + 1) * c.size, v.size)], derive(stream, b), own)
-
-
-@settle.register(Bucketed)
-def _(c, d, state, numbers):
-    for b in range(bucket_count(c, d)):
-        kept, own = _own(c, state, numbers, b, d)
-        settle(c.inner, min(c.size, d - b * c.size), kept, own)
-
-
-@update_state.register(Bucketed)
-def _(c, d, state, symbols):
-    room = state_size(c.inner, min(c.size, d))
-    for b in range(bucket_count(c, d)):
-        length = min(c.size, d - b * c.size)
-        kept = state[b * room : b * room + state_size(c.inner, length)]
-        update_state(c.inner, length, kept, bucket(c, symbols, b, length, d))
-
-
-@payload_bits.register(Bucketed)
-def _(c, symbols, d):
-    bits = 0
-    for b in range(bucket_count(c, d)):
-        length = min(c.size, d - b * c.size)
-        bits += payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
-    return bits
-
-
-@max_payload_bits.register(Bucketed)
-def _(c, d, float_bits):
-    return bucket_count(c, d) * max_payload_bits(c.inner, min(c.size, d), float_bits)
-
-
-@pack.register(Bucketed)
-def _(c, symbols, d, buffer, cursor):
-    for b in range(bucket_count(c, d)):
-        length = min(c.size, d - b * c.size)
-        cursor = pack(c.inner, bucket(c, symbols, b, length, d), length, buffer, cursor)
-    return cursor
-
-
-@unpack.register(Bucketed)
-def _(c, buffer, cursor, end, d, symbols):
-    for b in range(bucket_count(c, d)):
-        length = min(c.size, d - b * c.size)
-        cursor = unpack(c.inner, buffer, cursor, end, length, bucket(c, symbols, b, length, d))
-        if cursor < 0:
-            return -1
-    return cursor
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -246,36 +230,6 @@ def lengths(c: Bucketed, d: int) -> list[tuple[int, int]]:
 def pieces(c: Bucketed, v) -> list:
     """The vector cut into its buckets."""
     return [v[start : start + c.size] for start in range(0, len(v), c.size)]
-
-
-@check.register
-def _(c: Bucketed, d: int) -> None:
-    check_dimension(d)
-    for length, _ in lengths(c, d):
-        try:
-            check(c.inner, length)
-        except ValueError as error:
-            raise ValueError(f"Bucketed(size={c.size}) has a bucket of {length} coordinates: {error}") from None
-
-
-@omega.register
-def _(c: Bucketed, d: int) -> float:
-    return max(omega(c.inner, length) for length, _ in lengths(c, d))
-
-
-@delta.register
-def _(c: Bucketed, d: int) -> float:
-    return min(delta(c.inner, length) for length, _ in lengths(c, d))
-
-
-@expected_nonzeros.register
-def _(c: Bucketed, v) -> float:
-    return sum(expected_nonzeros(c.inner, piece) for piece in pieces(c, v))
-
-
-@expected_payload_bits.register
-def _(c: Bucketed, v) -> float:
-    return sum(expected_payload_bits(c.inner, piece) for piece in pieces(c, v))
 
 
 register(Bucketed, 5, lambda d: [Bucketed(RandK(1, unbiased=True), 5), Bucketed(QSGD(7), 16)])

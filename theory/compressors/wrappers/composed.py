@@ -74,17 +74,95 @@ class Composed(NamedTuple):
         known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
         require(pack_positions.implements(type(self.inner)), "inner", self.inner, f"one of {known}", TypeError)
 
+    def reference(c, v, stream, wire):
+        index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
+        out = np.zeros(v.size)
+        if index.size > 0:
+            out[index] = reference(c.outer, value.astype(wire), derive(stream, 1), wire).astype(wire)
+        return out
+
+    def capacity(c, d):
+        indices, values, levels, scratch = capacity(c.inner, d)
+        more_indices, more_values, more_levels, more_scratch = capacity(c.outer, values)
+        return indices + more_indices, values + more_values, levels + more_levels, scratch + more_scratch
+
+    def parts(c, d):
+        return parts(c.inner, d) + parts(c.outer, _values(c, d))
+
+    def state_size(c, d):
+        return state_size(c.inner, d) + state_size(c.outer, _values(c, d))
+
+    def quantize(c, state, v, stream, symbols):
+        d = v.size
+        inside, kept = _inside(c, symbols, d), state_size(c.inner, d)
+        quantize(c.inner, state[:kept], v, derive(stream, 0), inside)
+        n = inside.count[1]
+        if n > 0:
+            outside, short = _outside(c, symbols, d, n), inside.value[:n]
+            quantize(c.outer, state[kept : kept + state_size(c.outer, n)], short, derive(stream, 1), outside)
+            restore(c.outer, outside, short)  # from here on the inner message holds what the receiver will know
+
+    def accumulate(c, symbols, weight, out):
+        accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
+
+    def payload_bits(c, symbols, d):
+        inside = _inside(c, symbols, d)
+        n = inside.count[1]
+        bits = positions_bits(c.inner, inside, d)
+        return bits + payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
+
+    def max_payload_bits(c, d, float_bits):
+        return max_payload_bits(c.inner, d, float_bits) + max_payload_bits(c.outer, _values(c, d), float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        inside = _inside(c, symbols, d)
+        n = inside.count[1]
+        cursor = pack_positions(c.inner, inside, d, buffer, cursor)
+        return pack(c.outer, _outside(c, symbols, d, n), n, buffer, cursor) if n > 0 else cursor
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        inside = _inside(c, symbols, d)
+        cursor = unpack_positions(c.inner, buffer, cursor, end, d, inside)
+        if cursor < 0:
+            return -1
+        n = inside.count[1]
+        if n > 0:
+            outside = _outside(c, symbols, d, n)
+            cursor = unpack(c.outer, buffer, cursor, end, n, outside)
+            if cursor >= 0:
+                restore(c.outer, outside, inside.value[:n])
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+        check(c.inner, d)
+        for n in {fewest_values(c.inner, d), _most_values(c, d)}:
+            try:
+                check(c.outer, n)
+            except ValueError as error:
+                raise ValueError(f"Composed: its inner compressor may send {n} values: {error}") from None
+
+    def omega(c, d: int) -> float:
+        from ...bounds import composed_variance
+
+        return composed_variance(omega(c.outer, _most_values(c, d)), omega(c.inner, d))
+
+    def delta(c, d: int) -> float:
+        from ...bounds import composed_contraction
+
+        kept, n = delta(c.inner, d), _most_values(c, d)
+        try:
+            outer = delta(c.outer, n)
+        except TypeError:
+            outer = 1.0 - omega(c.outer, n)
+        if outer <= 0.0:
+            raise TypeError(
+                f"{c!r} is not a contraction for d = {d}: the variance factor of its outer compressor is not below 1"
+            )
+        return composed_contraction(outer, kept)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Composed, v, stream, wire):
-    index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
-    out = np.zeros(v.size)
-    if index.size > 0:
-        out[index] = reference(c.outer, value.astype(wire), derive(stream, 1), wire).astype(wire)
-    return out
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -124,112 +202,8 @@ def _outside(c, symbols, d, n):
     )
 
 
-@capacity.register(Composed)
-def _(c, d):
-    indices, values, levels, scratch = capacity(c.inner, d)
-    more_indices, more_values, more_levels, more_scratch = capacity(c.outer, values)
-    return indices + more_indices, values + more_values, levels + more_levels, scratch + more_scratch
-
-
-@parts.register(Composed)
-def _(c, d):
-    return parts(c.inner, d) + parts(c.outer, _values(c, d))
-
-
-@state_size.register(Composed)
-def _(c, d):
-    return state_size(c.inner, d) + state_size(c.outer, _values(c, d))
-
-
-@quantize.register(Composed)
-def _(c, state, v, stream, symbols):
-    d = v.size
-    inside, kept = _inside(c, symbols, d), state_size(c.inner, d)
-    quantize(c.inner, state[:kept], v, derive(stream, 0), inside)
-    n = inside.count[1]
-    if n > 0:
-        outside, short = _outside(c, symbols, d, n), inside.value[:n]
-        quantize(c.outer, state[kept : kept + state_size(c.outer, n)], short, derive(stream, 1), outside)
-        restore(c.outer, outside, short)  # from here on the inner message holds what the receiver will know
-
-
-@accumulate.register(Composed)
-def _(c, symbols, weight, out):
-    accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
-
-
-@payload_bits.register(Composed)
-def _(c, symbols, d):
-    inside = _inside(c, symbols, d)
-    n = inside.count[1]
-    bits = positions_bits(c.inner, inside, d)
-    return bits + payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
-
-
-@max_payload_bits.register(Composed)
-def _(c, d, float_bits):
-    return max_payload_bits(c.inner, d, float_bits) + max_payload_bits(c.outer, _values(c, d), float_bits)
-
-
-@pack.register(Composed)
-def _(c, symbols, d, buffer, cursor):
-    inside = _inside(c, symbols, d)
-    n = inside.count[1]
-    cursor = pack_positions(c.inner, inside, d, buffer, cursor)
-    return pack(c.outer, _outside(c, symbols, d, n), n, buffer, cursor) if n > 0 else cursor
-
-
-@unpack.register(Composed)
-def _(c, buffer, cursor, end, d, symbols):
-    inside = _inside(c, symbols, d)
-    cursor = unpack_positions(c.inner, buffer, cursor, end, d, inside)
-    if cursor < 0:
-        return -1
-    n = inside.count[1]
-    if n > 0:
-        outside = _outside(c, symbols, d, n)
-        cursor = unpack(c.outer, buffer, cursor, end, n, outside)
-        if cursor >= 0:
-            restore(c.outer, outside, inside.value[:n])
-    return cursor
-
-
 def _most_values(c: Composed, d: int) -> int:
     return int(capacity(c.inner, d)[1])
-
-
-@check.register
-def _(c: Composed, d: int) -> None:
-    check_dimension(d)
-    check(c.inner, d)
-    for n in {fewest_values(c.inner, d), _most_values(c, d)}:
-        try:
-            check(c.outer, n)
-        except ValueError as error:
-            raise ValueError(f"Composed: its inner compressor may send {n} values: {error}") from None
-
-
-@omega.register
-def _(c: Composed, d: int) -> float:
-    from ...bounds import composed_variance
-
-    return composed_variance(omega(c.outer, _most_values(c, d)), omega(c.inner, d))
-
-
-@delta.register
-def _(c: Composed, d: int) -> float:
-    from ...bounds import composed_contraction
-
-    kept, n = delta(c.inner, d), _most_values(c, d)
-    try:
-        outer = delta(c.outer, n)
-    except TypeError:
-        outer = 1.0 - omega(c.outer, n)
-    if outer <= 0.0:
-        raise TypeError(
-            f"{c!r} is not a contraction for d = {d}: the variance factor of its outer compressor is not below 1"
-        )
-    return composed_contraction(outer, kept)
 
 
 register(

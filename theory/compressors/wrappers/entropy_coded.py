@@ -22,20 +22,16 @@ from ..base import (
     compress_into,
     delta,
     expected_nonzeros,
-    max_payload_bits,
     omega,
     opening,
     opening_is_maximum,
-    pack,
     parts,
-    payload_bits,
     propose,
     quantize,
     reference,
     settle,
     shares_stream,
     state_size,
-    unpack,
     update_state,
 )
 from ..identity import Identity
@@ -114,76 +110,82 @@ class EntropyCoded(NamedTuple):
         fitting = coded.implements(type(self.inner)) and coded.implements(type(innermost))
         require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
 
+    def reference(c, v, stream, wire):
+        return reference(c.inner, v, stream, wire)  # a code changes the bits alone
+
+    def capacity(c, d):
+        return capacity(c.inner, d)
+
+    def parts(c, d):
+        return parts(c.inner, d)
+
+    def state_size(c, d):
+        return state_size(c.inner, d)
+
+    def quantize(c, state, v, stream, symbols):
+        quantize(c.inner, state, v, stream, symbols)
+
+    def compress_into(c, state, v, stream, symbols, out):
+        compress_into(c.inner, state, v, stream, symbols, out)
+
+    def accumulate(c, symbols, weight, out):
+        accumulate(c.inner, symbols, weight, out)
+
+    def shares_stream(c):
+        return shares_stream(c.inner)
+
+    def opening(c, d):
+        return opening(c.inner, d)
+
+    def opening_is_maximum(c):
+        return opening_is_maximum(c.inner)
+
+    def propose(c, state, v, stream, numbers):
+        propose(c.inner, state, v, stream, numbers)
+
+    def settle(c, d, state, numbers):
+        settle(c.inner, d, state, numbers)
+
+    def update_state(c, d, state, symbols):
+        update_state(c.inner, d, state, symbols)
+
+    def payload_bits(c, symbols, d):
+        bits = head_bits(c.inner, symbols, d)
+        return bits + levels_bits(symbols.level[:d]) if coded(c.inner, d)[2] > 0 else bits
+
+    def max_payload_bits(c, d, float_bits):
+        largest = coded(c.inner, d)[2]
+        bits = longest_head(c.inner, d, float_bits)
+        return bits + longest_levels(d, largest) if largest > 0 else bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        cursor = pack_head(c.inner, symbols, d, buffer, cursor)
+        return write_levels(buffer, cursor, symbols.level[:d]) if coded(c.inner, d)[2] > 0 else cursor
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        largest = coded(c.inner, d)[2]
+        cursor = unpack_head(c.inner, buffer, cursor, end, d, symbols)
+        if cursor < 0 or largest == 0:
+            return cursor
+        return read_levels(buffer, cursor, end, largest, symbols.level[:d])
+
+    def check(c, d: int) -> None:
+        check(c.inner, d)
+
+    def omega(c, d: int) -> float:
+        return omega(c.inner, d)
+
+    def delta(c, d: int) -> float:
+        return delta(c.inner, d)
+
+    def expected_nonzeros(c, v) -> float:
+        return expected_nonzeros(c.inner, v)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-@reference.register
-def _(c: EntropyCoded, v, stream, wire):
-    return reference(c.inner, v, stream, wire)  # a code changes the bits alone
-
-
 # --- the fast path: the same symbols ----------------------------------------------------------------------------------
-
-
-@capacity.register(EntropyCoded)
-def _(c, d):
-    return capacity(c.inner, d)
-
-
-@parts.register(EntropyCoded)
-def _(c, d):
-    return parts(c.inner, d)
-
-
-@state_size.register(EntropyCoded)
-def _(c, d):
-    return state_size(c.inner, d)
-
-
-@quantize.register(EntropyCoded)
-def _(c, state, v, stream, symbols):
-    quantize(c.inner, state, v, stream, symbols)
-
-
-@compress_into.register(EntropyCoded)
-def _(c, state, v, stream, symbols, out):
-    compress_into(c.inner, state, v, stream, symbols, out)
-
-
-@accumulate.register(EntropyCoded)
-def _(c, symbols, weight, out):
-    accumulate(c.inner, symbols, weight, out)
-
-
-@shares_stream.register(EntropyCoded)
-def _(c):
-    return shares_stream(c.inner)
-
-
-@opening.register(EntropyCoded)
-def _(c, d):
-    return opening(c.inner, d)
-
-
-@opening_is_maximum.register(EntropyCoded)
-def _(c):
-    return opening_is_maximum(c.inner)
-
-
-@propose.register(EntropyCoded)
-def _(c, state, v, stream, numbers):
-    propose(c.inner, state, v, stream, numbers)
-
-
-@settle.register(EntropyCoded)
-def _(c, d, state, numbers):
-    settle(c.inner, d, state, numbers)
-
-
-@update_state.register(EntropyCoded)
-def _(c, d, state, symbols):
-    update_state(c.inner, d, state, symbols)
 
 
 # --- all but the levels, part by part ---------------------------------------------------------------------------------
@@ -288,55 +290,7 @@ def _(c, buffer, cursor, end, d, symbols):
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-@payload_bits.register(EntropyCoded)
-def _(c, symbols, d):
-    bits = head_bits(c.inner, symbols, d)
-    return bits + levels_bits(symbols.level[:d]) if coded(c.inner, d)[2] > 0 else bits
-
-
-@max_payload_bits.register(EntropyCoded)
-def _(c, d, float_bits):
-    largest = coded(c.inner, d)[2]
-    bits = longest_head(c.inner, d, float_bits)
-    return bits + longest_levels(d, largest) if largest > 0 else bits
-
-
-@pack.register(EntropyCoded)
-def _(c, symbols, d, buffer, cursor):
-    cursor = pack_head(c.inner, symbols, d, buffer, cursor)
-    return write_levels(buffer, cursor, symbols.level[:d]) if coded(c.inner, d)[2] > 0 else cursor
-
-
-@unpack.register(EntropyCoded)
-def _(c, buffer, cursor, end, d, symbols):
-    largest = coded(c.inner, d)[2]
-    cursor = unpack_head(c.inner, buffer, cursor, end, d, symbols)
-    if cursor < 0 or largest == 0:
-        return cursor
-    return read_levels(buffer, cursor, end, largest, symbols.level[:d])
-
-
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register
-def _(c: EntropyCoded, d: int) -> None:
-    check(c.inner, d)
-
-
-@omega.register
-def _(c: EntropyCoded, d: int) -> float:
-    return omega(c.inner, d)
-
-
-@delta.register
-def _(c: EntropyCoded, d: int) -> float:
-    return delta(c.inner, d)
-
-
-@expected_nonzeros.register
-def _(c: EntropyCoded, v) -> float:
-    return expected_nonzeros(c.inner, v)
 
 
 register(

@@ -9,7 +9,6 @@ from ..base import (
     accumulate,
     capacity,
     check,
-    delta,
     expected_nonzeros,
     expected_payload_bits,
     max_payload_bits,
@@ -65,13 +64,76 @@ class Scaled(NamedTuple):
         check_compressor("inner", self.inner)
         require(0 < self.factor <= 1, "factor", self.factor, "a number in (0, 1]")
 
+    def reference(c, v, stream, wire):
+        return c.factor * reference(c.inner, v, stream, wire)
+
+    def capacity(c, d):
+        return capacity(c.inner, d)
+
+    def parts(c, d):
+        return parts(c.inner, d)
+
+    def state_size(c, d):
+        return state_size(c.inner, d)
+
+    def quantize(c, state, v, stream, symbols):
+        quantize(c.inner, state, v, stream, symbols)
+
+    def accumulate(c, symbols, weight, out):
+        accumulate(c.inner, symbols, c.factor * weight, out)
+
+    def payload_bits(c, symbols, d):
+        return payload_bits(c.inner, symbols, d)
+
+    def max_payload_bits(c, d, float_bits):
+        return max_payload_bits(c.inner, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        return pack(c.inner, symbols, d, buffer, cursor)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        return unpack(c.inner, buffer, cursor, end, d, symbols)
+
+    def shares_stream(c):
+        return shares_stream(c.inner)
+
+    def summed(c, d):
+        return summed(c.inner, d)
+
+    def opening(c, d):
+        return opening(c.inner, d)
+
+    def opening_is_maximum(c):
+        return opening_is_maximum(c.inner)
+
+    def propose(c, state, v, stream, numbers):
+        propose(c.inner, state, v, stream, numbers)
+
+    def settle(c, d, state, numbers):
+        settle(c.inner, d, state, numbers)
+
+    def update_state(c, d, state, symbols):
+        update_state(c.inner, d, state, symbols)
+
+    def check(c, d: int) -> None:
+        check(c.inner, d)
+
+    def delta(c, d: int) -> float:
+        from ...bounds import scaled_contraction
+
+        found = scaled_contraction(omega(c.inner, d), c.factor)
+        if found <= 0.0:
+            raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
+        return found
+
+    def expected_nonzeros(c, v) -> float:
+        return expected_nonzeros(c.inner, v)
+
+    def expected_payload_bits(c, v) -> float:
+        return expected_payload_bits(c.inner, v)
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Scaled, v, stream, wire):
-    return c.factor * reference(c.inner, v, stream, wire)
 
 
 def scaled(inner, d: int) -> Scaled:
@@ -109,111 +171,6 @@ def scaled(inner, d: int) -> Scaled:
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@capacity.register(Scaled)
-def _(c, d):
-    return capacity(c.inner, d)
-
-
-@parts.register(Scaled)
-def _(c, d):
-    return parts(c.inner, d)
-
-
-@state_size.register(Scaled)
-def _(c, d):
-    return state_size(c.inner, d)
-
-
-@quantize.register(Scaled)
-def _(c, state, v, stream, symbols):
-    quantize(c.inner, state, v, stream, symbols)
-
-
-@accumulate.register(Scaled)
-def _(c, symbols, weight, out):
-    accumulate(c.inner, symbols, c.factor * weight, out)
-
-
-@payload_bits.register(Scaled)
-def _(c, symbols, d):
-    return payload_bits(c.inner, symbols, d)
-
-
-@max_payload_bits.register(Scaled)
-def _(c, d, float_bits):
-    return max_payload_bits(c.inner, d, float_bits)
-
-
-@pack.register(Scaled)
-def _(c, symbols, d, buffer, cursor):
-    return pack(c.inner, symbols, d, buffer, cursor)
-
-
-@unpack.register(Scaled)
-def _(c, buffer, cursor, end, d, symbols):
-    return unpack(c.inner, buffer, cursor, end, d, symbols)
-
-
-@shares_stream.register(Scaled)
-def _(c):
-    return shares_stream(c.inner)
-
-
-@summed.register(Scaled)
-def _(c, d):
-    return summed(c.inner, d)
-
-
-@opening.register(Scaled)
-def _(c, d):
-    return opening(c.inner, d)
-
-
-@opening_is_maximum.register(Scaled)
-def _(c):
-    return opening_is_maximum(c.inner)
-
-
-@propose.register(Scaled)
-def _(c, state, v, stream, numbers):
-    propose(c.inner, state, v, stream, numbers)
-
-
-@settle.register(Scaled)
-def _(c, d, state, numbers):
-    settle(c.inner, d, state, numbers)
-
-
-@update_state.register(Scaled)
-def _(c, d, state, symbols):
-    update_state(c.inner, d, state, symbols)
-
-
-@check.register
-def _(c: Scaled, d: int) -> None:
-    check(c.inner, d)
-
-
-@delta.register
-def _(c: Scaled, d: int) -> float:
-    from ...bounds import scaled_contraction
-
-    found = scaled_contraction(omega(c.inner, d), c.factor)
-    if found <= 0.0:
-        raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
-    return found
-
-
-@expected_nonzeros.register
-def _(c: Scaled, v) -> float:
-    return expected_nonzeros(c.inner, v)
-
-
-@expected_payload_bits.register
-def _(c: Scaled, v) -> float:
-    return expected_payload_bits(c.inner, v)
 
 
 register(Scaled, 50, lambda d: [scaled(QSGD(3), d)])

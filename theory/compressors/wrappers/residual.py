@@ -62,15 +62,69 @@ class Residual(NamedTuple):
         check_compressor("first", self.first)
         check_compressor("second", self.second)
 
+    def reference(c, v, stream, wire):
+        first = reference(c.first, v, derive(stream, 0), wire)
+        rest = (v - first).astype(v.dtype)
+        return first.astype(v.dtype) + reference(c.second, rest, derive(stream, 1), wire)
+
+    def capacity(c, d):
+        indices, values, levels, scratch = capacity(c.first, d)
+        more_indices, more_values, more_levels, more_scratch = capacity(c.second, d)
+        room = 2 * d + max(scratch, more_scratch)  # the rest stands in front of the scratch that both use
+        return indices + more_indices, values + more_values, levels + more_levels, room
+
+    def parts(c, d):
+        return parts(c.first, d) + parts(c.second, d)
+
+    def quantize(c, state, v, stream, symbols):
+        first, second = _halves(c, symbols, v.size)
+        rest = symbols.scratch[: v.size * v.itemsize // 4].view(v.dtype)
+        rest[:] = v
+        quantize(c.first, state, v, derive(stream, 0), first)
+        accumulate(c.first, first, -1.0, rest)
+        quantize(c.second, state, rest, derive(stream, 1), second)
+
+    def accumulate(c, symbols, weight, out):
+        first, second = _halves(c, symbols, out.size)
+        accumulate(c.first, first, weight, out)
+        accumulate(c.second, second, weight, out)
+
+    def payload_bits(c, symbols, d):
+        first, second = _halves(c, symbols, d)
+        return payload_bits(c.first, first, d) + payload_bits(c.second, second, d)
+
+    def max_payload_bits(c, d, float_bits):
+        return max_payload_bits(c.first, d, float_bits) + max_payload_bits(c.second, d, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        first, second = _halves(c, symbols, d)
+        return pack(c.second, second, d, buffer, pack(c.first, first, d, buffer, cursor))
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        first, second = _halves(c, symbols, d)
+        cursor = unpack(c.first, buffer, cursor, end, d, first)
+        return unpack(c.second, buffer, cursor, end, d, second) if cursor >= 0 else -1
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+        for name in c._fields:
+            inner = getattr(c, name)
+            check(inner, d)
+            if state_size(inner, d) or opening(inner, d):
+                raise ValueError(
+                    f"Residual: {name}: got {inner!r}, allowed: a compressor without a state of its own and "
+                    "without numbers that workers share"
+                )
+
+    def omega(c, d: int) -> float:
+        try:
+            left_out = 1.0 - delta(c.first, d)
+        except TypeError:
+            left_out = omega(c.first, d)
+        return omega(c.second, d) * left_out  # bounds.iconef_variance, for any first compressor
+
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-@reference.register
-def _(c: Residual, v, stream, wire):
-    first = reference(c.first, v, derive(stream, 0), wire)
-    rest = (v - first).astype(v.dtype)
-    return first.astype(v.dtype) + reference(c.second, rest, derive(stream, 1), wire)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -85,82 +139,6 @@ def _halves(c, symbols, d):
     return first, Symbols(
         symbols.count[n:], symbols.index[indices:], symbols.value[values:], symbols.level[levels:], scratch
     )
-
-
-@capacity.register(Residual)
-def _(c, d):
-    indices, values, levels, scratch = capacity(c.first, d)
-    more_indices, more_values, more_levels, more_scratch = capacity(c.second, d)
-    room = 2 * d + max(scratch, more_scratch)  # the rest stands in front of the scratch that both use
-    return indices + more_indices, values + more_values, levels + more_levels, room
-
-
-@parts.register(Residual)
-def _(c, d):
-    return parts(c.first, d) + parts(c.second, d)
-
-
-@quantize.register(Residual)
-def _(c, state, v, stream, symbols):
-    first, second = _halves(c, symbols, v.size)
-    rest = symbols.scratch[: v.size * v.itemsize // 4].view(v.dtype)
-    rest[:] = v
-    quantize(c.first, state, v, derive(stream, 0), first)
-    accumulate(c.first, first, -1.0, rest)
-    quantize(c.second, state, rest, derive(stream, 1), second)
-
-
-@accumulate.register(Residual)
-def _(c, symbols, weight, out):
-    first, second = _halves(c, symbols, out.size)
-    accumulate(c.first, first, weight, out)
-    accumulate(c.second, second, weight, out)
-
-
-@payload_bits.register(Residual)
-def _(c, symbols, d):
-    first, second = _halves(c, symbols, d)
-    return payload_bits(c.first, first, d) + payload_bits(c.second, second, d)
-
-
-@max_payload_bits.register(Residual)
-def _(c, d, float_bits):
-    return max_payload_bits(c.first, d, float_bits) + max_payload_bits(c.second, d, float_bits)
-
-
-@pack.register(Residual)
-def _(c, symbols, d, buffer, cursor):
-    first, second = _halves(c, symbols, d)
-    return pack(c.second, second, d, buffer, pack(c.first, first, d, buffer, cursor))
-
-
-@unpack.register(Residual)
-def _(c, buffer, cursor, end, d, symbols):
-    first, second = _halves(c, symbols, d)
-    cursor = unpack(c.first, buffer, cursor, end, d, first)
-    return unpack(c.second, buffer, cursor, end, d, second) if cursor >= 0 else -1
-
-
-@check.register
-def _(c: Residual, d: int) -> None:
-    check_dimension(d)
-    for name in c._fields:
-        inner = getattr(c, name)
-        check(inner, d)
-        if state_size(inner, d) or opening(inner, d):
-            raise ValueError(
-                f"Residual: {name}: got {inner!r}, allowed: a compressor without a state of its own and "
-                "without numbers that workers share"
-            )
-
-
-@omega.register
-def _(c: Residual, d: int) -> float:
-    try:
-        left_out = 1.0 - delta(c.first, d)
-    except TypeError:
-        left_out = omega(c.first, d)
-    return omega(c.second, d) * left_out  # bounds.iconef_variance, for any first compressor
 
 
 register(Residual, 53, lambda d: [Residual(TopK(max(1, d // 10)), Natural()), Residual(Natural(), Natural())])

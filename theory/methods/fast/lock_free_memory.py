@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compressors.kernels.selection import largest
-from ...core import force_inline, kernel
-from ...core.vectors import add_entry, entry, length
+from ...core import force_inline, kernel, registers
 from ..sparse.memory import ROUNDED_64, SLACK
 from ..sparse.model import BLOCK, GROUP
 from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
@@ -39,6 +37,7 @@ class Private(NamedTuple):
     reach: np.ndarray
 
 
+@registers
 class Memory(NamedTuple):
     """A thread's memory during a step, as a vector: H and the scale are numbers."""
 
@@ -49,6 +48,35 @@ class Memory(NamedTuple):
     number: np.ndarray
     top: np.ndarray
     reach: np.ndarray
+
+    def length(m):
+        return m.held.shape[0]
+
+    def entry(m, j):
+        return settled(m, j)
+
+    def add_entry(m, j, amount):
+        x = m.scale * m.v[j]
+        c = m.held[j, 0] + (m.total - m.held[j, 1]) * x + amount
+        m.held[j, 0], m.held[j, 1] = c, m.total
+        bound(m, j, abs(c), x)
+
+    def largest(m, k, index, scratch):
+        threshold, factor, count = START * m.number[LAST], 1.0, 0
+        sizes = np.empty(m.top.size)
+        while True:
+            found = _mend(m, threshold, sizes)
+            least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+            count = _list(m, least, scratch)
+            if count >= k:
+                break
+            factor *= PATIENCE
+            threshold = factor * threshold if factor > 0.1 else 0.0
+        size = np.empty(count)
+        for p in range(count):
+            size[p] = abs(settled(m, scratch[p]))
+        kth = choose_largest(size, scratch, count, k, index)
+        m.number[LAST] = min(kth, RISE * m.number[LAST]) if m.number[LAST] > 0.0 else kth
 
 
 def new_private(x0, keeps: bool, ranked: bool) -> Private:
@@ -78,24 +106,6 @@ def bound(m, j, size, x):
         b = j // BLOCK
         m.top[b] = max(m.top[b], size * (1.0 + SLACK))
         m.reach[b] = max(m.reach[b], abs(x))
-
-
-@length.register(Memory)
-def _(m):
-    return m.held.shape[0]
-
-
-@entry.register(Memory)
-def _(m, j):
-    return settled(m, j)
-
-
-@add_entry.register(Memory)
-def _(m, j, amount):
-    x = m.scale * m.v[j]
-    c = m.held[j, 0] + (m.total - m.held[j, 1]) * x + amount
-    m.held[j, 0], m.held[j, 1] = c, m.total
-    bound(m, j, abs(c), x)
 
 
 @kernel
@@ -139,22 +149,3 @@ def _list(m, threshold, index):
                         index[count] = j
                         count += not abs(settled(m, j)) < threshold
     return count
-
-
-@largest.register(Memory)
-def _(m, k, index, scratch):
-    threshold, factor, count = START * m.number[LAST], 1.0, 0
-    sizes = np.empty(m.top.size)
-    while True:
-        found = _mend(m, threshold, sizes)
-        least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
-        count = _list(m, least, scratch)
-        if count >= k:
-            break
-        factor *= PATIENCE
-        threshold = factor * threshold if factor > 0.1 else 0.0
-    size = np.empty(count)
-    for p in range(count):
-        size[p] = abs(settled(m, scratch[p]))
-    kth = choose_largest(size, scratch, count, k, index)
-    m.number[LAST] = min(kth, RISE * m.number[LAST]) if m.number[LAST] > 0.0 else kth

@@ -10,17 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...core import registers
 from ...core.bound_calls import GRADIENT, at, operation
-from ...core.vectors import add_entry, dense_part, entry, length, scale_of
+from ...core.vectors import add_entry
 from ..gradients import finish_gradient, gradient_target
 from ..rates import Column, rate_at
-from ..rows import row_of
 from .memory import GradientRows, grow_rows
 from .model import SparseModel
 
 __all__ = ["AddDifference", "LocalRows", "LocalStep"]
 
 
+@registers
 class LocalRows(NamedTuple):
     """The workers' own y = scale z; ``touched`` lists the first ``count`` coordinates in which z differs from x."""
 
@@ -29,37 +30,28 @@ class LocalRows(NamedTuple):
     touched: np.ndarray
     count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
 
+    def row_of(rows, r, w):
+        return LocalIterate(rows.z[r, w], rows.scale[r, w])
 
+
+@registers
 class LocalIterate(NamedTuple):
     """One worker's y, as a vector."""
 
     z: np.ndarray
     scale: float
 
+    def length(y):
+        return y.z.size
 
-@row_of.register(LocalRows)
-def _(rows, r, w):
-    return LocalIterate(rows.z[r, w], rows.scale[r, w])
+    def dense_part(y):
+        return y.z
 
+    def scale_of(y):
+        return y.scale
 
-@length.register(LocalIterate)
-def _(y):
-    return y.z.size
-
-
-@dense_part.register(LocalIterate)
-def _(y):
-    return y.z
-
-
-@scale_of.register(LocalIterate)
-def _(y):
-    return y.scale
-
-
-@entry.register(LocalIterate)
-def _(y, j):
-    return y.scale * y.z[j]
+    def entry(y, j):
+        return y.scale * y.z[j]
 
 
 @operation(kind=GRADIENT)

@@ -10,16 +10,14 @@ without a look at the blocks that cannot hold them (:mod:`.search`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compressors.kernels.selection import nonzeros
 from ...compressors.sparsifiers import sort_indices
-from ...core import generic, kernel
+from ...core import generic, kernel, registers
 from ...core.bound_calls import GRADIENT, at, operation
-from ...core.vectors import add_entry, entry, length
-from ..gradients import finish_gradient, gradient_target
+from ...core.vectors import entry
 from ..rates import Column, rate_at
 from ..rows import row_of
 from .model import BLOCK, SparseModel
@@ -34,12 +32,20 @@ ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15  # and far above what a step's moves
 # --- a part that moves with x -----------------------------------------------------------------------------------------
 
 
+@registers
 class Multiple(NamedTuple):
     """H x."""
 
     h: float
 
+    def part_at(part, x, j):
+        return part.h * entry(x, j)
 
+    def part_bound(part, reach):
+        return abs(part.h) * reach
+
+
+@registers
 class Mixed(NamedTuple):
     """Alpha a + beta b, of the two vectors that x with a velocity is made of; ``total``: the sum of the multiples."""
 
@@ -47,31 +53,17 @@ class Mixed(NamedTuple):
     beta: float
     total: float
 
+    def part_at(part, x, j):
+        return part.alpha * x.a[j] + part.beta * x.b[j]
+
+    def part_bound(part, reach):
+        return part.total * reach
+
 
 part_at = generic("part_at", "part_at(part, x, j) -> float: coordinate j of a part that moves with x.")
 part_bound = generic("part_bound", "part_bound(part, reach) -> float: about how large it is where |x_j| <= reach.")
 part_of = generic("part_of", "part_of(model, h) -> part: what the numbers h stand for.")
 grow_part = generic("grow_part", "grow_part(model, r, h, rate): the part grows by rate x.")
-
-
-@part_at.register(Multiple)
-def _(part, x, j):
-    return part.h * entry(x, j)
-
-
-@part_at.register(Mixed)
-def _(part, x, j):
-    return part.alpha * x.a[j] + part.beta * x.b[j]
-
-
-@part_bound.register(Multiple)
-def _(part, reach):
-    return abs(part.h) * reach
-
-
-@part_bound.register(Mixed)
-def _(part, reach):
-    return part.total * reach
 
 
 @part_of.register(SparseModel)
@@ -99,6 +91,7 @@ def _(model, r, h, rate):
 # --- a memory -------------------------------------------------------------------------------------------------------
 
 
+@registers
 class MemoryRows(NamedTuple):
     """The workers' memories: c, and a part that moves with x.
 
@@ -109,9 +102,28 @@ class MemoryRows(NamedTuple):
     h: np.ndarray
     top: np.ndarray
     last: np.ndarray
-    model: NamedTuple
+    model: Any
+
+    def row_of(rows, r, w):
+        return Memory(
+            rows.c[r, w],
+            part_of(rows.model, rows.h[r, w]),
+            row_of(rows.model, r, 0),
+            rows.top[r, w],
+            rows.last[r, w : w + 1],
+            rows.model.reach[r, 0],
+        )
+
+    def grow_rows(m, r, w, rate):
+        top, reach, h = m.top[r, w], m.model.reach[r, 0], m.h[r, w]
+        grow_part(m.model, r, h, rate)
+        lost = ROUNDED_64 if m.c.itemsize == 8 else ROUNDED_32
+        rise = (1.0 + SLACK) * abs(rate) + lost * part_bound(part_of(m.model, h), 1.0)
+        for j in range(top.size):
+            top[j] += rise * reach[j] + lost * top[j]
 
 
+@registers
 class Memory(NamedTuple):
     """One worker's memory, as a vector."""
 
@@ -122,49 +134,21 @@ class Memory(NamedTuple):
     last: np.ndarray
     reach: np.ndarray
 
+    def length(m):
+        return m.c.size
 
-@row_of.register(MemoryRows)
-def _(rows, r, w):
-    return Memory(
-        rows.c[r, w],
-        part_of(rows.model, rows.h[r, w]),
-        row_of(rows.model, r, 0),
-        rows.top[r, w],
-        rows.last[r, w : w + 1],
-        rows.model.reach[r, 0],
-    )
+    def entry(m, j):
+        return m.c[j] + part_at(m.part, m.x, j)
 
-
-@length.register(Memory)
-def _(m):
-    return m.c.size
-
-
-@entry.register(Memory)
-def _(m, j):
-    return m.c[j] + part_at(m.part, m.x, j)
-
-
-@add_entry.register(Memory)
-def _(m, j, amount):
-    m.c[j] += amount
-    if m.top.size:
-        part = part_at(m.part, m.x, j)
-        size = abs(m.c[j] + part)
-        m.top[j // BLOCK] = max(m.top[j // BLOCK], size + SLACK * (size + abs(part)))
+    def add_entry(m, j, amount):
+        m.c[j] += amount
+        if m.top.size:
+            part = part_at(m.part, m.x, j)
+            size = abs(m.c[j] + part)
+            m.top[j // BLOCK] = max(m.top[j // BLOCK], size + SLACK * (size + abs(part)))
 
 
 grow_rows = generic("grow_rows", "grow_rows(rows, r, w, rate): a worker's vector grows by rate x.")
-
-
-@grow_rows.register(MemoryRows)
-def _(m, r, w, rate):
-    top, reach, h = m.top[r, w], m.model.reach[r, 0], m.h[r, w]
-    grow_part(m.model, r, h, rate)
-    lost = ROUNDED_64 if m.c.itemsize == 8 else ROUNDED_32
-    rise = (1.0 + SLACK) * abs(rate) + lost * part_bound(part_of(m.model, h), 1.0)
-    for j in range(top.size):
-        top[j] += rise * reach[j] + lost * top[j]
 
 
 @operation(kind=GRADIENT)
@@ -207,6 +191,7 @@ class Touched(NamedTuple):
     seen: np.ndarray
 
 
+@registers
 class Collector(NamedTuple):
     """Where the entries of a worker's gradient go: of a single loss one behind the other, else through `Touched`."""
 
@@ -214,6 +199,17 @@ class Collector(NamedTuple):
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
     value: np.ndarray
     single: bool
+
+    def length(g):
+        return g.touched.g.size
+
+    def add_entry(g, j, amount):
+        count = g.touched.count
+        if g.single:
+            g.index[count[0]], g.value[count[0]] = j, amount
+            count[0] += 1
+        else:
+            _touch(g.touched, j, amount)
 
 
 @kernel
@@ -225,21 +221,7 @@ def _touch(touched, j, amount):
     touched.g[j] += amount
 
 
-@length.register(Collector)
-def _(g):
-    return g.touched.g.size
-
-
-@add_entry.register(Collector)
-def _(g, j, amount):
-    count = g.touched.count
-    if g.single:
-        g.index[count[0]], g.value[count[0]] = j, amount
-        count[0] += 1
-    else:
-        _touch(g.touched, j, amount)
-
-
+@registers
 class GradientRows(NamedTuple):
     """The workers' gradients: ``count[r, w]`` entries with their positions, in order, plus h x.
 
@@ -255,10 +237,54 @@ class GradientRows(NamedTuple):
     last: np.ndarray
     touched: Touched
     top: np.ndarray
-    model: NamedTuple
+    model: Any
     exact: bool
 
+    def row_of(rows, r, w):
+        n = rows.count[r, w]
+        return SparseGradient(
+            rows.index[r, w, :n],
+            rows.value[r, w, :n],
+            Multiple(rows.h[r, w]),
+            row_of(rows.model, r, 0),
+            rows.last[r, w : w + 1],
+            rows.touched,
+            rows.top,
+            rows.model.reach[r, 0],
+        )
 
+    def grow_rows(rows, r, w, rate):
+        rows.h[r, w] += rate
+
+    def gradient_target(rows, r, w, size):
+        return Collector(rows.touched, rows.index[r, w], rows.value[r, w], rows.exact and size == 1)
+
+    def finish_gradient(rows, r, w, size):
+        touched, index, value = rows.touched, rows.index[r, w], rows.value[r, w]
+        count = touched.count[0]
+        if rows.exact and size == 1:
+            ordered = True
+            for p in range(1, count):
+                ordered &= index[p - 1] < index[p]
+            if ordered:
+                rows.count[r, w], touched.count[0] = count, 0
+                return
+            touched.count[0] = 0
+            for p in range(count):
+                _touch(touched, index[p], value[p])
+            count = touched.count[0]
+        for p in range(1, count):
+            if touched.index[p - 1] > touched.index[p]:
+                sort_indices(touched.index[:count], touched.spare[:count])
+                break
+        for p in range(count):
+            j = touched.index[p]
+            index[p], value[p] = j, touched.g[j]
+            touched.g[j], touched.seen[j] = 0.0, False
+        rows.count[r, w], touched.count[0] = count, 0
+
+
+@registers
 class SparseGradient(NamedTuple):
     """One worker's gradient, as a vector."""
 
@@ -271,56 +297,18 @@ class SparseGradient(NamedTuple):
     top: np.ndarray
     reach: np.ndarray
 
+    def length(g):
+        return g.touched.g.size
 
-@row_of.register(GradientRows)
-def _(rows, r, w):
-    n = rows.count[r, w]
-    return SparseGradient(
-        rows.index[r, w, :n],
-        rows.value[r, w, :n],
-        Multiple(rows.h[r, w]),
-        row_of(rows.model, r, 0),
-        rows.last[r, w : w + 1],
-        rows.touched,
-        rows.top,
-        rows.model.reach[r, 0],
-    )
+    def entry(g, j):
+        p = _place(g.index, j)
+        own = g.value[p] if p < g.index.size and g.index[p] == j else 0.0
+        return own + part_at(g.part, g.x, j)
 
-
-@grow_rows.register(GradientRows)
-def _(rows, r, w, rate):
-    rows.h[r, w] += rate
-
-
-@gradient_target.register(GradientRows)
-def _(rows, r, w, size):
-    return Collector(rows.touched, rows.index[r, w], rows.value[r, w], rows.exact and size == 1)
-
-
-@finish_gradient.register(GradientRows)
-def _(rows, r, w, size):
-    touched, index, value = rows.touched, rows.index[r, w], rows.value[r, w]
-    count = touched.count[0]
-    if rows.exact and size == 1:
-        ordered = True
-        for p in range(1, count):
-            ordered &= index[p - 1] < index[p]
-        if ordered:
-            rows.count[r, w], touched.count[0] = count, 0
-            return
-        touched.count[0] = 0
-        for p in range(count):
-            _touch(touched, index[p], value[p])
-        count = touched.count[0]
-    for p in range(1, count):
-        if touched.index[p - 1] > touched.index[p]:
-            sort_indices(touched.index[:count], touched.spare[:count])
-            break
-    for p in range(count):
-        j = touched.index[p]
-        index[p], value[p] = j, touched.g[j]
-        touched.g[j], touched.seen[j] = 0.0, False
-    rows.count[r, w], touched.count[0] = count, 0
+    def nonzeros(g, index, value):  # those of the gradient alone: with h x, messages of non-zeros have no sparse rows
+        for p in range(g.index.size):
+            index[p], value[p] = g.index[p], g.value[p]
+        return g.index.size
 
 
 @kernel
@@ -334,25 +322,6 @@ def _place(index, j):
         else:
             high = middle
     return low
-
-
-@length.register(SparseGradient)
-def _(g):
-    return g.touched.g.size
-
-
-@entry.register(SparseGradient)
-def _(g, j):
-    p = _place(g.index, j)
-    own = g.value[p] if p < g.index.size and g.index[p] == j else 0.0
-    return own + part_at(g.part, g.x, j)
-
-
-@nonzeros.register(SparseGradient)
-def _(g, index, value):  # those of the gradient alone: with h x, messages of non-zeros have no sparse rows
-    for p in range(g.index.size):
-        index[p], value[p] = g.index[p], g.value[p]
-    return g.index.size
 
 
 @operation(kind=GRADIENT)

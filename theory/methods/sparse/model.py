@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import generic, kernel, no_refcount
+from ...core import generic, kernel, no_refcount, registers
 from ...core.bound_calls import at, operation
-from ...core.vectors import add_entry, dense_part, entry, length, scale_of
+from ...core.vectors import entry
 from ..rates import Column, rate_at
 from ..rows import row_of
 
@@ -32,6 +32,7 @@ def blocks_of(d: int) -> int:
     return -(-d // (BLOCK * GROUP)) * GROUP
 
 
+@registers
 class SparseModel(NamedTuple):
     """A model for each replica, x = scale v, whose weighted sum of iterates is coefficient v - u (empty: none).
 
@@ -50,7 +51,13 @@ class SparseModel(NamedTuple):
     z: np.ndarray
     bounded: bool
 
+    def row_of(rows, r, w):
+        return SparseIterate(
+            rows.v[r], rows.u[r], rows.scalars[r], rows.reach[r, 0], rows.c[r], rows.h[r, :, 0], rows.z[r], rows.bounded
+        )
 
+
+@registers
 class SparseIterate(NamedTuple):
     """The model of one replica."""
 
@@ -63,54 +70,35 @@ class SparseIterate(NamedTuple):
     z: np.ndarray
     bounded: bool
 
+    def length(x):
+        return x.v.size
 
-@row_of.register(SparseModel)
-def _(rows, r, w):
-    return SparseIterate(
-        rows.v[r], rows.u[r], rows.scalars[r], rows.reach[r, 0], rows.c[r], rows.h[r, :, 0], rows.z[r], rows.bounded
-    )
+    def dense_part(x):
+        return x.v
 
+    def scale_of(x):
+        return x.scalars[SCALE]
 
-@length.register(SparseIterate)
-def _(x):
-    return x.v.size
+    def entry(x, j):
+        return x.scalars[SCALE] * x.v[j]
 
+    def weighted_entry(x, j):
+        return x.scalars[COEFFICIENT] * x.v[j] - x.u[j]
 
-@dense_part.register(SparseIterate)
-def _(x):
-    return x.v
-
-
-@scale_of.register(SparseIterate)
-def _(x):
-    return x.scalars[SCALE]
-
-
-@entry.register(SparseIterate)
-def _(x, j):
-    return x.scalars[SCALE] * x.v[j]
-
-
-@weighted_entry.register(SparseIterate)
-def _(x, j):
-    return x.scalars[COEFFICIENT] * x.v[j] - x.u[j]
-
-
-@add_entry.register(SparseIterate)
-def _(x, j, amount):
-    step = amount * x.scalars[INVERSE]
-    if x.bounded:
-        x.scalars[SQUARE] += step * (2.0 * x.v[j] + step)
-    x.v[j] += step
-    if x.u.size:
-        x.u[j] += x.scalars[COEFFICIENT] * step
-    for w in range(x.h.size):
-        if x.h[w] != 0.0:
-            x.c[w, j] -= x.h[w] * amount
-    for w in range(x.z.shape[0]):
-        x.z[w, j] += amount
-    if x.reach.size:
-        x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
+    def add_entry(x, j, amount):
+        step = amount * x.scalars[INVERSE]
+        if x.bounded:
+            x.scalars[SQUARE] += step * (2.0 * x.v[j] + step)
+        x.v[j] += step
+        if x.u.size:
+            x.u[j] += x.scalars[COEFFICIENT] * step
+        for w in range(x.h.size):
+            if x.h[w] != 0.0:
+                x.c[w, j] -= x.h[w] * amount
+        for w in range(x.z.shape[0]):
+            x.z[w, j] += amount
+        if x.reach.size:
+            x.reach[j // BLOCK] = max(x.reach[j // BLOCK], abs(x.scalars[SCALE] * x.v[j]))
 
 
 @no_refcount

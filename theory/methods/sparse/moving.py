@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import kernel
+from ...core import kernel, registers
 from ...core.bound_calls import at, operation
-from ...core.vectors import add_entry, entry, length
-from ...problems.linear import row_product
 from ...problems.matrix import row_dot
 from ..rates import Column, rate_at
 from ..rows import row_of
-from .model import BLOCK, FRESH, TOTAL, weighted_entry
+from .model import BLOCK, FRESH, TOTAL
 
 __all__ = ["MovingModel", "Velocity"]
 
@@ -28,6 +26,7 @@ CONDITION = 1e-3  # of the matrix with columns of length 1, below which a and b 
 SMALLEST = 1e-2  # and how short the second column may become: b grows as that falls, and what is added up with it
 
 
+@registers
 class MovingModel(NamedTuple):
     """A model with a velocity for each replica.
 
@@ -44,7 +43,13 @@ class MovingModel(NamedTuple):
     h: np.ndarray
     bounded: bool
 
+    def row_of(rows, r, w):
+        return MovingIterate(
+            rows.a[r], rows.b[r], rows.u[r], rows.scalars[r], rows.reach[r], rows.c[r], rows.h[r], rows.bounded
+        )
 
+
+@registers
 class MovingIterate(NamedTuple):
     """The model of one replica."""
 
@@ -57,70 +62,53 @@ class MovingIterate(NamedTuple):
     h: np.ndarray
     bounded: bool
 
+    def length(x):
+        return x.a.size
 
+    def entry(x, j):
+        return x.scalars[XA] * x.a[j] + x.scalars[XB] * x.b[j]
+
+    def weighted_entry(x, j):
+        return x.scalars[NA] * x.a[j] + x.scalars[NB] * x.b[j] - x.u[j]
+
+    def row_product(x, A, i):
+        return x.scalars[XA] * row_dot(A, i, x.a) + x.scalars[XB] * row_dot(A, i, x.b)
+
+
+@registers
 class Velocity(NamedTuple):
     """The velocities of all replicas."""
 
     model: MovingModel
 
+    def row_of(rows, r, w):
+        return MovingVelocity(row_of(rows.model, r, w))
 
+
+@registers
 class MovingVelocity(NamedTuple):
     """The velocity of one replica."""
 
     x: MovingIterate
 
-
-@row_of.register(MovingModel)
-def _(rows, r, w):
-    return MovingIterate(
-        rows.a[r], rows.b[r], rows.u[r], rows.scalars[r], rows.reach[r], rows.c[r], rows.h[r], rows.bounded
-    )
-
-
-@row_of.register(Velocity)
-def _(rows, r, w):
-    return MovingVelocity(row_of(rows.model, r, w))
-
-
-@length.register(MovingIterate)
-def _(x):
-    return x.a.size
-
-
-@entry.register(MovingIterate)
-def _(x, j):
-    return x.scalars[XA] * x.a[j] + x.scalars[XB] * x.b[j]
-
-
-@weighted_entry.register(MovingIterate)
-def _(x, j):
-    return x.scalars[NA] * x.a[j] + x.scalars[NB] * x.b[j] - x.u[j]
-
-
-@row_product.register(MovingIterate)
-def _(x, A, i):
-    return x.scalars[XA] * row_dot(A, i, x.a) + x.scalars[XB] * row_dot(A, i, x.b)
-
-
-@add_entry.register(MovingVelocity)
-def _(v, j, amount):
-    x, s = v.x, v.x.scalars
-    factor = amount / (s[XA] * s[VB] - s[XB] * s[VA])
-    da, db = -s[XB] * factor, s[XA] * factor
-    if x.bounded:
-        s[AA] += da * (2.0 * x.a[j] + da)
-        s[AB] += da * x.b[j] + db * x.a[j] + da * db
-        s[BB] += db * (2.0 * x.b[j] + db)
-    x.a[j] += da
-    x.b[j] += db
-    if x.reach.size:
-        k = j // BLOCK
-        x.reach[1, k] = max(x.reach[1, k], abs(s[VA] * x.a[j] + s[VB] * x.b[j]))
-    if x.u.size:
-        x.u[j] += s[NA] * da + s[NB] * db
-    for w in range(x.h.shape[0]):
-        if x.h[w, 2] != 0.0:
-            x.c[w, j] -= x.h[w, 0] * da + x.h[w, 1] * db
+    def add_entry(v, j, amount):
+        x, s = v.x, v.x.scalars
+        factor = amount / (s[XA] * s[VB] - s[XB] * s[VA])
+        da, db = -s[XB] * factor, s[XA] * factor
+        if x.bounded:
+            s[AA] += da * (2.0 * x.a[j] + da)
+            s[AB] += da * x.b[j] + db * x.a[j] + da * db
+            s[BB] += db * (2.0 * x.b[j] + db)
+        x.a[j] += da
+        x.b[j] += db
+        if x.reach.size:
+            k = j // BLOCK
+            x.reach[1, k] = max(x.reach[1, k], abs(s[VA] * x.a[j] + s[VB] * x.b[j]))
+        if x.u.size:
+            x.u[j] += s[NA] * da + s[NB] * db
+        for w in range(x.h.shape[0]):
+            if x.h[w, 2] != 0.0:
+                x.c[w, j] -= x.h[w, 0] * da + x.h[w, 1] * db
 
 
 @kernel

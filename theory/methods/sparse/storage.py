@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 
 from ...compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
+from ...core import question
 from ...problems.base import dimension, regularization
 from ...problems.linear import Logistic, Ridge, is_slope_times_row
 from ...problems.matrix import CSR
@@ -51,7 +51,7 @@ class SparseRows(NamedTuple):
     exact: bool
 
 
-@singledispatch
+@question
 def sends_entries(compressor) -> bool:
     """Whether a compressor reads and sends only a few entries of a vector, through :mod:`theory.core.vectors`."""
     return False
