@@ -11,14 +11,8 @@ import numpy as np
 
 from theory.core import require, setting
 from theory.core.vectors import add_entry, entry
-from theory.problems import astype
 from theory.problems.base import (
     add_loss_gradient,
-    dimension,
-    gradient,
-    regularization,
-    rows,
-    value,
 )
 
 
@@ -44,54 +38,40 @@ class PhaseRetrieval(NamedTuple):
     dtype = property(lambda self: self.A.dtype, doc="Type of the entries.")
     name = property(lambda self: f"phase retrieval, d={self.d}", doc="What tables call it.")
 
+    def rows(problem):
+        return problem.A.shape[0]
 
-@rows.register(PhaseRetrieval)
-def _(problem):
-    return problem.A.shape[0]
+    def dimension(problem):
+        return problem.A.shape[1]
 
+    def regularization(problem):
+        return problem.l2
 
-@dimension.register(PhaseRetrieval)
-def _(problem):
-    return problem.A.shape[1]
-
-
-@regularization.register(PhaseRetrieval)
-def _(problem):
-    return problem.l2
-
-
-@value.register(PhaseRetrieval)
-def _(problem, x):
-    n, d, total, square = problem.A.shape[0], problem.A.shape[1], 0.0, 0.0
-    for i in range(n):
-        margin = 0.0
+    def value(problem, x):
+        n, d, total, square = problem.A.shape[0], problem.A.shape[1], 0.0, 0.0
+        for i in range(n):
+            margin = 0.0
+            for j in range(d):
+                margin += problem.A[i, j] * entry(x, j)
+            total += (margin * margin - problem.b[i]) ** 2
         for j in range(d):
+            square += entry(x, j) ** 2
+        return 0.25 * total / n + 0.5 * problem.l2 * square
+
+    def add_loss_gradient(problem, i, stream, weight, x, out):
+        margin = 0.0
+        for j in range(problem.A.shape[1]):
             margin += problem.A[i, j] * entry(x, j)
-        total += (margin * margin - problem.b[i]) ** 2
-    for j in range(d):
-        square += entry(x, j) ** 2
-    return 0.25 * total / n + 0.5 * problem.l2 * square
+        slope = weight * (margin * margin - problem.b[i]) * margin
+        for j in range(problem.A.shape[1]):
+            add_entry(out, j, slope * problem.A[i, j])
 
+    def gradient(problem, x, out):
+        n = problem.A.shape[0]
+        for j in range(out.size):
+            out[j] = problem.l2 * x[j]
+        for i in range(n):
+            add_loss_gradient(problem, i, 0, 1.0 / n, x, out)
 
-@add_loss_gradient.register(PhaseRetrieval)
-def _(problem, i, stream, weight, x, out):
-    margin = 0.0
-    for j in range(problem.A.shape[1]):
-        margin += problem.A[i, j] * entry(x, j)
-    slope = weight * (margin * margin - problem.b[i]) * margin
-    for j in range(problem.A.shape[1]):
-        add_entry(out, j, slope * problem.A[i, j])
-
-
-@gradient.register(PhaseRetrieval)
-def _(problem, x, out):
-    n = problem.A.shape[0]
-    for j in range(out.size):
-        out[j] = problem.l2 * x[j]
-    for i in range(n):
-        add_loss_gradient(problem, i, 0, 1.0 / n, x, out)
-
-
-@astype.register
-def _(problem: PhaseRetrieval, dtype):
-    return problem._replace(A=problem.A.astype(dtype, copy=False))
+    def astype(problem, dtype):
+        return problem._replace(A=problem.A.astype(dtype, copy=False))
