@@ -18,7 +18,7 @@ from theory.experiment import ConfigurationError
 from theory.measure import Interval
 from theory.studies import StudyConfiguration
 from theory.studies import largest_batch as study
-from theory.studies import largest_batch_report as report
+from theory.studies.reports import largest_batch as report
 from theory.studies.shared.problems import data_file
 
 # --- closed forms -----------------------------------------------------------------------------------------------------

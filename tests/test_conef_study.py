@@ -16,8 +16,8 @@ from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
 from theory.studies import StudyConfiguration, conef, conef_table_1, run_study
-from theory.studies import conef_training as training
 from theory.studies.conef_table_1 import Frontier, overlap, smallest
+from theory.studies.shared import conef_training as training
 from theory.studies.shared.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
 from theory.studies.shared.problems import digits
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -176,10 +177,62 @@ def test_bounds_import_nothing_of_the_package_but_their_neighbours():
         assert all(any(within(name, part) for part in allowed) for name in ours), f"{path.name} imports {ours}"
 
 
-def test_nothing_imports_the_experiment():
+# Rooms, from below: a room imports from those before it, and never from those behind it.
+ROOMS = [
+    "core",
+    "data",
+    "wire",
+    "bounds",
+    "problems",
+    "compressors",
+    "methods",
+    "cluster",
+    "reporting",
+    "measure",
+    "claims",
+    "plots",
+    "studies",
+    "experiment",
+]
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def graph() -> dict[str, set[str]]:
+    """The modules that each module of the package imports; packages, which pass names on, are left out."""
+    files = {package_of(path): path for path in SOURCES if path.name != "__init__.py"}
+    return {module: imports(path) & set(files) - {module} for module, path in files.items()}
+
+
+def test_no_room_imports_from_above():
+    assert {path.parent.name for path in (ROOT / "theory").glob("*/__init__.py")} == set(ROOMS)
     for path in SOURCES:
-        if not within(package_of(path), "theory.experiment"):
-            assert not any(within(name, "theory.experiment") for name in imports(path)), path
+        here = room_of(package_of(path))
+        for name in imports(path):
+            if here and within(name, "theory") and name != "theory" and room_of(name) in ROOMS:
+                assert ROOMS.index(room_of(name)) <= ROOMS.index(here), f"{package_of(path)} imports {name}"
+
+
+def test_no_circle_of_files():
+    list(TopologicalSorter(graph()).static_order())  # CycleError names the circle
+
+
+def test_no_module_shares_its_name_with_what_it_defines():
+    """`theory.cluster.run` aside, which is what it is."""
+    for path in SOURCES:
+        defined = {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
+        if path.stem in defined:
+            assert package_of(path) == "theory.cluster.run", path
+
+
+def test_no_private_name_crosses_a_module():
+    for path in SOURCES:
+        for node in nodes(path):
+            if isinstance(node, ast.ImportFrom) and (node.level or within(node.module or "", "theory")):
+                private = [a.name for a in node.names if a.name.startswith("_") and not a.name.startswith("__")]
+                assert not private, f"{path}: {private} from {node.module}"
 
 
 @pytest.mark.parametrize("slow", ["matplotlib", "sklearn", "mpi4py"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.studies import messages as one
 from theory.studies import sign_and_nuqsgd as study
+from theory.studies.shared import messages as one
 from theory.studies.shared.problems import digits
 
 
@@ -18,7 +18,7 @@ def sent():
     ways = study.methods()
     v = np.random.default_rng(5).standard_t(3.0, 1000)
     v[::3] = 0.0
-    return v, {row.method: row for row in one.messages("t", v, ways | study.coded(ways), turns=1)}
+    return v, {row.method: row for row in one.measure_messages("t", v, ways | study.coded(ways), turns=1)}
 
 
 def test_packed_messages_are_as_long_as_their_form(sent):

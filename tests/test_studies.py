@@ -29,7 +29,6 @@ from theory.studies import (
     collect,
     lock_free,
     mem_sgd,
-    mem_sgd_report,
     nuqsgd,
     page_of,
     report,
@@ -38,6 +37,7 @@ from theory.studies import (
     ternary_dimension,
 )
 from theory.studies import bits_to_accuracy as bits
+from theory.studies.reports import mem_sgd as mem_sgd_report
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
 from theory.studies.shared.report import Statement, Study, Table, as_markdown, as_text, put_between_marks
@@ -59,7 +59,7 @@ def small(pictures):
 @pytest.fixture(scope="module")
 def costs(small):
     ways = {name: way for name, way in bits.methods(small.d).items() if way.family in ("float32", "QSGD 4 bits")}
-    return {row.method: row for row in bits.bits_to_accuracy(small, accuracy=0.1, limit=400, seeds=2, ways=ways)}
+    return {row.method: row for row in bits.costs_of(small, accuracy=0.1, limit=400, seeds=2, ways=ways)}
 
 
 def test_fixed_widths_are_what_they_must_be(costs, small):
@@ -99,11 +99,11 @@ def test_the_accuracy_was_reached_then_and_not_before(costs, small):
 
 def test_who_never_comes_there_is_said_to(small):
     ways = {"dense": bits.Way("float32", th.Identity()), "sparse": bits.Way("float32", th.Identity(sparse=True))}
-    for row in bits.bits_to_accuracy(small, accuracy=1e-6, limit=20, seeds=1, ways=ways):
+    for row in bits.costs_of(small, accuracy=1e-6, limit=20, seeds=1, ways=ways):
         assert math.isinf(row.steps) and math.isinf(row.bits) and math.isnan(row.step)
         assert row.dense == row.sparse == 0.0
     with pytest.raises(ValueError, match="accuracy: got 1"):
-        bits.bits_to_accuracy(small, accuracy=1.0)
+        bits.costs_of(small, accuracy=1.0)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_training_counts_the_same_bits_for_all_three(pictures):
 def test_a_spectrum_by_hand():
     X = np.zeros((5, 2))
     X[1], X[3] = (3.0, 0.0), (0.0, 4.0)  # singular values 4 and 3; two rows and two columns: 4 floats a triplet
-    found = spectrum.spectrum(X)
+    found = spectrum.spectrum_of(X)
     assert found.singular_values == pytest.approx((4.0, 3.0))
     assert found.rank_one == pytest.approx(16 / 25) and found.rank_two == pytest.approx(1.0)
     assert found.stable == pytest.approx(25 / 16) and found.floats == 4

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .batch_rates import _rounds, batch_delta
+from .batch_rates import batch_delta, needed_rounds
 from .sgd import sgd_constant_step_exact, sgd_constant_step_floor
 
 __all__ = [
@@ -323,7 +323,7 @@ def signed_slopes_gap(
     >>> signed_slopes_gap(24, batch=6, step=0.1, slope=1.0, spread=2.0, distance=5.8, last=1.0)  # 1 + 2 * 0.1 * 5/2
     1.5
     """
-    _rounds(gradients, batch)
+    needed_rounds(gradients, batch)
     positive(step=step, slope=slope)
     non_negative(spread=spread, distance=distance, last=last)
     second_moment = slope**2 + spread**2

@@ -90,7 +90,7 @@ def batch_delta(batch: int, batch_bound: float) -> float:
     return (batch - 1) / batch_bound
 
 
-def _rounds(gradients: int, batch: int) -> int:
+def needed_rounds(gradients: int, batch: int) -> int:
     whole(1, gradients=gradients, batch=batch)
     require(gradients % batch == 0, "gradients", gradients, f"a multiple of batch = {batch}")
     return int(gradients) // int(batch)
@@ -162,7 +162,7 @@ def minibatch_smooth(
     >>> minibatch_smooth(100, batch=5, step=0.1, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=4.0)
     0.3
     """
-    _rounds(gradients, batch)
+    needed_rounds(gradients, batch)
     positive(step=step, smoothness=smoothness, second_moment=second_moment, gap=gap)
     noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
     return gap / (step * gradients) + 0.5 * smoothness * step * noise
@@ -257,7 +257,7 @@ def minibatch_pl(
     """
     positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
     require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
-    rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    rounds, noise = needed_rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
     _batch_within(batch, step, mu)
     # as for the squared distance with the same r, and beta/2 times its floor
     return sgd_constant_step(
@@ -357,7 +357,7 @@ def minibatch_convex(
     >>> minibatch_convex(100, batch=5, step=0.1, second_moment=2.0, distance=4.0, batch_bound=4.0)
     0.4
     """
-    _rounds(gradients, batch)
+    needed_rounds(gradients, batch)
     positive(step=step, second_moment=second_moment, distance=distance)
     noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
     return distance / (2.0 * step * gradients) + 0.5 * step * noise
@@ -444,7 +444,7 @@ def minibatch_strongly_convex(
     0.625
     """
     positive(second_moment=second_moment, distance=distance)
-    rounds, noise = _rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    rounds, noise = needed_rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
     _batch_within(batch, step, mu)
     return sgd_constant_step(rounds, mu=mu, step=batch * step, second_moment=noise / batch, distance=distance)
 

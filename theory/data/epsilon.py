@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .dataset import DataError
-from .twin import _draw, _normals, _order, _uniforms
+from .twin import draw_array, normals, order, uniforms
 
 __all__ = ["NAME", "SEED", "Correlated", "generate"]
 
@@ -72,17 +72,17 @@ def generate(model: Correlated | None = None, seed: int = SEED):
     if model.n < 2 or model.d < 2:
         raise DataError(f"epsilon-like: {model.n} rows and {model.d} columns; give at least 2 of both")
     scale = np.arange(1, model.d + 1.0) ** (-0.5 * model.decay)
-    place = _order(seed, "directions", model.d)  # which frequency a principal direction is
-    sign = np.where(_draw(_uniforms, seed, "signs", model.d) < 0.5, -1.0, 1.0)
-    weight = np.where(_draw(_uniforms, seed, "weights", model.d) < 0.5, -1.0, 1.0) * scale**2
+    place = order(seed, "directions", model.d)  # which frequency a principal direction is
+    sign = np.where(draw_array(uniforms, seed, "signs", model.d) < 0.5, -1.0, 1.0)
+    weight = np.where(draw_array(uniforms, seed, "weights", model.d) < 0.5, -1.0, 1.0) * scale**2
     weight *= model.margin * np.sqrt((scale**2).sum()) / np.linalg.norm(weight * scale)  # rows are scaled by about that
     X, logits = np.empty((model.n, model.d)), np.empty(model.n)
     for first in range(0, model.n, BLOCK):
         rows = slice(first, min(first + BLOCK, model.n))
-        z = scale * _draw(_normals, seed, f"rows from {first}", rows.stop - first, model.d)
+        z = scale * draw_array(normals, seed, f"rows from {first}", rows.stop - first, model.d)
         z /= np.linalg.norm(z, axis=1, keepdims=True)
         logits[rows] = z @ weight
         z[:, place] = z.copy()
         X[rows] = sign * dct(z, axis=1, norm="ortho")
-    labels = np.where(_draw(_uniforms, seed, "labels", model.n) < 1.0 / (1.0 + np.exp(-logits)), 1.0, -1.0)
+    labels = np.where(draw_array(uniforms, seed, "labels", model.n) < 1.0 / (1.0 + np.exp(-logits)), 1.0, -1.0)
     return X, labels, (NOTE,)

@@ -142,7 +142,7 @@ def _not_found(text: str, path: Path) -> DataError:
     return DataError(f'unknown data set "{text}": {hint}known are {names}, or give the path of a LIBSVM file')
 
 
-def _cached(name: str, entry: str, make) -> Dataset:
+def cached(name: str, entry: str, make) -> Dataset:
     """The entry if there is one; otherwise what ``make() -> (X, y, notes)`` gives, stored and mapped."""
     found = load_entry(entry)
     if found is None:
@@ -165,16 +165,16 @@ def _file(path: Path, n_features, zero_based) -> Dataset:
     while name.endswith(SUFFIXES) and "." in name[1:]:
         name = name.rpartition(".")[0]
     entry = entry_name(name, f"{path} {n_features} {zero_based}", f"{stat.st_size} {stat.st_mtime_ns}")
-    return _cached(name, entry, lambda: (*read_svmlight(path, n_features=n_features, zero_based=zero_based), ()))
+    return cached(name, entry, lambda: (*read_svmlight(path, n_features=n_features, zero_based=zero_based), ()))
 
 
 def _named(name: str) -> Dataset:
     if name == "rcv1-like":
-        return _cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
+        return cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
     if name == "epsilon-like":  # made anew each time: it takes a few seconds, and 320 MB
         X, y, notes = epsilon.generate()
         return make_dataset(X, y, epsilon.NAME, notes)
     if name == "rcv1":
-        return _cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
+        return cached(name, entry_name(name, "fetch_rcv1", "train"), bundled.rcv1)
     X, y, notes = getattr(bundled, name.replace("-", "_"))()
     return make_dataset(X, y, name, notes)

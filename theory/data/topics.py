@@ -8,7 +8,7 @@ import numpy as np
 
 from .cache import entry_name
 from .dataset import DataError, Dataset
-from .load import _cached
+from .load import cached
 from .svmlight import read_svmlight
 
 __all__ = ["rcv1_topics", "read_multilabel"]
@@ -114,7 +114,7 @@ def rcv1_topics(path, *, n_features: int = 47_236) -> Dataset:
     stat = path.stat()
     name = path.name.split(".")[0]
     entry = entry_name(name, f"{path} {n_features} topics", f"{stat.st_size} {stat.st_mtime_ns}")
-    return _cached(name, entry, lambda: _by_topic(path, n_features))
+    return cached(name, entry, lambda: _by_topic(path, n_features))
 
 
 def _by_topic(path: Path, n_features: int):

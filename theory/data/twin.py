@@ -65,13 +65,13 @@ class Twin(NamedTuple):
 
 
 @kernel
-def _uniforms(stream, out):
+def uniforms(stream, out):
     for i in range(out.size):
         out[i] = uniform(stream, i)
 
 
 @kernel
-def _normals(stream, out):
+def normals(stream, out):
     for i in range(out.size):
         out[i] = normal(stream, i)
 
@@ -97,16 +97,16 @@ def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indice
             draw += 3
 
 
-def _draw(kernel_, seed: int, what: str, *shape: int):
+def draw_array(kernel_, seed: int, what: str, *shape: int):
     """An array of random numbers; ``what`` they are for names their stream."""
     out = np.empty(shape)
     kernel_(key(seed, what), out.reshape(-1))
     return out
 
 
-def _order(seed: int, what: str, size: int):
+def order(seed: int, what: str, size: int):
     """A random permutation."""
-    return np.argsort(_draw(_uniforms, seed, what, size), kind="stable")
+    return np.argsort(draw_array(uniforms, seed, what, size), kind="stable")
 
 
 def _lengths(model: Twin, labels, seed: int):
@@ -114,7 +114,7 @@ def _lengths(model: Twin, labels, seed: int):
     lengths = np.empty(labels.size, np.int64)
     for label, table in ((1.0, model.lengths_positive), (-1.0, model.lengths_negative)):
         rows = np.flatnonzero(labels == label)
-        level = (_order(seed, f"lengths of {label:+.0f}", rows.size) + 0.5) / rows.size
+        level = (order(seed, f"lengths of {label:+.0f}", rows.size) + 0.5) / rows.size
         lengths[rows] = np.rint(np.exp(np.interp(level, LEVELS, np.log(table))))
     return lengths
 
@@ -129,10 +129,10 @@ def _rates(model: Twin, weight, seed: int):
     language = (rank + model.flat) ** -model.slope * (1.0 + rank / model.bend) ** -model.steeper
     language /= language.sum()
     side = np.repeat([-1.0, 1.0], model.topics)[:, None]
-    tilt = model.topic_tilt * _draw(_normals, seed, "topics", 2 * model.topics, model.words)
-    tilt += model.class_tilt * side * _draw(_normals, seed, "classes", model.words)
+    tilt = model.topic_tilt * draw_array(normals, seed, "topics", 2 * model.topics, model.words)
+    tilt += model.class_tilt * side * draw_array(normals, seed, "classes", model.words)
     tilt *= (rank / model.words) ** model.common
-    tilt -= model.rarity * _draw(_normals, seed, "rarity", 2 * model.topics, 1) * np.log(language)
+    tilt -= model.rarity * draw_array(normals, seed, "rarity", 2 * model.topics, 1) * np.log(language)
     rates = np.exp(tilt - tilt.max(axis=1, keepdims=True))
     rates *= language / (rates @ language)[:, None]
     rates *= language / (weight @ rates)
@@ -178,13 +178,15 @@ def generate(model: Twin | None = None, seed: int = SEED):
             f"twin: {model.words} words, {model.d} columns, {model.positive} of {model.n} rows positive; "
             f"give at least {10 * longest} words, as many columns or more, and rows of both classes"
         )
-    labels = np.where(_order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
+    labels = np.where(order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
     lengths = _lengths(model, labels, seed)
-    side = np.where(_draw(_uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
-    topic_of = (_draw(_uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (side > 0)
+    side = np.where(draw_array(uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
+    topic_of = (draw_array(uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (
+        side > 0
+    )
     weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
     rates = _rates(model, weight, seed)
-    own_share = _draw(_uniforms, seed, "own share", model.n) ** (1.0 / model.own)
+    own_share = draw_array(uniforms, seed, "own share", model.n) ** (1.0 / model.own)
     # share of documents with the word, as if it were drawn from the language alone and for an average document
     busy = -np.expm1(-1.2 * lengths.mean() * rates[-1])
     cumulative = np.cumsum(rates, axis=1)
@@ -201,7 +203,7 @@ def generate(model: Twin | None = None, seed: int = SEED):
     values *= np.log((model.n + 1.0) / with_word)[indices]  # n + 1: a word in every document still counts a little
     norms = np.sqrt(np.add.reduceat(values * values, indptr[:-1]))
     values /= np.repeat(norms, lengths)
-    column_of = _order(seed, "columns", model.d)[: model.words].astype(np.int32)
+    column_of = order(seed, "columns", model.d)[: model.words].astype(np.int32)
     X = sp.csr_array((values, column_of[indices], indptr), shape=(model.n, model.d))
     X.sort_indices()
     X.has_canonical_format = True

@@ -15,8 +15,8 @@ from ..problems.constants import batch_bound, second_moment, second_moment_and_n
 from ..problems.evaluate import point
 from ..problems.linear import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
-from ..problems.multinomial import Softmax, _residuals, _scores, add_outer
-from .intervals import LEVEL, Interval, _quantile, exactly, mean_interval
+from ..problems.multinomial import Softmax, add_outer, residuals, scores
+from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
 
 __all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
 
@@ -133,13 +133,13 @@ def _(problem):
 @difference.register(Softmax)
 def _(problem, i, x, y, two, weight, out, scratch):
     z, r, far, s = scratch[0], scratch[1], scratch[2], scratch[3]
-    _scores(problem, i, x, z)
+    scores(problem, i, x, z)
     r[:] = z
-    _residuals(r, problem.b[i])
+    residuals(r, problem.b[i])
     if two:
-        _scores(problem, i, y, far)
+        scores(problem, i, y, far)
         s[:] = far
-        _residuals(s, problem.b[i])
+        residuals(s, problem.b[i])
         for k in range(z.size):
             z[k] -= far[k]
             r[k] -= s[k]
@@ -218,7 +218,7 @@ def _at_least_one(tops, bottoms, level: float) -> Interval:
     """
     K, top, bottom = tops.size, float(tops.mean()), float(bottoms.mean())
     (v11, v12), (_, v22) = np.cov(tops, bottoms) / K
-    q = _quantile(level, K - 1) ** 2
+    q = quantile(level, K - 1) ** 2
     a, b, c = bottom**2 - q * v22, top * bottom - q * v12, top**2 - q * v11  # a rho^2 - 2 b rho + c <= 0
     root = math.sqrt(max(0.0, b * b - a * c))
     estimate = max(1.0, top / bottom) if bottom > 0.0 else math.inf

@@ -89,7 +89,7 @@ def exactly(value: float) -> Interval:
 
 
 @lru_cache(maxsize=1024)
-def _quantile(level: float, freedom: int) -> float:
+def quantile(level: float, freedom: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + 0.5 * level))
@@ -123,7 +123,7 @@ def mean_interval(samples, level: float = LEVEL) -> Interval:
     """
     samples = _checked(samples, level)
     mean = float(samples.mean())
-    half = _quantile(level, samples.size - 1) * float(samples.std(ddof=1)) / math.sqrt(samples.size)
+    half = quantile(level, samples.size - 1) * float(samples.std(ddof=1)) / math.sqrt(samples.size)
     return Interval(mean, mean - half, mean + half, level, samples.size)
 
 

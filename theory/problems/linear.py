@@ -127,7 +127,7 @@ def _moments(problem, x, out):
     return total / n + l2 * l2 * size2
 
 
-def _n(self) -> int:
+def row_count(self) -> int:
     """Number of rows."""
     return self.b.size
 
@@ -137,12 +137,12 @@ def _d(self) -> int:
     return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
 
 
-def _dtype(self) -> np.dtype:
+def entry_type(self) -> np.dtype:
     """Type of the entries, float64 or float32; sums are taken in float64."""
     return (self.A.data if isinstance(self.A, CSR) else self.A).dtype
 
 
-def _name(self) -> str:
+def name_of(self) -> str:
     """Name of the data, for tables and records."""
     return bytes(getattr(self, "label", b"data")).decode()
 
@@ -163,7 +163,7 @@ def linear_problem(cls):
     type
         The same class.
     """
-    attributes = {"n": _n, "d": _d, "dtype": _dtype, "name": _name}
+    attributes = {"n": row_count, "d": _d, "dtype": entry_type, "name": name_of}
     for name, attribute in attributes.items():
         if name not in cls.__dict__:
             setattr(cls, name, property(attribute))
@@ -187,7 +187,7 @@ def _repr(self) -> str:
     return f"{type(self).__name__}({self.name}: n={self.n}, d={self.d}, l2={self.l2:.6g}, {self.dtype})"
 
 
-def _domain(self) -> None:
+def check_l2(self) -> None:
     """Refuse values outside the domain."""
     require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
 
@@ -217,7 +217,7 @@ class Logistic(NamedTuple):
     @property
     def n(self) -> int:
         """Number of rows."""
-        return _n(self)
+        return row_count(self)
 
     @property
     def d(self) -> int:
@@ -227,12 +227,12 @@ class Logistic(NamedTuple):
     @property
     def dtype(self) -> np.dtype:
         """Type of the entries, float64 or float32; sums are taken in float64."""
-        return _dtype(self)
+        return entry_type(self)
 
     @property
     def name(self) -> str:
         """Name of the data, for tables and records."""
-        return _name(self)
+        return name_of(self)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -241,7 +241,7 @@ class Logistic(NamedTuple):
 
     def domain(self) -> None:
         """Refuse values outside the domain."""
-        _domain(self)
+        check_l2(self)
 
     def __repr__(self) -> str:
         return _repr(self)
@@ -293,7 +293,7 @@ class Ridge(NamedTuple):
     @property
     def n(self) -> int:
         """Number of rows."""
-        return _n(self)
+        return row_count(self)
 
     @property
     def d(self) -> int:
@@ -303,12 +303,12 @@ class Ridge(NamedTuple):
     @property
     def dtype(self) -> np.dtype:
         """Type of the entries, float64 or float32; sums are taken in float64."""
-        return _dtype(self)
+        return entry_type(self)
 
     @property
     def name(self) -> str:
         """Name of the data, for tables and records."""
-        return _name(self)
+        return name_of(self)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -317,7 +317,7 @@ class Ridge(NamedTuple):
 
     def domain(self) -> None:
         """Refuse values outside the domain."""
-        _domain(self)
+        check_l2(self)
 
     def __repr__(self) -> str:
         return _repr(self)
@@ -335,17 +335,17 @@ class Ridge(NamedTuple):
 # --- doors ----------------------------------------------------------------------------------------------------------
 
 
-def _number(name: str, number) -> float:
+def finite_number(name: str, number) -> float:
     require(isinstance(number, (int, float, np.integer, np.floating)), name, number, "a number")
     return float(number)
 
 
-def _label(name: str) -> np.ndarray:
+def label_of(name: str) -> np.ndarray:
     # a string in a tuple sends every call of a kernel through Numba's slow way to find a type: 60 us instead of 2
     return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
 
 
-def _dataset(data) -> Dataset:
+def dataset(data) -> Dataset:
     if isinstance(data, Dataset):
         return data
     require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
@@ -383,8 +383,8 @@ def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     >>> logistic((np.eye(3), [1, -1, 1]), l2=0.1)
     Logistic(data: n=3, d=3, l2=0.1, float64)
     """
-    data = require_binary(_dataset(data))
-    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), _number("l2", l2), _label(data.name))
+    data = require_binary(dataset(data))
+    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
 
 
 def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
@@ -414,8 +414,8 @@ def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     >>> ridge((np.eye(3), [0.5, 2.0, 1.0]), l2=0)
     Ridge(data: n=3, d=3, l2=0, float64)
     """
-    data = _dataset(data)
-    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), _number("l2", l2), _label(data.name))
+    data = dataset(data)
+    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
 
 
 @question

@@ -19,7 +19,7 @@ from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import add_entry, dense_part, scale_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
-from .linear import _dataset, _domain, _dtype, _label, _n, _name, _number, norm2
+from .linear import check_l2, dataset, entry_type, finite_number, label_of, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
 
@@ -98,7 +98,7 @@ def _log_sum(z):
 
 
 @kernel
-def _residuals(z, b):
+def residuals(z, b):
     """Replace the scores by the gradient of the loss by them: the probabilities, less 1 at the true class ``b``."""
     top = z[0]
     for k in range(1, z.size):
@@ -114,7 +114,7 @@ def _residuals(z, b):
 
 @force_inline
 @kernel
-def _scores(problem, i, x, z):
+def scores(problem, i, x, z):
     row_scores(problem.A, i, dense_part(x), z)
     scale = scale_of(x)
     if scale != 1.0:
@@ -152,17 +152,17 @@ class Softmax(NamedTuple):
     @property
     def n(self) -> int:
         """Number of rows."""
-        return _n(self)
+        return row_count(self)
 
     @property
     def dtype(self) -> np.dtype:
         """Type of the entries, float64 or float32; sums are taken in float64."""
-        return _dtype(self)
+        return entry_type(self)
 
     @property
     def name(self) -> str:
         """Name of the data, for tables and records."""
-        return _name(self)
+        return name_of(self)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -182,7 +182,7 @@ class Softmax(NamedTuple):
 
     def domain(self):
         """Refuse values outside the domain."""
-        _domain(self)
+        check_l2(self)
         allowed = f"an integer from 2 to {MOST_CLASSES}"
         require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, allowed)
 
@@ -203,7 +203,7 @@ class Softmax(NamedTuple):
         n, total = rows(problem), 0.0
         z = np.empty(problem.classes)
         for i in range(n):
-            _scores(problem, i, x, z)
+            scores(problem, i, x, z)
             total += _log_sum(z) - z[problem.b[i]]
         return total / n + 0.5 * problem.l2 * norm2(x)
 
@@ -213,8 +213,8 @@ class Softmax(NamedTuple):
         for j in range(out.size):
             out[j] = shrink * part[j]
         for i in range(n):
-            _scores(problem, i, x, z)
-            _residuals(z, problem.b[i])
+            scores(problem, i, x, z)
+            residuals(z, problem.b[i])
             for k in range(z.size):
                 z[k] /= n
             add_outer(problem.A, i, z, out)
@@ -225,10 +225,10 @@ class Softmax(NamedTuple):
         for j in range(out.size):
             out[j] = l2 * x[j]
         for i in range(n):
-            _scores(problem, i, x, z)
+            scores(problem, i, x, z)
             for k in range(z.size):
                 residual[k] = z[k]
-            _residuals(residual, problem.b[i])
+            residuals(residual, problem.b[i])
             size2, along = 0.0, 0.0
             for k in range(z.size):
                 size2 += residual[k] * residual[k]
@@ -248,8 +248,8 @@ class Softmax(NamedTuple):
 @add_loss_gradient.register(Softmax)
 def _(problem, i, stream, weight, x, out):
     z = np.empty(problem.classes)
-    _scores(problem, i, x, z)
-    _residuals(z, problem.b[i])
+    scores(problem, i, x, z)
+    residuals(z, problem.b[i])
     for k in range(z.size):
         z[k] *= weight
     add_outer(problem.A, i, z, out)
@@ -260,7 +260,7 @@ def predict(problem, x, out):
     """``out[i]`` = the class with the largest score; among equals the lowest."""
     z = np.empty(problem.classes)
     for i in range(rows(problem)):
-        _scores(problem, i, x, z)
+        scores(problem, i, x, z)
         best = 0
         for k in range(1, z.size):
             if z[k] > z[best]:
@@ -300,10 +300,10 @@ def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     >>> problem, problem.b
     (Softmax(data: n=3, d=3 x 2, l2=0.1, float64), array([1, 0, 1]))
     """
-    data = _dataset(data)
+    data = dataset(data)
     labels, b = np.unique(data.y, return_inverse=True)
     allowed = f"2 to {MOST_CLASSES} different labels"
     require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
     A = as_matrix(data.X, dtype)
     require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
-    return Softmax(A, frozen(b.reshape(-1), np.int64), _number("l2", l2), labels.size, _label(data.name))
+    return Softmax(A, frozen(b.reshape(-1), np.int64), finite_number("l2", l2), labels.size, label_of(data.name))

@@ -19,7 +19,7 @@ from ..core.vectors import add_entry, entry
 from .base import add_loss_gradient, dimension, gradient, moments, rows, value
 from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy
-from .linear import Logistic, _number, astype, logistic
+from .linear import Logistic, astype, finite_number, logistic
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
 
@@ -175,4 +175,4 @@ def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) ->
     >>> round(lipschitz(problem), 4)  # 1/12 + 0.2
     0.2833
     """
-    return NonconvexLogistic(logistic(data, 0.0, dtype=dtype), _number("weight", weight))
+    return NonconvexLogistic(logistic(data, 0.0, dtype=dtype), finite_number("weight", weight))

@@ -15,8 +15,8 @@ from numpy.typing import DTypeLike
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
 from .base import dimension, regularization, rows
-from .linear import _number, astype
-from .quadratics import _noise, add_noise, drawn, retyped, trace
+from .linear import astype, finite_number
+from .quadratics import add_noise, drawn, noise_roots, retyped, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
 
@@ -311,4 +311,4 @@ def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype: DTypeLike = np.
     """
     dtype = np.dtype(dtype)
     require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
-    return SineValley(_number("residual", residual), *_noise(covariance, 2, dtype))
+    return SineValley(finite_number("residual", residual), *noise_roots(covariance, 2, dtype))

@@ -167,7 +167,7 @@ def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
     return frozen(np.broadcast_to(numbers, (d,)), dtype)
 
 
-def _noise(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+def noise_roots(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
     """Deviations and the square root of a covariance that is given as a number, a diagonal or a matrix."""
     C = np.asarray(covariance, dtype=np.float64)
     require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
@@ -192,7 +192,7 @@ def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray,
     require(h.ndim == 1 and h.size > 0, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
     require(bool((h >= 0.0).all()), "diagonal", float(h.min()), "numbers, at least 0")
     d = h.size
-    return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *_noise(covariance, d, dtype)
+    return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *noise_roots(covariance, d, dtype)
 
 
 def quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> Quadratic:

@@ -34,7 +34,7 @@ from ..reporting.progress import track
 from .shared.problems import digits, rcv1
 from .shared.report import Statement, Study, Table
 
-__all__ = ["Cost", "bits_to_accuracy", "collect", "methods", "report"]
+__all__ = ["Cost", "collect", "costs_of", "methods", "report"]
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
 BUCKET = 512
@@ -150,7 +150,7 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
     return chosen
 
 
-def bits_to_accuracy(
+def costs_of(
     problem,
     *,
     name: str | None = None,
@@ -395,7 +395,7 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         ways = methods(problem.d)
         if quick:
             ways = {k: w for k, w in ways.items() if w.family in ("float32", "QSGD 4 bits", "sign")}
-        costs += bits_to_accuracy(problem, name=name, ways=ways, seed=seed, **(options | extra))
+        costs += costs_of(problem, name=name, ways=ways, seed=seed, **(options | extra))
     sizes = {name: (problem.n, problem.d) for name, problem in problems.items()}
     seeds = [extra["seeds"] for extra in more]
     return {"costs": costs, "sizes": sizes, "accuracy": options["accuracy"], "seeds": seeds}

@@ -26,7 +26,7 @@ from ..reporting.progress import track
 from ..wire.frame import open_frame
 from .bits_to_accuracy import Way
 from .nuqsgd import L2, MOMENTUM
-from .shared.messages import TURNS, Message, messages, round_seconds
+from .shared.messages import TURNS, Message, measure_messages, round_seconds
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
 from .shared.report import Statement, Study, Table
 
@@ -523,7 +523,7 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         curves[name] = {row.method: seen[row.method, row.step] for row in best(found).values()}
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
     every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
-    sent = [row for name, v in vectors.items() for row in messages(name, v, every, seed, 3 if quick else TURNS)]
+    sent = [row for name, v in vectors.items() for row in measure_messages(name, v, every, seed, 3 if quick else TURNS)]
     lengths = {name: v.size for name, v in vectors.items()}
     return {
         "sent": sent,

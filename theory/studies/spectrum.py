@@ -60,14 +60,14 @@ class Spectrum(NamedTuple):
     entrywise: float
 
 
-def spectrum(X, problem: str = "", place: str = "", batch: int = 0, budget: float = BUDGET) -> Spectrum:
+def spectrum_of(X, problem: str = "", place: str = "", batch: int = 0, budget: float = BUDGET) -> Spectrum:
     """What `Spectrum` says of the matrix X, at the floats of ``budget`` triplets.
 
     Rows of zeros, such as words that are in no document of a batch, cost nothing: they are left out.
 
     Examples
     --------
-    >>> spectrum(np.outer([1.0, 1.0], [2.0, 1.0])).rank_one
+    >>> spectrum_of(np.outer([1.0, 1.0], [2.0, 1.0])).rank_one
     1.0
     """
     X = X[np.any(X != 0.0, axis=1)]
@@ -104,12 +104,12 @@ def spectra(data, name: str, seed: int = 0, batches=BATCHES) -> list[Spectrum]:
     list of Spectrum
     """
     problem = softmax(data, 0.0)  # the l2 term, which no worker has to send, would make sparse gradients dense
-    rng, found = np.random.default_rng(int(key(seed, "spectrum", name))), []
+    rng, found = np.random.default_rng(int(key(seed, "spectrum_of", name))), []
     for place, x in iterates(softmax(data, 1.0 / data.n)).items():
         for batch in batches:
             rows = rng.choice(problem.n, batch, replace=False)
-            found.append(spectrum(batch_gradient(problem, rows, x).reshape(problem.shape), name, place, batch))
-        found.append(spectrum(gradient(problem, x).reshape(problem.shape), name, place, problem.n))
+            found.append(spectrum_of(batch_gradient(problem, rows, x).reshape(problem.shape), name, place, batch))
+        found.append(spectrum_of(gradient(problem, x).reshape(problem.shape), name, place, problem.n))
     return found
 
 
@@ -251,7 +251,7 @@ def report(rows, shapes: str, topics: bool) -> Study:
     if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
     return Study(
-        "spectrum",
+        "spectrum_of",
         "Singular values of real gradients",
         setting,
         {"spectra": rows},

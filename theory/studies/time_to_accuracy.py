@@ -25,7 +25,7 @@ from ..plots.text import number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .bits_to_accuracy import Way, best_step
-from .shared.messages import messages
+from .shared.messages import measure_messages
 from .shared.report import Statement, Study, Table
 from .sign_and_nuqsgd import reached
 
@@ -215,7 +215,7 @@ def coding_of(problem, ways, seed: int, turns: int) -> dict[str, Coding]:
     rng = np.random.default_rng(int(key(seed, "time-to-accuracy")))
     g = batch_gradient(problem, rng.integers(problem.n, size=32), np.zeros(problem.d))
     g = np.tile(g, -(-LONG // g.size))
-    sent = {row.method: row for row in messages("gradient", g, ways, seed, turns)}
+    sent = {row.method: row for row in measure_messages("gradient", g, ways, seed, turns)}
     scale = 1e-9 * problem.d  # of nanoseconds a coordinate
     return {name: Coding(scale * row.encode, scale * row.decode) for name, row in sent.items()}
 

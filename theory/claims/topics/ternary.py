@@ -28,7 +28,7 @@ from .qsgd import flat
 TERNGRAD = "Wen et al., TernGrad, NIPS 2017"
 
 
-def ternary(scale: str, v):
+def make_ternary(scale: str, v):
     """The quantizer whose scale is the largest magnitude, the 2-norm, or twice the largest magnitude."""
     if scale == "largest":
         return TernGrad()
@@ -63,7 +63,7 @@ MUTANTS = {
     latex=r"\mathbb{E}\,Q(v) = v",
     source="derived",
     kind="equality",
-    subject=ternary,
+    subject=make_ternary,
     mutants=MUTANTS | {"clipped first, at 2.5 standard deviations": lambda scale, v: ClippedTernGrad(2.5)},
 )
 def _(context):
@@ -85,7 +85,7 @@ def _(context):
     tight_where="everywhere",
     proof="E Q_i^2 = C^2 |v_i|/C.",
     bound=bounds.ternary_variance_exact,
-    subject=ternary,
+    subject=make_ternary,
     mutants=MUTANTS
     | {"always the largest magnitude": lambda scale, v: TernGrad(), "always the 2-norm": lambda scale, v: QSGD(1)},
 )
@@ -110,7 +110,7 @@ def _(context):
     kind="equality",
     tight_where="everywhere; no unbiased operator has a smaller product",
     bound=bounds.ternary_product,
-    subject=ternary,
+    subject=make_ternary,
     mutants={name: MUTANTS[name] for name in list(MUTANTS)[:2]}
     | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
 )
@@ -137,7 +137,7 @@ def _(context):
     kind="tight",
     tight_where="equal magnitudes; a single non-zero is sent as it is",
     bound=bounds.ternary_l2_variance,
-    subject=partial(ternary, "2-norm"),
+    subject=partial(make_ternary, "2-norm"),
     mutants={
         "the largest magnitude as the scale": lambda v: TernGrad(),
         "the probability inverted": lambda v: WrongRounding(0, fault=INVERTED),

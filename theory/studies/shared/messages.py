@@ -16,7 +16,7 @@ from ...wire.frame import open_frame
 from ..bits_to_accuracy import Way
 from ..nuqsgd import relative_variance
 
-__all__ = ["Message", "messages", "payload_form", "round_seconds"]
+__all__ = ["Message", "measure_messages", "payload_form", "round_seconds"]
 
 TURNS = 15
 
@@ -93,7 +93,7 @@ def memory_seconds(v, turns: int = TURNS) -> float:
     return least(remember, turns)
 
 
-def messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TURNS) -> list[Message]:
+def measure_messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TURNS) -> list[Message]:
     """What each method sends for the vector v, and how long it takes on one core."""
     v, rows = np.asarray(v, np.float32), []
     stream, scale = int(key(seed, "messages", name)), 1e9 / v.size
