@@ -4,7 +4,7 @@
 #   make lectures             the lectures in JupyterLab, as notebooks
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
-#   make test-full            with those that take long by nature: every claim in full, all golden rows
+#   make test-full            with those that take long by nature: every claim in full, every compressor in every precision
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make types                the type check alone

@@ -59,7 +59,11 @@ def run_mpi(n: int, *args, timeout: float = 120, env: dict | None = None, cwd=RO
         With ``returncode``, ``stdout`` and ``stderr`` (texts). A non-zero code is for the test to judge.
     """
     command = [find_mpirun(), "-n", str(n), sys.executable, *map(str, args)]
-    return run_group(command, timeout=timeout, env=env, cwd=cwd)
+    given = env or {}
+    paths = [str(ROOT / "tests"), given.get("PYTHONPATH", os.environ.get("PYTHONPATH"))]  # scripts that use this file
+    return run_group(
+        command, timeout=timeout, env=given | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, cwd=cwd
+    )
 
 
 def run_group(command, *, timeout: float, env: dict | None = None, cwd=ROOT) -> subprocess.CompletedProcess:

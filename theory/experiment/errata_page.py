@@ -101,7 +101,7 @@ def _entry(id: str, results) -> list[str]:
         lines += [*_measured(results[other]), ""]
     ids = " ".join([id, *claim.see])
     repeat = command(result).replace(id, ids, 1)
-    return [*lines, "```sh", repeat, f'python -m pytest tests/test_claims.py -k "{id}"', "```", ""]
+    return [*lines, "```sh", repeat, f'python -m pytest tests/claims/test_claims.py -k "{id}"', "```", ""]
 
 
 def _witness(result: Verification):

@@ -35,7 +35,7 @@ class DrawnLoop:
     """
 
     name = "theory.methods.fast.noisy_quadratic.drawn_loop"
-    test = "tests/test_fast.py::test_drawn_loop_is_the_text"
+    test = "tests/methods/test_fast.py::test_drawn_loop_is_the_text"
 
     def __init__(self, run):
         self.run = run

@@ -39,7 +39,7 @@ class PlainLoop:
     """
 
     name = "theory.methods.fast.sparse_row.plain_loop"
-    test = "tests/test_fast.py::test_plain_loop_is_the_text"
+    test = "tests/methods/test_fast.py::test_plain_loop_is_the_text"
 
     def __init__(self, run):
         self.run = run

@@ -284,7 +284,7 @@ def test_loops_name_their_tests():
     here = Path(__file__)
     for loop in LOOPS:
         file, _, test = loop.test.partition("::")
-        assert (here.parent.parent / file).samefile(here) and test in globals()
+        assert (here.parents[2] / file).samefile(here) and test in globals()
 
 
 # --- the replayed list ------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_a_loop_that_takes_its_place_is_named_with_its_test(capsys):
         module, _, function = name.rpartition(".")
         assert callable(getattr(importlib.import_module(module), function))
         file, _, test = last.rpartition(": ")[2].rstrip(".").partition("::")
-        assert f"def {test}(" in (Path(__file__).parent.parent / file).read_text(encoding="utf-8")
+        assert f"def {test}(" in (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
     assert "In its place" not in "".join(shown(capsys, th.ParallelSGD(th.TopK(2), STEP), SPARSE))
     assert "sparse rows" in shown(capsys, th.ParallelSGD(th.TopK(2), STEP), SPARSE)[0]
 

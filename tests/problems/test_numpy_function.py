@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def train(name, problem=PROBLEM, **options):
 def on_ranks(tmp_path_factory):
     """What all methods give on two ranks."""
     file = tmp_path_factory.mktemp("functions") / "found.npz"
-    run_mpi(2, ROOT / "tests" / "test_function.py", file, timeout=300)
+    run_mpi(2, Path(__file__), file, timeout=300)
     return np.load(file)
 
 

@@ -16,7 +16,7 @@ validation = pytest.importorskip("numpydoc.validate", reason="docs: numpydoc is 
 
 from numpydoc.docscrape import get_doc_object  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
     "bounds",
     "claims",

@@ -392,7 +392,7 @@ def test_errata_name_witness_and_correction(results, own):
     measured, printed = (float(cell) for cell in row.split("|")[3:5])
     assert printed == 104.0 and measured == pytest.approx(200.0, rel=0.05)
     assert "Correct reading" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
-    assert "**Why.**" in text and 'pytest tests/test_claims.py -k "qsgd.nonzeros.theorem-3.4"' in text
+    assert "**Why.**" in text and 'pytest tests/claims/test_claims.py -k "qsgd.nonzeros.theorem-3.4"' in text
 
 
 def test_each_erratum_has_witness_reason_derivation_and_test():
@@ -403,7 +403,7 @@ def test_each_erratum_has_witness_reason_derivation_and_test():
         for part in ("Refuted.", "Why.", "Correct reading:"):
             assert f"**{part}" in entry, f"{name}: no {part}"
         assert "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
-        assert f"verify {name} " in entry and f'pytest tests/test_claims.py -k "{name}"' in entry
+        assert f"verify {name} " in entry and f'pytest tests/claims/test_claims.py -k "{name}"' in entry
         assert not re.search(r"\*\*Refuted\.\*\* The same", entry), f"{name} cannot be read alone"
 
 

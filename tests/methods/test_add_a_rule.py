@@ -11,7 +11,7 @@ import pytest
 
 import theory as th
 
-FILE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "leaky_feedback.py"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "leaky_feedback.py"
 
 
 def leaky_feedback():
