@@ -7,7 +7,7 @@ import pytest
 
 import theory as th
 from theory.core.random import derive
-from theory.methods.stability import frontier, warn_of_frontier
+from theory.methods.stability import frontier, warn_if_unstable
 
 D, WORKERS, STEPS, SEED, ETA = 12, 2, 25, 3, 0.2
 CURVATURE, START = np.linspace(0.5, 1.5, D), np.cos(np.arange(D))
@@ -132,7 +132,7 @@ def test_what_is_no_compressor_is_refused():
 
 
 def test_a_memory_that_explodes_ends_the_run_and_was_announced():
-    with pytest.warns(th.FrontierWarning, match=r"kappa = 3.25 .*theta = 5\.5.*theta < 1, ") as caught:
+    with pytest.warns(th.UnstableMemoryWarning, match=r"kappa = 3.25 .*theta = 5\.5.*theta < 1, ") as caught:
         result = run(th.ContractiveErrorFeedback(th.CountSketch(2)), steps=2000, k=6, record_every=10)
     assert len(caught) == 1 and caught[0].filename == __file__  # once, and where run was called
     assert not result.success and result.status == 2 and "diverged" in result.message
@@ -142,7 +142,7 @@ def test_a_memory_that_explodes_ends_the_run_and_was_announced():
 @pytest.mark.parametrize("name", RULES)
 def test_nothing_is_said_below_the_frontier(name):
     with warnings.catch_warnings():
-        warnings.simplefilter("error", th.FrontierWarning)
+        warnings.simplefilter("error", th.UnstableMemoryWarning)
         assert run(RULES[name]).success
 
 
@@ -188,7 +188,7 @@ def test_a_biased_error_compressor_is_warned_of(rule):
         method = th.ParallelSGD(th.RandK(15), step=th.Constant(0.1), feedback=rule(error_compressor))
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            warn_of_frontier(method.feedback, method.compressor, 20)
+            warn_if_unstable(method.feedback, method.compressor, 20)
         return [str(w.message) for w in found if w.category is th.BiasedErrorCompressorWarning]
 
     for biased in (th.TopK(5), th.RandK(5), th.ScaledSign()):

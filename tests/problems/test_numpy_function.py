@@ -65,7 +65,9 @@ METHODS = {name: th.ParallelSGD(TOP, STEP, rule, average="uniform") for name, ru
     "qsgd": th.ParallelSGD(th.QSGD(4), STEP),
     "full precision": th.ParallelSGD(step=STEP),
 }
-WARNINGS = pytest.mark.filterwarnings("ignore::theory.FrontierWarning", "ignore::theory.BiasedErrorCompressorWarning")
+WARNINGS = pytest.mark.filterwarnings(
+    "ignore::theory.UnstableMemoryWarning", "ignore::theory.BiasedErrorCompressorWarning"
+)
 
 
 def train(name, problem=PROBLEM, **options):

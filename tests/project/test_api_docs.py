@@ -49,7 +49,7 @@ NO_EXAMPLE = {
     "threefry2x32_13",
 }
 # Classes of theory that a function or an error makes; of other modules no class needs an example.
-MADE = {"Audit", "DataError", "FrontierWarning", "WireError"}
+MADE = {"Audit", "DataError", "UnstableMemoryWarning", "WireError"}
 # What its maker describes: the fields of a claim are the parameters of `claim`; an AuditTable is a tuple.
 DESCRIBED_ELSEWHERE = {"AuditTable", "Claim"}
 # A method's or a property's line says it all.

@@ -17,7 +17,7 @@ from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
 from ..methods.sgd import averaging
 from ..methods.sparse.dense import warn_of_dense_steps
 from ..methods.sparse.storage import SparseRows, sparse_rows
-from ..methods.stability import warn_of_frontier
+from ..methods.stability import warn_if_unstable
 from ..problems.base import dimension, regularization, rows
 from ..problems.linear import astype
 from .context import PURPOSES
@@ -105,7 +105,7 @@ def prepare(
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     if rank == 0:
-        warn_of_frontier(rule, method.compressor, d)
+        warn_if_unstable(rule, method.compressor, d)
     x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")

@@ -12,7 +12,7 @@ from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, Projected
 from .sgd import ParallelSGD
 from .sparse.dense import DenseStepWarning
-from .stability import BiasedErrorCompressorWarning, FrontierWarning
+from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .topology import AllGather, AllReduce
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "ContractiveErrorFeedback",
     "DenseStepWarning",
     "ErrorFeedback",
-    "FrontierWarning",
+    "UnstableMemoryWarning",
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
     "LocalSGD",

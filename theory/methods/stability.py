@@ -18,10 +18,10 @@ from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 
-__all__ = ["BiasedErrorCompressorWarning", "FrontierWarning", "frontier", "warn_of_frontier"]
+__all__ = ["BiasedErrorCompressorWarning", "UnstableMemoryWarning", "frontier", "warn_if_unstable"]
 
 
-class FrontierWarning(UserWarning):
+class UnstableMemoryWarning(UserWarning):
     """The memory of this run may grow without bound: kappa is not below 1."""
 
 
@@ -44,7 +44,7 @@ class Frontier(NamedTuple):
     allowed: str
 
 
-def warn_of_frontier(feedback, compressor, d: int) -> None:
+def warn_if_unstable(feedback, compressor, d: int) -> None:
     """Warn, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d.
 
     Also where the memory is held by a compressor that states a contraction and no variance: it is biased, and what is
@@ -64,7 +64,7 @@ def warn_of_frontier(feedback, compressor, d: int) -> None:
         warnings.warn(
             f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1; it is {found.because}, so the "
             f"memory may grow without bound; allowed: {found.allowed}",
-            FrontierWarning,
+            UnstableMemoryWarning,
             stacklevel=4,
         )
 

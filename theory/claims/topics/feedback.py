@@ -16,7 +16,7 @@ from ...measure import exactly, mean_interval
 from ...methods.feedback import ErrorFeedback
 from ...methods.schedules import InverseTime, Polynomial, step_size
 from ...methods.sgd import ParallelSGD
-from ...methods.stability import FrontierWarning
+from ...methods.stability import UnstableMemoryWarning
 from ...problems.quadratics import quadratic
 from ..base import Measurement, claim, identity, upper
 from ..mutants.shared import Forgetful, Scaling, WrongFeedback
@@ -28,7 +28,7 @@ EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 201
 def beyond_the_frontier():
     """Claims and their mutants may cross a memory's frontier on purpose: nobody has to be warned."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FrontierWarning)
+        warnings.simplefilter("ignore", UnstableMemoryWarning)
         yield
 
 
