@@ -65,6 +65,7 @@ METHODS = {name: th.ParallelSGD(TOP, STEP, rule, average="uniform") for name, ru
     "qsgd": th.ParallelSGD(th.QSGD(4), STEP),
     "full precision": th.ParallelSGD(step=STEP),
 }
+UNSTABLE = "ignore::theory.UnstableMemoryWarning"
 WARNINGS = pytest.mark.filterwarnings(
     "ignore::theory.UnstableMemoryWarning", "ignore::theory.BiasedErrorCompressorWarning"
 )

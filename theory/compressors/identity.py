@@ -123,10 +123,4 @@ class Identity(NamedTuple):
         return float(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32) if c.sparse else 32 * d)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
-
-
 register(Identity, 1, lambda d: [Identity(), Identity(sparse=True)])

@@ -76,9 +76,6 @@ class Lossless(NamedTuple):
         return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 

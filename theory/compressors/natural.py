@@ -172,9 +172,6 @@ class NaturalDithering(NamedTuple):
         return 32.0 + len(v) * bits_for(2 * c.s + 1)
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
-
-
 # --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
 
 

@@ -187,9 +187,6 @@ class OptimalSparsifier(NamedTuple):
         return float(_message_bits(sure, 0, d, 32) + (1.0 - none) * 32 + drawn.sum() * each)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
 # --- the fast path: the magnitude -------------------------------------------------------------------------------------
 
 

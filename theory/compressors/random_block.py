@@ -117,10 +117,4 @@ class RandomBlock(NamedTuple):
         return float(bits_for(len(v)) + 32 * c.k)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
-
-
 register(RandomBlock, 6, lambda d: [RandomBlock(max(1, d // 3)), RandomBlock(max(1, d // 3), unbiased=True)])

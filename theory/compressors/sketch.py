@@ -336,9 +336,6 @@ def _bits(c, float_bits):
     return (0 if c.hash == FIXED else KEY_BITS) + c.rows * c.width * float_bits
 
 
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
 register(
     CountSketch,
     40,

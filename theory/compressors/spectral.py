@@ -379,9 +379,6 @@ def _(c, symbols, weight, out):
             add_entry(out, i * c.columns + j, weight * total)
 
 
-# --- the fast path: rounded singular values ---------------------------------------------------------------------------
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 most_atoms = generic("most_atoms", "most_atoms(c) -> int: no message has more atoms.", lambda c: min(c.rows, c.columns))

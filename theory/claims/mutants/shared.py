@@ -12,12 +12,11 @@ from ...compressors.base import (
     capacity,
     max_payload_bits,
     pack,
-    parts,
     payload_bits,
     quantize,
-    state_size,
     unpack,
 )
+from ...compressors.wrappers.forward import forwards
 from ...core import require, setting
 from ...core.random import uniform
 from ...core.vectors import add_entry, entry
@@ -88,6 +87,7 @@ class WrongQSGD(NamedTuple):
 INVERTED, NEAREST, DOWN = 1, 2, 3
 
 
+@forwards
 @setting
 class Forgetful(NamedTuple):
     """A compressor after which a memory, in half of the steps, forgets to subtract what was sent.
@@ -101,12 +101,6 @@ class Forgetful(NamedTuple):
         index, values, levels, scratch = capacity(c.inner, d)
         return index, values, levels + 1, scratch
 
-    def parts(c, d):
-        return parts(c.inner, d)
-
-    def state_size(c, d):
-        return state_size(c.inner, d)
-
     def quantize(c, state, v, stream, symbols):
         quantize(c.inner, state, v, stream, symbols)
         symbols.level[symbols.level.size - 1] = np.int32(stream & np.uint64(1))
@@ -114,15 +108,6 @@ class Forgetful(NamedTuple):
     def accumulate(c, symbols, weight, out):
         if weight != -1.0 or symbols.level[symbols.level.size - 1] == 0:
             accumulate(c.inner, symbols, weight, out)
-
-    def payload_bits(c, symbols, d):
-        return payload_bits(c.inner, symbols, d)
-
-    def max_payload_bits(c, d, float_bits):
-        return max_payload_bits(c.inner, d, float_bits)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return pack(c.inner, symbols, d, buffer, cursor)
 
 
 @setting

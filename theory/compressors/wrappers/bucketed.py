@@ -181,9 +181,6 @@ class Bucketed(NamedTuple):
         return sum(expected_payload_bits(c.inner, piece) for piece in pieces(c, v))
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 

@@ -16,23 +16,10 @@ from ...wire.elias import delta_length, read_delta, write_delta
 from ...wire.entropy import levels_bits, longest_levels, read_levels, write_levels
 from ...wire.golomb import gap_bits, longest_gaps, read_gaps, write_gaps
 from ..base import (
-    accumulate,
-    capacity,
-    check,
     compress_into,
     delta,
-    expected_nonzeros,
     omega,
-    opening,
-    opening_is_maximum,
-    parts,
-    propose,
-    quantize,
     reference,
-    settle,
-    shares_stream,
-    state_size,
-    update_state,
 )
 from ..identity import Identity
 from ..nuqsgd import NUQSGD
@@ -41,6 +28,7 @@ from ..registry import register
 from ..sparsifiers import RandK, TopK
 from ..ternary import ClippedTernGrad, Ternary, TernGrad
 from .bucketed import Bucketed, bucket, bucket_count
+from .forward import forwards
 
 __all__ = ["EntropyCoded", "coded"]
 
@@ -83,6 +71,7 @@ def _(c, d):
     return 0, 0, coded(c.inner, c.size)[2]  # the levels; the rest is asked bucket by bucket
 
 
+@forwards
 @setting
 class EntropyCoded(NamedTuple):
     """The ``inner`` compressor with its symbols packed at the length of their entropy.
@@ -113,41 +102,8 @@ class EntropyCoded(NamedTuple):
     def reference(c, v, stream, wire):
         return reference(c.inner, v, stream, wire)  # a code changes the bits alone
 
-    def capacity(c, d):
-        return capacity(c.inner, d)
-
-    def parts(c, d):
-        return parts(c.inner, d)
-
-    def state_size(c, d):
-        return state_size(c.inner, d)
-
-    def quantize(c, state, v, stream, symbols):
-        quantize(c.inner, state, v, stream, symbols)
-
     def compress_into(c, state, v, stream, symbols, out):
         compress_into(c.inner, state, v, stream, symbols, out)
-
-    def accumulate(c, symbols, weight, out):
-        accumulate(c.inner, symbols, weight, out)
-
-    def shares_stream(c):
-        return shares_stream(c.inner)
-
-    def opening(c, d):
-        return opening(c.inner, d)
-
-    def opening_is_maximum(c):
-        return opening_is_maximum(c.inner)
-
-    def propose(c, state, v, stream, numbers):
-        propose(c.inner, state, v, stream, numbers)
-
-    def settle(c, d, state, numbers):
-        settle(c.inner, d, state, numbers)
-
-    def update_state(c, d, state, symbols):
-        update_state(c.inner, d, state, symbols)
 
     def payload_bits(c, symbols, d):
         bits = head_bits(c.inner, symbols, d)
@@ -169,23 +125,11 @@ class EntropyCoded(NamedTuple):
             return cursor
         return read_levels(buffer, cursor, end, largest, symbols.level[:d])
 
-    def check(c, d: int) -> None:
-        check(c.inner, d)
-
     def omega(c, d: int) -> float:
         return omega(c.inner, d)
 
     def delta(c, d: int) -> float:
         return delta(c.inner, d)
-
-    def expected_nonzeros(c, v) -> float:
-        return expected_nonzeros(c.inner, v)
-
-
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
-# --- the fast path: the same symbols ----------------------------------------------------------------------------------
 
 
 # --- all but the levels, part by part ---------------------------------------------------------------------------------
@@ -285,12 +229,6 @@ def _(c, buffer, cursor, end, d, symbols):
         if cursor < 0:
             return -1
     return cursor
-
-
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-# --- closed forms -----------------------------------------------------------------------------------------------------
 
 
 register(

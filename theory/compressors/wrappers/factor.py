@@ -7,34 +7,21 @@ from typing import NamedTuple
 from ...core import require, setting
 from ..base import (
     accumulate,
-    capacity,
     check,
-    expected_nonzeros,
     expected_payload_bits,
-    max_payload_bits,
     omega,
-    opening,
-    opening_is_maximum,
-    pack,
-    parts,
-    payload_bits,
-    propose,
-    quantize,
     reference,
-    settle,
-    shares_stream,
-    state_size,
     summed,
-    unpack,
-    update_state,
 )
 from ..checks import check_compressor
 from ..qsgd import QSGD
 from ..registry import register
+from .forward import forwards
 
 __all__ = ["Scaled", "scaled"]
 
 
+@forwards
 @setting
 class Scaled(NamedTuple):
     """The message of ``inner``, of which the receiver restores ``factor`` times as much.
@@ -67,56 +54,11 @@ class Scaled(NamedTuple):
     def reference(c, v, stream, wire):
         return c.factor * reference(c.inner, v, stream, wire)
 
-    def capacity(c, d):
-        return capacity(c.inner, d)
-
-    def parts(c, d):
-        return parts(c.inner, d)
-
-    def state_size(c, d):
-        return state_size(c.inner, d)
-
-    def quantize(c, state, v, stream, symbols):
-        quantize(c.inner, state, v, stream, symbols)
-
     def accumulate(c, symbols, weight, out):
         accumulate(c.inner, symbols, c.factor * weight, out)
 
-    def payload_bits(c, symbols, d):
-        return payload_bits(c.inner, symbols, d)
-
-    def max_payload_bits(c, d, float_bits):
-        return max_payload_bits(c.inner, d, float_bits)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return pack(c.inner, symbols, d, buffer, cursor)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        return unpack(c.inner, buffer, cursor, end, d, symbols)
-
-    def shares_stream(c):
-        return shares_stream(c.inner)
-
     def summed(c, d):
         return summed(c.inner, d)
-
-    def opening(c, d):
-        return opening(c.inner, d)
-
-    def opening_is_maximum(c):
-        return opening_is_maximum(c.inner)
-
-    def propose(c, state, v, stream, numbers):
-        propose(c.inner, state, v, stream, numbers)
-
-    def settle(c, d, state, numbers):
-        settle(c.inner, d, state, numbers)
-
-    def update_state(c, d, state, symbols):
-        update_state(c.inner, d, state, symbols)
-
-    def check(c, d: int) -> None:
-        check(c.inner, d)
 
     def delta(c, d: int) -> float:
         from ...bounds import scaled_contraction
@@ -125,9 +67,6 @@ class Scaled(NamedTuple):
         if found <= 0.0:
             raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
         return found
-
-    def expected_nonzeros(c, v) -> float:
-        return expected_nonzeros(c.inner, v)
 
     def expected_payload_bits(c, v) -> float:
         return expected_payload_bits(c.inner, v)
@@ -168,9 +107,6 @@ def scaled(inner, d: int) -> Scaled:
     check_compressor("inner", inner)
     check(inner, d)
     return Scaled(inner, scaled_contraction(omega(inner, d)))
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 register(Scaled, 50, lambda d: [scaled(QSGD(3), d)])

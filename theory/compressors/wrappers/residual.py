@@ -124,9 +124,6 @@ class Residual(NamedTuple):
         return omega(c.second, d) * left_out  # bounds.iconef_variance, for any first compressor
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 
