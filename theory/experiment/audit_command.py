@@ -29,8 +29,8 @@ def family_of(c) -> str:
 
 def load_file(path: str) -> set[type]:
     """Run a Python file and return the classes of compressors that it registers."""
-    from ..claims.files import FileRefused, run_file
     from ..compressors import registered
+    from ..reporting.files import FileRefused, run_file
 
     before = set(registered())
     try:

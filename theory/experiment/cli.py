@@ -304,13 +304,16 @@ def _study(argv, comm) -> int:
         "what holds of each statement.  `run --config NAME` does the same for one."
     )
     parser = _parser("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="studies (default: all); see `list`")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="studies, or Python files with one (default: all); see `list`"
+    )
     _study_flags(parser)
     options = parser.parse_args(argv)
-    from ..studies.shared.configuration import StudyConfiguration, chosen
+    from ..studies.shared.configuration import StudyConfiguration, chosen, own_study
 
+    read = StudyConfiguration.from_toml
     try:
-        experiments = [StudyConfiguration.from_toml(name) for name in chosen(options.names)]
+        experiments = [own_study(n) if n.endswith(".py") else read(n) for n in chosen(options.names)]
     except ConfigurationError as error:
         parser.error(str(error))
     return _run_studies(parser, options, experiments, comm)

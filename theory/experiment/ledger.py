@@ -18,7 +18,7 @@ class NoSuchClaim(ValueError):
 def chosen(names) -> list[str]:
     """The ids of the claims with these names; the path of a Python file stands for all claims that it registers."""
     from ..claims import list_claims, load_claims
-    from ..claims.files import FileRefused
+    from ..reporting.files import FileRefused
 
     found: list[str] = []
     for name in names:

@@ -7,10 +7,20 @@ further argument.  Every other key of the file is a field of it, so that a file 
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ...reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml, shipped
+from ...reporting.files import (
+    ConfigurationError,
+    FileRefused,
+    UnreadableError,
+    find_toml,
+    nearest,
+    read_toml,
+    run_file,
+    shipped,
+)
 
 __all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "shipped_studies"]
 
@@ -93,8 +103,32 @@ class StudyConfiguration(NamedTuple):
 
 
 def module_of(study: str):
-    """The module of a study."""
+    """The module of a study of this package, or of a file of one's own."""
+    if study.endswith(".py"):
+        loaded = sys.modules.get(Path(study).stem)
+        here = getattr(loaded, "__file__", None)
+        return loaded if here and Path(here).resolve() == Path(study).resolve() else run_file(study)
     return importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
+
+
+def own_study(path: str) -> StudyConfiguration:
+    """The study that a Python file has: `collect` and `report`, and its ``Options`` with their defaults.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, or it has no such functions.
+    """
+    try:
+        module = run_file(path)
+    except FileRefused as error:
+        raise ConfigurationError(str(error)) from None
+    for name in ("collect", "report"):
+        if not callable(getattr(module, name, None)):
+            raise ConfigurationError(f"{path}: there is no function {name}, which a study must have")
+    about = (module.__doc__ or "").strip().partition("\n")[0]
+    name = Path(path).stem.replace("_", "-")
+    return StudyConfiguration(name, str(path), about, options=make_options(str(path), {}))
 
 
 def make_options(study: str, values: dict):
@@ -130,7 +164,7 @@ def about(name: str) -> str:
 
 
 def chosen(names) -> list[str]:
-    """The experiments that names stand for: experiments, or studies for all of theirs; without names, all.
+    """The experiments that names stand for: experiments, studies for all of theirs, or files; without names, all.
 
     Raises
     ------
@@ -140,6 +174,9 @@ def chosen(names) -> list[str]:
     known = shipped_studies()
     found: list = []
     for name in names or known:
+        if name.endswith(".py"):
+            found.append(name)
+            continue
         of_study = [experiment for experiment, study in known.items() if study == name]
         if name not in known and not of_study:
             raise ConfigurationError(f"unknown study {name!r}: {nearest(name, dict.fromkeys([*known, *STUDIES]))}")
