@@ -102,6 +102,15 @@ def test_on_ranks_the_exchange_is_shown():
     assert sum(line.startswith("def round") for line in lines) == 1  # rank 0 alone prints
 
 
+def test_without_a_problem_the_source_of_a_function_is_shown(capsys):
+    th.show(th.QSGD.quantize)
+    assert capsys.readouterr().out.startswith("def quantize(c, state, v, stream, symbols):\n    symbols.value[0] = ")
+    th.show(th.NoFeedback)
+    assert "class NoFeedback(NamedTuple):" in capsys.readouterr().out
+    with pytest.raises(TypeError, match="problem: got None, allowed: a problem"):
+        th.show(th.ParallelSGD(step=th.Constant(0.1)))
+
+
 if __name__ == "__main__":
     from mpi4py import MPI
 

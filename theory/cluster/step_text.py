@@ -7,6 +7,7 @@ import inspect
 import linecache
 import textwrap
 
+from ..core import require
 from ..methods.fast import LOOPS
 from .driver import make_run
 from .mpi import Ranks
@@ -18,18 +19,20 @@ __all__ = ["show"]
 WIDTH = 84  # of a line, before the operations that it calls
 
 
-def show(method, problem, *, workers: int = 2, comm=None) -> None:
+def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
     """Print the step of a method: its text, and below each line what that leads to in this run.
 
     Lines of the parts (a feedback rule, a topology, a server) are marked by a bar; at their right stand the operations
     on rows that they call.  Where a compiled loop takes the place of the text, its name and the test that equates the
     two come last; ``run(..., fast=False)`` runs the text.  Nothing is run.
 
+    Without a problem, the source of a function or of a class: ``show(QSGD.quantize)``.
+
     Parameters
     ----------
-    method : ParallelSGD, LocalSGD or a method of your own
+    method : ParallelSGD, LocalSGD or a method of your own; a function or a class
         What the workers do in a step; see :func:`theory.method`.
-    problem : problem
+    problem : problem, optional
         What it is run on.
     workers : int
         How many workers there are.
@@ -40,6 +43,8 @@ def show(method, problem, *, workers: int = 2, comm=None) -> None:
     ------
     ValueError
         For what :func:`theory.run` refuses.
+    TypeError
+        If there is no problem, and ``method`` is neither a function nor a class.
 
     Examples
     --------
@@ -66,6 +71,12 @@ def show(method, problem, *, workers: int = 2, comm=None) -> None:
         self.server.update(run, received)  # x = x - mean Q(p)
             | run.accumulate(received, run.x, -run.outside)                              -> Accumulate
     """
+    if problem is None:
+        shown = getattr(method, "py_func", method)
+        known = inspect.isfunction(shown) or inspect.isclass(shown)
+        require(known, "problem", None, "a problem, on which the method's step is shown", TypeError)
+        print(textwrap.dedent(inspect.getsource(shown)), end="")
+        return
     setup = prepare(method, problem, workers=workers, steps=_steps(method), comm=comm)
     run = make_run(setup, Memory() if comm is None else Ranks(comm))
     if comm is None or comm.Get_rank() == 0:
