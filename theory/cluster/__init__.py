@@ -19,7 +19,7 @@ from .cost_model import (
 from .cr_psgd_catalyst import catalyst
 from .mpi import abort_on_error
 from .run import HISTORY, run
-from .step_text import show
+from .show_step import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 
 __all__ = [
