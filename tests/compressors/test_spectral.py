@@ -17,7 +17,7 @@ from theory.compressors.base import opening, opening_is_maximum, propose, settle
 from theory.compressors.kernels.linear_algebra import load_scaled, orthonormalize, svd
 from theory.compressors.spectral import spread, squarest
 from theory.core.random import key, normal
-from theory.experiment.spectral import spectral_methods, spectral_trade
+from theory.studies.shared.spectral_costs import spectral_methods, spectral_trade
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=60)
 WIDE = np.float64

@@ -25,7 +25,7 @@ from ..compressors import (
     qsgd_bits,
 )
 from ..core import require
-from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.text import bits as bits_text
 from ..plots.text import number
@@ -33,6 +33,7 @@ from ..problems import lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
 from .shared.problems import digits, rcv1
 from .shared.report import Statement, Study, Table
+from .shared.step_search import Way, best_step
 
 __all__ = ["Cost", "collect", "costs_of", "methods", "report"]
 
@@ -40,14 +41,6 @@ DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
 BUCKET = 512
 PATIENCE = 20  # while a step size is chosen: so many values of f without a better one, and it is too long
 TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and what is still "about" it
-
-
-class Way(NamedTuple):
-    """One way to send: methods of a family restore the same vectors, and differ in their code alone."""
-
-    family: str
-    compressor: NamedTuple
-    feedback: NamedTuple = NoFeedback()
 
 
 class Cost(NamedTuple):
@@ -129,25 +122,6 @@ def until(
     method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
     end = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history[-1]
     return (float(end["step"]), float(end["bits_up"])) if end["f"] <= goal else (math.inf, math.inf)
-
-
-def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8) -> int | None:
-    """The exponent e with the fewest ``steps_at(e, cap)``, going up from ``first`` and then down; None if all are inf.
-
-    Examples
-    --------
-    >>> best_step(lambda e, cap: 10 + abs(e + 2), limit=100)
-    -2
-    """
-    best, chosen = math.inf, None
-    for path in (range(first, high + 1), range(first - 1, low - 1, -1)):
-        for e in path:
-            taken = steps_at(e, int(min(best, limit)))
-            if taken < best:
-                best, chosen = taken, e
-            elif chosen is not None or e > first:
-                break
-    return chosen
 
 
 def costs_of(

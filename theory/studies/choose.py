@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cluster import NETWORKS, Network, round_seconds, run
+from ..cluster import NETWORKS, Network, round_seconds
 from ..compressors import TopK, decode, encode
 from ..core import require, setting
 from ..core.random import key
@@ -24,12 +24,13 @@ from ..plots.text import bits as bits_text
 from ..plots.text import factor, number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
-from .bits_to_accuracy import DENSE, SPARSE, Way, best_step
+from .bits_to_accuracy import DENSE, SPARSE
 from .bits_to_accuracy import methods as all_methods
 from .shared.messages import least, memory_seconds
 from .shared.problems import rcv1
 from .shared.report import Statement, Study, Table
-from .sign_and_nuqsgd import reached
+from .shared.step_search import Way, best_step, descend
+from .shared.verdicts import verdict
 from .time_to_accuracy import CLOSE, LONG
 
 __all__ = ["PAGE", "Options", "Run", "Seconds", "collect", "decide", "measure", "report"]
@@ -188,23 +189,6 @@ def problems(quick: bool, data: str | None) -> dict:
     return found
 
 
-def _descend(problem, way, step, best, goal, workers, batch, limit, seed):
-    """Steps to the goal (infinite if never), payload bits and bytes of a message, seconds of a row's gradient."""
-    start = value(problem, np.zeros(problem.d))
-
-    def watch(intermediate_result):
-        if intermediate_result.fun <= goal or intermediate_result.fun > 10.0 * start:
-            raise StopIteration
-
-    # the l2 term is applied by every worker itself, so that sparse gradients stay sparse for all methods
-    plan = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
-    history = run(plan, problem, workers=workers, steps=limit, seed=seed, record_every=EVERY, callback=watch).history
-    end = history[-1]
-    row = float(np.min(np.diff(history["seconds_gradient"]) / np.diff(history["samples"])))
-    steps = reached(history["step"], history["f"] - best, goal - best)
-    return steps, end["bits_up"] / end["step"], end["message_bytes_up"] / end["step"], row
-
-
 def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[Run]:
     """The steps of every method, batch and accuracy on one problem; full precision on one worker as well.
 
@@ -231,7 +215,9 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
             for accuracy in options.accuracies:
 
                 def taken(e, cap, r, way=way, workers=workers, batch=batch, goal=best + accuracy * gap):
-                    return _descend(problem, way, 2.0**e * unit, best, goal, workers, batch, max(EVERY, cap), seed + r)
+                    # every worker applies the l2 term by itself, so that sparse gradients stay sparse for all methods
+                    how = dict(workers=workers, batch=batch, limit=max(EVERY, cap), every=EVERY, compress="loss")
+                    return descend(problem, way, 2.0**e * unit, best, goal, seed=seed + r, **how)
 
                 of = (way.family, workers, batch, accuracy)  # codes of one family restore the same vectors
                 if of not in known:
@@ -424,10 +410,6 @@ def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
     return Table(f"Measured, {name}: n = {n:,}, d = {d:,}", head, cells)
 
 
-def _verdict(good) -> str:
-    return "holds" if all(good) else "in part" if any(good) else "fails"
-
-
 def statements(times) -> list[Statement]:
     """What holds of the rules that one hears."""
     found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
@@ -435,7 +417,7 @@ def statements(times) -> list[Statement]:
     said = [
         Statement(
             "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
-            _verdict([b.gain >= CLOSE for b in bits.values()]),
+            verdict([b.gain >= CLOSE for b in bits.values()]),
             "; ".join(f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items()) + ".",
         )
     ]
@@ -444,7 +426,7 @@ def statements(times) -> list[Statement]:
         said.append(
             Statement(
                 f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
-                _verdict([t.gain >= CLOSE for _, _, t in here]),
+                verdict([t.gain >= CLOSE for _, _, t in here]),
                 "Times as fast (measured steps, gradients and coding; the network is a model): "
                 + "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
                 + ".",
@@ -454,7 +436,7 @@ def statements(times) -> list[Statement]:
     said.append(
         Statement(
             "what sends the fewest bits takes the fewest seconds.",
-            _verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
+            verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
             f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
             f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
         )
@@ -464,7 +446,7 @@ def statements(times) -> list[Statement]:
     said.append(
         Statement(
             f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
-            _verdict(sooner),
+            verdict(sooner),
             "Not where: " + ("; ".join(slow) or "never") + ".",
         )
     )

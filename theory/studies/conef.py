@@ -37,6 +37,7 @@ from .shared.conef_training import (
 )
 from .shared.problems import digits, topics_file
 from .shared.report import Statement, Study, Table
+from .shared.verdicts import verdict
 
 __all__ = ["Options", "collect", "report", "statements"]
 
@@ -45,10 +46,6 @@ SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
-
-
-def _verdict(good: int, of: int) -> str:
-    return "holds" if good == of else "fails" if good == 0 else "in part"
 
 
 def _percent(row: Outcome) -> str:
@@ -71,7 +68,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
-            _verdict(_loses_little(ef, sgd), 1),
+            verdict(_loses_little(ef, sgd), 1),
             f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
         )
     )
@@ -88,7 +85,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
-            _verdict(len(far), 4),
+            verdict(len(far), 4),
             f"{numbers}; EFSGD {_percent(ef)}.",
         )
     )
@@ -103,7 +100,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
         said.append(
             Statement(
                 f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
-                _verdict(len(good), len(mine)),
+                verdict(len(good), len(mine)),
                 f"{numbers}; EFSGD {_percent(ef)}.",
             )
         )
@@ -114,7 +111,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "A fixed sketch is better than no memory (by three standard deviations).",
-            _verdict(len(good), len(mine)),
+            verdict(len(good), len(mine)),
             f"{numbers}; {none.method}: {_spread(none)}.",
         )
     )
@@ -124,7 +121,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "A memory with kappa < 1 trains as EFSGD does (within one point).",
-            _verdict(len(good), len(kept)),
+            verdict(len(good), len(kept)),
             f"{numbers}.",
         )
     )
@@ -134,7 +131,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "A memory with kappa >= 1 diverges.",
-            _verdict(len(good), len(above)),
+            verdict(len(good), len(above)),
             f"{numbers}. Where the bound of theta is loose, it need not.",
         )
     )
@@ -145,7 +142,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "The accuracies are in the talk's order: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
-            _verdict(len(good), len(pairs)),
+            verdict(len(good), len(pairs)),
             f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
         )
     )
@@ -155,7 +152,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
     said.append(
         Statement(
             "A sketch of 40 and 10 % of d saves 60 and 90 % of the memory.",
-            _verdict(len(good), len(saved)),
+            verdict(len(good), len(saved)),
             f"{numbers} of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer "
             "for ResNet18, 62 and 83 % for WideResNet.",
         )
@@ -187,7 +184,7 @@ def sweep_statement(rows) -> Statement:
     return Statement(
         "ConEF is more suitable for larger models: what it loses against EFSGD falls as d grows "
         "(from the least d to the largest, by three standard deviations).",
-        _verdict(len(good), len(names)),
+        verdict(len(good), len(names)),
         f"Points of accuracy lost: {numbers}.",
     )
 

@@ -24,6 +24,7 @@ from ..reporting.progress import track
 from .shared.conef_training import MOMENTUM, most_frequent
 from .shared.problems import digits
 from .shared.report import Statement, Study, Table
+from .shared.verdicts import verdict
 
 __all__ = ["Frontier", "Options", "collect", "frontiers", "overlap", "report", "smallest"]
 
@@ -227,7 +228,7 @@ def statements(rows) -> list[Statement]:
     said.append(
         Statement(
             "The more of the memory stays at home, the smaller a sketch suffices.",
-            _verdict(len(falling), len(curves)),
+            verdict(len(falling), len(curves)),
             f"{ends}.",
         )
     )
@@ -242,14 +243,14 @@ def statements(rows) -> list[Statement]:
             for name, curve in curves
         }
         numbers = "; ".join(f"{name}: at {len(betas)} of {len(curves[0][1])} beta" for name, betas in found.items())
-        said.append(Statement(f"{text}.", _verdict(sum(map(len, found.values())), len(rows) * 2), f"{numbers}."))
+        said.append(Statement(f"{text}.", verdict(sum(map(len, found.values())), len(rows) * 2), f"{numbers}."))
     good = [row for row in rows if row.bounded <= row.stable]
     equal = sorted({row.beta for row in good if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
     said.append(
         Statement(
             "Where a sketch forgets without gradients, training is bounded.",
-            _verdict(len(good), len(rows)),
+            verdict(len(good), len(rows)),
             f"The smallest bounded sketch is no larger on {len(good)} of {len(rows)}{same}. It can be "
             "smaller: forgetting "
             "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
@@ -257,10 +258,6 @@ def statements(rows) -> list[Statement]:
         )
     )
     return said
-
-
-def _verdict(good: int, of: int) -> str:
-    return "holds" if good == of else "fails" if good == 0 else "in part"
 
 
 def _share(part: float) -> str:

@@ -27,7 +27,7 @@ from ..reporting.progress import track
 from .reports.largest_batch import draw, speed_table, statements, table
 from .shared.problems import data_file, real_or_twin
 from .shared.report import Study
-from .sign_and_nuqsgd import reached
+from .shared.step_search import reached
 
 __all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
 

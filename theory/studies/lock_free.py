@@ -26,7 +26,7 @@ from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import Statement, Study, Table
-from .sign_and_nuqsgd import reached
+from .shared.step_search import reached
 
 __all__ = ["Options", "Speed", "collect", "measure", "report"]
 

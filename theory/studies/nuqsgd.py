@@ -33,6 +33,7 @@ from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, 
 from ..reporting.progress import track
 from .shared.problems import digits, iterates, rcv1
 from .shared.report import Statement, Study, Table
+from .shared.verdicts import verdict
 
 __all__ = [
     "Training",
@@ -269,10 +270,6 @@ def train(
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(good: int, of: int) -> str:
-    return "holds" if good == of else "fails" if good == 0 else "in part"
-
-
 def _pairs(rows, of) -> dict:
     """``of(row)`` for each quantizer, by everything else."""
     found: dict = {}
@@ -309,7 +306,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
             numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
         said.append(
             Statement(
-                f"The variance of NUQSGD is below that of QSGD ({what}).", _verdict(len(lower), len(table)), numbers
+                f"The variance of NUQSGD is below that of QSGD ({what}).", verdict(len(lower), len(table)), numbers
             )
         )
         ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
@@ -327,7 +324,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
         said.append(
             Statement(
                 f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
-                _verdict(len(near), len(table)),
+                verdict(len(near), len(table)),
                 numbers,
             )
         )
@@ -338,7 +335,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
             Statement(
                 "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
                 f" ({BITS} bits, buckets of {BUCKET}).",
-                _verdict(len(near), len(ratio)),
+                verdict(len(near), len(ratio)),
                 f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
             )
         )
@@ -355,7 +352,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
     said.append(
         Statement(
             "Along the run the variance of NUQSGD is below that of QSGD.",
-            _verdict(len(lower), len(noise)),
+            verdict(len(lower), len(noise)),
             f"{numbers}.",
         )
     )
@@ -364,7 +361,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
     said.append(
         Statement(
             "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
-            _verdict(len(near), len(noise)),
+            verdict(len(near), len(noise)),
             f"{numbers}.",
         )
     )
@@ -378,7 +375,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
         numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v[other])}" for p, v in loss.items())
         text = "NUQSGD trains to a lower loss than QSGD" if other == "QSGD" else "NUQSGD trains to the loss of QSGDinf"
         rule = "by three standard deviations" if other == "QSGD" else "within 10 %"
-        said.append(Statement(f"{text} ({rule}).", _verdict(len(good), len(loss)), f"f - f*: {numbers}."))
+        said.append(Statement(f"{text} ({rule}).", verdict(len(good), len(loss)), f"f - f*: {numbers}."))
     noise = _pairs(trained, lambda row: row.apart)
     good = [
         p for p, v in held.items() if v["NUQSGD"] - v["QSGD"] > 3.0 * math.hypot(noise[p]["NUQSGD"], noise[p]["QSGD"])
@@ -387,7 +384,7 @@ def statements(rows, sweep, trained) -> list[Statement]:
     said.append(
         Statement(
             "NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
-            _verdict(len(good), len(held)),
+            verdict(len(good), len(held)),
             f"In per cent, {numbers}.",
         )
     )

@@ -24,11 +24,12 @@ from ..plots.text import number
 from ..problems import accuracy, batch_gradient, lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
 from ..wire.frame import open_frame
-from .bits_to_accuracy import Way
 from .nuqsgd import L2, MOMENTUM
 from .shared.messages import TURNS, Message, measure_messages, round_seconds
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
 from .shared.report import Statement, Study, Table
+from .shared.step_search import Way, reached
+from .shared.verdicts import verdict
 
 __all__ = ["Training", "collect", "methods", "report", "train"]
 
@@ -103,22 +104,6 @@ def coded(ways: dict[str, Way]) -> dict[str, Way]:
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
-
-
-def reached(step, gap, goal: float) -> float:
-    """The round at which the gap first is at the goal, on straight lines between the logarithms; infinite if never.
-
-    Examples
-    --------
-    >>> reached([0, 10, 20], [1.0, 0.1, 0.001], 0.01)
-    15.0
-    """
-    below = np.flatnonzero(np.asarray(gap) <= goal)
-    if below.size == 0 or below[0] == 0:
-        return 0.0 if below.size else math.inf
-    k = below[0]
-    share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / gap[k])
-    return float(step[k - 1] + share * (step[k] - step[k - 1]))
 
 
 def train(
@@ -235,10 +220,6 @@ def train(
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(good: int, of: int) -> str:
-    return "holds" if good == of else "fails" if good == 0 else "in part"
-
-
 def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
     """Of each problem and method the run with the better step size: the lower loss, or the fewer ``rounds``."""
     found: dict[tuple[str, str], Training] = {}
@@ -294,7 +275,7 @@ def statements(sent, trained) -> list[Statement]:
     said.append(
         Statement(
             "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate.",
-            _verdict(good, len(packed)),
+            verdict(good, len(packed)),
             f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
             f"d = {sent[0].d:,}: {_over(widths)}.",
         )
@@ -315,7 +296,7 @@ def statements(sent, trained) -> list[Statement]:
         said.append(
             Statement(
                 f"With {WORKERS} workers {text}{rule}.",
-                _verdict(sum(good), len(good)),
+                verdict(sum(good), len(good)),
                 f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
             )
         )
@@ -327,7 +308,7 @@ def statements(sent, trained) -> list[Statement]:
         said.append(
             Statement(
                 f"NUQSGD, {how}, beats EF-SignSGD end to end.",
-                _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
                 f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
             )
         )
@@ -339,7 +320,7 @@ def statements(sent, trained) -> list[Statement]:
         said.append(
             Statement(
                 f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                _verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
                 f"Bits over bits, {SIGN} and {other}: {text}.",
             )
         )
@@ -352,7 +333,7 @@ def statements(sent, trained) -> list[Statement]:
             Statement(
                 f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (by three "
                 "standard deviations).",
-                _verdict(sum(good), len(good)),
+                verdict(sum(good), len(good)),
                 f"f - f* of {FOUR} and {SIGN}: {text}.",
             )
         )
@@ -361,7 +342,7 @@ def statements(sent, trained) -> list[Statement]:
         said.append(
             Statement(
                 f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (by three standard deviations).",
-                _verdict(sum(good), len(good)),
+                verdict(sum(good), len(good)),
                 f"In per cent, {text}.",
             )
         )
@@ -375,7 +356,7 @@ def statements(sent, trained) -> list[Statement]:
     said.append(
         Statement(
             "8 bits a coordinate make the error of NUQSGD at most half that of 4 bits.",
-            _verdict(sum(good), len(good)),
+            verdict(sum(good), len(good)),
             f"Relative variance with 4 bits, with 8, and with 8 and the best ratio: {text}. Levels 1/2 "
             "apart leave up to "
             "1/8 however many there are; a ratio nearer to 1 does not.",

@@ -15,6 +15,7 @@ from ..plots.text import number
 from ..problems import quadratic, ridge
 from ..reporting.progress import track
 from .shared.report import Statement, Study, Table
+from .shared.verdicts import verdict
 
 __all__ = [
     "Biased",
@@ -165,10 +166,6 @@ def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(good: int, of: int) -> str:
-    return "holds" if good == of else "fails" if good == 0 else "in part"
-
-
 def statements(orders, waits, clocks, bias) -> list[Statement]:
     """What holds of waiting for fewer, judged by what was measured."""
     said = []
@@ -176,7 +173,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     said.append(
         Statement(
             "the closed forms of order statistics give the time of a round.",
-            _verdict(sum(inside), len(inside)),
+            verdict(sum(inside), len(inside)),
             f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
             "expected outside; those of one law are of the same rounds).",
         )
@@ -185,7 +182,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     said.append(
         Statement(
             "the measured k with the least time a gradient is that of the closed form, to within one.",
-            _verdict(sum(near), len(near)),
+            verdict(sum(near), len(near)),
             "; ".join(
                 f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits
             )
@@ -202,7 +199,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     said.append(
         Statement(
             "it pays to wait for the k with the least E X_(k)/k.",
-            _verdict(sum(pays), len(pays)),
+            verdict(sum(pays), len(pays)),
             f"By the wall clock until the squared distance is {ACCURACY:g}: "
             + "; ".join(numbers)
             + ". That k supposes that k gradients save k times as many rounds, which they do not where "
@@ -221,7 +218,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     said.append(
         Statement(
             "waiting for everybody is slower than waiting for fewer.",
-            _verdict(sum(wins), len(wins)),
+            verdict(sum(wins), len(wins)),
             "; ".join(numbers) + ".",
         )
     )
@@ -231,7 +228,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
     said.append(
         Statement(
             "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
-            _verdict(off + on, 2),
+            verdict(off + on, 2),
             f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form "
             f"{plain.predicted:.3f})"
             f"; weighted {cured.measured:.3f} +- {cured.half:.3f}.",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import bounds
-from ..cluster import NETWORKS, Network, round_seconds, run
+from ..cluster import NETWORKS, Network, round_seconds
 from ..compressors import NUQSGD, QSGD, Bucketed, Identity
 from ..core import require, setting
 from ..core.random import key
@@ -24,10 +24,10 @@ from ..methods.schedules import Constant
 from ..plots.text import number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
-from .bits_to_accuracy import Way, best_step
 from .shared.messages import measure_messages
 from .shared.report import Statement, Study, Table
-from .sign_and_nuqsgd import reached
+from .shared.step_search import Way, best_step, descend
+from .shared.verdicts import verdict
 
 __all__ = ["Options", "Steps", "Time", "collect", "measure_steps", "report", "step_times"]
 
@@ -144,21 +144,6 @@ def methods(d: int) -> dict[str, Way]:
     }
 
 
-def _descend(problem, way, step, least, goal, workers, batch, limit, seed):
-    """Steps to the goal (infinite if never), seconds of a row's gradient, bytes of a message."""
-    start = value(problem, np.zeros(problem.d))
-
-    def watch(intermediate_result):
-        if intermediate_result.fun <= goal or intermediate_result.fun > 10.0 * start:
-            raise StopIteration
-
-    plan = ParallelSGD(way.compressor, step=Constant(step), batch=batch, exchange="gather")
-    history = run(plan, problem, workers=workers, steps=limit, seed=seed, record_every=EVERY, callback=watch).history
-    spent = float(np.min(np.diff(history["seconds_gradient"]) / np.diff(history["samples"])))
-    size = float(history["message_bytes_up"][-1] / history["step"][-1])
-    return reached(history["step"], history["f"] - least, goal - least), spent, size
-
-
 def measure_steps(problem, name: str, way: Way, workers: int, batch: int, options: Options, seed: int = 0, first=0):
     """The steps of one method to the accuracy with its best step size, and the exponent of that step size.
 
@@ -171,7 +156,8 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
     goal = best + options.accuracy * (value(problem, np.zeros(problem.d)) - best)
 
     def taken(e, cap, r):
-        return _descend(problem, way, 2.0**e * unit, best, goal, workers, batch, max(2, cap), seed + r)
+        how = dict(workers=workers, batch=batch, limit=max(2, cap), every=EVERY, exchange="gather")
+        return descend(problem, way, 2.0**e * unit, best, goal, seed=seed + r, **how)
 
     def mean_steps(e, cap):
         total = 0.0
@@ -186,7 +172,7 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
         runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
     else:
         runs = [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
-    steps, spent, size = np.array(runs).T
+    steps, _, size, spent = np.array(runs).T
     mean = float(steps.mean())
     row = Steps(
         name,
@@ -282,10 +268,6 @@ def curves(rows, times, ways, coding, d: int, networks, batch: int) -> list[Curv
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(good: list[bool]) -> str:
-    return "holds" if all(good) else "in part" if any(good) else "fails"
-
-
 def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     """What holds of the lecture's sentences; what rests on the model says so."""
     most, said = options.workers[-1], []
@@ -295,7 +277,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     said.append(
         Statement(
             f"with {most} machines the network takes most of the time of full-precision SGD.",
-            _verdict([t.exchange > t.gradient for t in share.values()]),
+            verdict([t.exchange > t.gradient for t in share.values()]),
             "Share of a step in the exchange (model): "
             + ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items())
             + f" with batches of "
@@ -306,7 +288,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     said.append(
         Statement(
             "a bigger batch means less communication, hence a shorter pass.",
-            _verdict([all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()]),
+            verdict([all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()]),
             "; ".join(
                 f"{name}: {number(t[0])} s a pass with B = {options.batches[0]}, {number(t[-1])} s with "
                 f"{options.batches[-1]}"
@@ -321,7 +303,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     said.append(
         Statement(
             "a bigger batch means more passes.",
-            _verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
+            verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
             ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
             + f" passes, {most} workers, measured.",
         )
@@ -334,7 +316,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
         said.append(
             Statement(
                 f"{method}: faster to the accuracy than full precision, {most} workers.",
-                _verdict([g > 1 for g in gain.values()]),
+                verdict([g > 1 for g in gain.values()]),
                 "Times as fast: "
                 + ", ".join(f"{name} {number(g)}" for name, g in gain.items())
                 + " (measured steps, gradients and coding; the network is a model).",
@@ -344,7 +326,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     said.append(
         Statement(
             f"more than {most} machines do not pay.",
-            _verdict([best[name, FULL] <= most for name in networks]),
+            verdict([best[name, FULL] <= most for name in networks]),
             "Fastest number of workers with full precision (model): "
             + ", ".join(f"{name}: {best[name, FULL]}" for name in networks)
             + f", of those up to {MANY[-1]}.",

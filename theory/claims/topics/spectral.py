@@ -561,7 +561,7 @@ def _(context):
     verdict = "holds" if bits >= 8 * less else "fails"
     note = (
         f"in all it sent {bits / less:.2g} times fewer bits: read so, the rule {verdict} for ATOMO here;"
-        " theory.experiment.spectral compares other methods"
+        " theory.studies.shared.spectral_costs compares other methods"
     )
     return Measurement(
         upper("mean f - f* after 100 steps over that of full precision after 40", ratio_interval(spectral, full), 1.0),

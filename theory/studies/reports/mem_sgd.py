@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ...plots.text import bits as bits_text
 from ...plots.text import number
 from ..shared.report import Statement, Study, Table
+from ..shared.verdicts import verdict
 from .mem_sgd_figure import draw
 
 __all__ = ["report", "statements_three", "statements_two"]
@@ -57,10 +58,6 @@ class Size(NamedTuple):
 # --- statements -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(good: list[bool]) -> str:
-    return "holds" if all(good) else "fails" if not any(good) else "in part"
-
-
 def _spread(curve) -> float:
     """The largest less the smallest f - f* at the end, over the seeds."""
     end = curve.gap[:, -1]
@@ -92,7 +89,7 @@ def statements_two(curves, ks, least: float) -> list[Statement]:
     top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
 
     def say(text, good, numbers):
-        said.append(Statement(text, _verdict(good), numbers))
+        said.append(Statement(text, verdict(good), numbers))
 
     ratio = top[0].mean[-1] / sgd
     say(
@@ -157,7 +154,7 @@ def statements_three(curves, ks) -> list[Statement]:
         Statement(
             f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
             "at most the spread of the seeds).",
-            _verdict([_as_low(top, rival) for rival in rivals]),
+            verdict([_as_low(top, rival) for rival in rivals]),
             f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
         )
         for top in tops
@@ -194,7 +191,7 @@ def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
     ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
     words = {"counted": "as the authors count", "sent": "as sent"}
     numbers = ", ".join(f"{_times(ratio)} times {words[way]}" for way, ratio in zip(ways, ratios, strict=True)) + "."
-    return Statement(said, _verdict([ratio >= ORDER for ratio in ratios]), numbers)
+    return Statement(said, verdict([ratio >= ORDER for ratio in ratios]), numbers)
 
 
 # --- the study --------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from ...compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign,
 from ...core.random import key
 from ...methods import ErrorFeedback
 from ...wire.frame import open_frame
-from ..bits_to_accuracy import Way
 from ..nuqsgd import relative_variance
+from .step_search import Way
 
 __all__ = ["Message", "measure_messages", "payload_form", "round_seconds"]
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cluster.run import STOPPED, run
-from ..compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
-from ..core import require
-from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
-from ..methods.schedules import Constant
-from ..problems import lipschitz, solve, value
+from ...cluster.run import STOPPED, run
+from ...compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
+from ...core import require
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ...methods.schedules import Constant
+from ...problems import lipschitz, solve, value
 
 __all__ = ["Trade", "spectral_methods", "spectral_trade"]
 

@@ -1,0 +1,108 @@
+"""The best constant step of each method, and what a method sends until it reaches an accuracy with it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...cluster.run import run
+from ...methods import NoFeedback, ParallelSGD
+from ...methods.schedules import Constant
+from ...problems import value
+
+__all__ = ["Descent", "Way", "best_step", "descend", "reached"]
+
+GROWN = 10.0  # a run ends where f is so many times f(0)
+
+
+class Way(NamedTuple):
+    """One way to send: methods of a family restore the same vectors, and differ in their code alone."""
+
+    family: str
+    compressor: NamedTuple
+    feedback: NamedTuple = NoFeedback()
+
+
+class Descent(NamedTuple):
+    """Steps until a goal (infinite if never), payload bits and bytes of a message, seconds of a row's gradient."""
+
+    steps: float
+    bits: float
+    message_bytes: float
+    row: float
+
+
+def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8) -> int | None:
+    """The exponent e with the fewest ``steps_at(e, cap)``, going up from ``first`` and then down; None if all are inf.
+
+    Examples
+    --------
+    >>> best_step(lambda e, cap: 10 + abs(e + 2), limit=100)
+    -2
+    """
+    best, chosen = math.inf, None
+    for path in (range(first, high + 1), range(first - 1, low - 1, -1)):
+        for e in path:
+            taken = steps_at(e, int(min(best, limit)))
+            if taken < best:
+                best, chosen = taken, e
+            elif chosen is not None or e > first:
+                break
+    return chosen
+
+
+def reached(step, gap, goal: float) -> float:
+    """First step at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
+
+    Examples
+    --------
+    >>> reached([0, 10, 20], [1.0, 0.1, 0.001], 0.01)
+    15.0
+    """
+    below = np.flatnonzero(np.asarray(gap) <= goal)
+    if below.size == 0 or below[0] == 0:
+        return 0.0 if below.size else math.inf
+    k = below[0]
+    share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / gap[k])
+    return float(step[k - 1] + share * (step[k] - step[k - 1]))
+
+
+def descend(
+    problem, way: Way, step: float, minimum: float, goal: float, *, workers, batch, limit, every, seed, **options
+) -> Descent:
+    """Run until f <= goal, or f has grown beyond ten times f(0), or ``limit`` steps are taken.
+
+    Parameters
+    ----------
+    problem : problem
+    way : Way
+    step : float
+        Constant step size.
+    minimum, goal : float
+        f* and the value of f that is asked for.
+    workers, batch, limit, every, seed : int
+        As for `run`; ``every`` steps f is evaluated.
+    **options
+        Of `ParallelSGD`: ``compress`` or ``exchange``.
+
+    Returns
+    -------
+    Descent
+    """
+    start = value(problem, np.zeros(problem.d))
+
+    def watch(intermediate_result):
+        if intermediate_result.fun <= goal or intermediate_result.fun > GROWN * start:
+            raise StopIteration
+
+    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, **options)
+    history = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history
+    end = history[-1]
+    return Descent(
+        reached(history["step"], history["f"] - minimum, goal - minimum),
+        float(end["bits_up"] / end["step"]),
+        float(end["message_bytes_up"] / end["step"]),
+        float(np.min(np.diff(history["seconds_gradient"]) / np.diff(history["samples"]))),
+    )

@@ -1,0 +1,28 @@
+"""Verdicts on a statement that was tried several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["verdict"]
+
+
+def verdict(good: Iterable[bool] | int, of: int | None = None) -> str:
+    """Return "holds" if all trials agree with the statement, "fails" if none does, and "in part" otherwise.
+
+    Parameters
+    ----------
+    good : iterable of bool, or int
+        Which trials agree, or how many.
+    of : int, optional
+        How many trials there were, if ``good`` is a number.
+
+    Examples
+    --------
+    >>> verdict([True, False]), verdict(3, 3), verdict(0, 3)
+    ('in part', 'holds', 'fails')
+    """
+    if not isinstance(good, int):
+        trials = list(good)
+        good, of = sum(trials), len(trials)
+    return "holds" if good == of else "in part" if good else "fails"
