@@ -62,7 +62,7 @@ def run_mpi(n: int, *args, timeout: float = 120, env: dict | None = None, cwd=RO
     given = env or {}
     paths = [str(ROOT / "tests"), given.get("PYTHONPATH", os.environ.get("PYTHONPATH"))]  # scripts that use this file
     return run_group(
-        command, timeout=timeout, env=given | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, cwd=cwd
+        command, timeout=timeout, env=given | {"PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)}, cwd=cwd
     )
 
 

@@ -125,7 +125,7 @@ def test_verify_exit_code(capsys, monkeypatch, verdict, printed, fates, expected
 
     import theory.claims
 
-    true = theory.claims.verification("topk.contraction", quick=True)
+    true = theory.claims.verify("topk.contraction", quick=True)
     changed = dataclasses.replace(true, verdict=verdict, printed=printed, mutants=fates)
     monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")

@@ -678,7 +678,7 @@ def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
 
     for name, k in (("echo-one", 1), ("echo-two", 2)):
         (tmp_path / f"{name}.toml").write_text(f'study = "echo"\nk = {k}\n', encoding="utf-8")
-    monkeypatch.setattr(configuration, "SHIPPED", tmp_path)
+    monkeypatch.setattr(files, "SHIPPED", tmp_path)
     monkeypatch.setattr(theory.plots, "save_figure", lambda figure, path: [path])
     monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: None))
     pages = {}

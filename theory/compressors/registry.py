@@ -32,7 +32,7 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     Examples
     --------
     >>> from theory import TopK
-    >>> register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
+    >>> register(TopK, 2, lambda d, made=TopK: [made(max(1, d // 10))])
     <class 'theory.compressors.sparsifiers.TopK'>
     """
     register_wire(code, cls)

@@ -104,7 +104,7 @@ def spectra(data, name: str, seed: int = 0, batches=BATCHES) -> list[Spectrum]:
     list of Spectrum
     """
     problem = softmax(data, 0.0)  # the l2 term, which no worker has to send, would make sparse gradients dense
-    rng, found = np.random.default_rng(int(key(seed, "spectrum_of", name))), []
+    rng, found = np.random.default_rng(int(key(seed, "spectrum", name))), []
     for place, x in iterates(softmax(data, 1.0 / data.n)).items():
         for batch in batches:
             rows = rng.choice(problem.n, batch, replace=False)
@@ -251,7 +251,7 @@ def report(rows, shapes: str, topics: bool) -> Study:
     if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
     return Study(
-        "spectrum_of",
+        "spectrum",
         "Singular values of real gradients",
         setting,
         {"spectra": rows},

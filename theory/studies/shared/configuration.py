@@ -75,7 +75,7 @@ class StudyConfiguration(NamedTuple):
         >>> StudyConfiguration.from_dict({"study": "ternary-dimension", "sed": 1})
         Traceback (most recent call last):
             ...
-        theory.experiment.configuration.ConfigurationError: unknown key 'sed': did you mean seed ...?
+        theory.reporting.files.ConfigurationError: unknown key 'sed': did you mean seed ...?
         """
         study = values.get("study")
         if study not in STUDIES:
