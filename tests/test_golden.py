@@ -65,10 +65,16 @@ def measured(name: str, among) -> dict:
 
 
 def assert_as_recorded(name: str, found: dict) -> None:
-    """Values to a relative 1e-9, memory_bytes exactly, digests where the tools are the record's."""
+    """Values to a relative 1e-9, memory_bytes exactly, digests where the tools are the record's.
+
+    On another processor BLAS adds the squares of a float32 norm in another order, so that it has the accuracy of its
+    type; the code of the record does so, too.
+    """
     before, (free, _) = RECORD["runs"][name], ON_PURPOSE.get(name, (set(), ""))
     assert found.keys() == before.keys()
-    np.testing.assert_allclose(found["values"], before["values"], rtol=golden_record.TOLERANCE, atol=1e-12)
+    single = "float32" in name and golden_record.tools() != RECORD["tools"]
+    tolerance = 2.0**-22 if single else golden_record.TOLERANCE
+    np.testing.assert_allclose(found["values"], before["values"], rtol=tolerance, atol=1e-12)
     if "memory_bytes" in free:
         assert found["memory_bytes"] == BYTES_NOW[name] < before["memory_bytes"]
     else:
