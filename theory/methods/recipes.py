@@ -173,7 +173,7 @@ def cr_psgd(
     >>> problem = th.quadratic([3.0, 4.0], covariance=1.0)
     >>> method = cr_psgd(problem)
     >>> method.batch
-    GrowingBatch(rho=2.0, first=1)
+    GrowingBatch(rho=2.0, first=1, rounding='floor')
     >>> result = th.run(method, problem, workers=2, samples=100)  # batches 1, 2, 4, 8, 16, 32
     >>> int(result.history["rounds"][-1]), int(result.history["samples"][-1])
     (6, 126)
