@@ -1,9 +1,9 @@
 """Compressors of matrices that keep some of the singular triplets, or round the singular values.
 
-The vector is a rows x columns matrix X, row by row, with X = sum_i s_i u_i v_i'.  A message holds k atoms as two tall
+The vector is a rows x columns matrix X, row by row, with X = sum_i s_i u_i v_i'.  A message has k atoms as two tall
 matrices, k numbers for each row and k for each column, so that the receiver restores an entry as one sum of k products.
-For `SpectralAtomo` and `BestRank` an atom's weight stands half (its square root) in either factor: numbers that fit on
-the wire as v fit there, too.
+For `SpectralAtomo` and `BestRank` each factor has the square root of an atom's weight: if v fits on the wire, so do the
+factors.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["BestRank", "QuantizedSpectrum", "SpectralAtomo", "squarest"]
 
 
 def check_shape(c, d: int) -> None:
-    """Refuse vectors that are not a matrix of the compressor's shape."""
+    """Raise ValueError unless the vector is a matrix of the compressor's shape."""
     check_dimension(d)
     require(c.rows * c.columns == d, "rows, columns", (c.rows, c.columns), f"rows * columns = {d}, the length of v")
 
 
 def require_shape(c) -> None:
-    """Refuse shapes that no matrix has."""
+    """Raise ValueError for a non-positive shape."""
     for name in ("rows", "columns"):
         require(getattr(c, name) >= 1, name, getattr(c, name), "an integer, at least 1")
 
@@ -50,8 +50,8 @@ def require_shape(c) -> None:
 class SpectralAtomo(NamedTuple):
     """ATOMO on the singular values: triplet i is sent with probability p_i, multiplied by 1/p_i.
 
-    p_i = min(1, c s_i), where c is such that the p_i add up to the budget: what triplets of probability 1 cannot use
-    goes to the others.  Unbiased, with the least variance for this expected number of triplets.
+    p_i = min(1, c s_i), where c is such that the p_i add up to the budget: what triplets of probability 1 cannot use is
+    redistributed.  Unbiased, with the least variance for this expected number of triplets.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class SpectralAtomo(NamedTuple):
     budget: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(0.0 < self.budget <= q, "budget", self.budget, f"a number above 0, at most min(rows, columns) = {q}")
@@ -139,7 +139,7 @@ class BestRank(NamedTuple):
     rank: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
@@ -174,7 +174,7 @@ class BestRank(NamedTuple):
 class QuantizedSpectrum(NamedTuple):
     """QSGD on the singular values: each is rounded at random to one of s levels of the matrix's Frobenius norm.
 
-    The singular vectors of the values that do not become zero are sent as they are.
+    The singular vectors of the values that are not rounded to zero are sent uncompressed.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class QuantizedSpectrum(NamedTuple):
     s: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
 
@@ -263,11 +263,11 @@ class QuantizedSpectrum(NamedTuple):
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
-# By LAPACK, the kernels by Jacobi rotations: the same to rounding where the singular values differ.
+# By LAPACK here, by Jacobi rotations in the kernels: equal up to rounding where the singular values differ.
 
 
 def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U, s and V' of the matrix that v is; rounding errors of zero are 0."""
+    """U, s and V' of the matrix v; rounding errors of zero are 0."""
     U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
     s[s <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(s)] = 0.0
     return U, s, Vt
@@ -278,7 +278,7 @@ def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @kernel
 def decompose(rows, columns, v, scratch):
-    """Singular triplets of the matrix; in the scratch.
+    """Singular triplets of the matrix, stored in the scratch.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def decompose(rows, columns, v, scratch):
 
 @kernel
 def words(rows, columns):
-    """How much of the symbols' scratch `decompose` takes, and a flag for each atom."""
+    """Scratch words that `decompose` needs, plus a flag for each atom."""
     q, n = min(rows, columns), max(rows, columns)
     return 2 * q * (n + q + 2)
 
@@ -307,7 +307,7 @@ def put_factors(rows, columns, vectors, turned, values, atom, count, place, size
     """Atom number ``atom`` becomes column ``place`` of the two factors of ``count`` columns in ``out``.
 
     The longer vector is multiplied by ``size / values[atom]`` times ``left`` and the shorter by ``size`` times
-    ``right``, where these come to stand at the rows and at the columns; ``left`` and ``right`` are powers of two.
+    ``right``, for the row and the column factor; ``left`` and ``right`` are powers of two.
     """
     q, n = min(rows, columns), max(rows, columns)
     by_columns = columns <= rows
@@ -322,7 +322,7 @@ def put_factors(rows, columns, vectors, turned, values, atom, count, place, size
 
 @kernel
 def put_weighted(rows, columns, vectors, turned, values, exponent, weights, kept, symbols):
-    """The message of the atoms i with weights[i] > 0, weighted so: the square root of it in either factor."""
+    """The message of the atoms i with weights[i] > 0: the square root of the weight in each factor."""
     half = exponent // 2
     left, right = math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)
     place = 0
@@ -351,7 +351,7 @@ def spread(values, rank, budget, p):
     """p_i = min(1, c s_i) that add up to the budget (or to the rank, if that is less), for decreasing values."""
     left, rest = budget, 0.0
     for i in range(rank - 1, -1, -1):
-        p[i] = rest  # what comes behind i
+        p[i] = rest  # the sum of those after i
         rest += values[i]
     i = 0
     while i < rank:
@@ -381,8 +381,8 @@ def _(c, symbols, weight, out):
 
 # --- bits -------------------------------------------------------------------------------------------------------------
 
-most_atoms = generic("most_atoms", "most_atoms(c) -> int: no message has more atoms.", lambda c: min(c.rows, c.columns))
-level_bits = generic("level_bits", "level_bits(c) -> int: bits of the level of an atom; 0: none are sent.", lambda c: 0)
+most_atoms = generic("most_atoms", "most_atoms(c) -> int: maximum number of atoms.", lambda c: min(c.rows, c.columns))
+level_bits = generic("level_bits", "level_bits(c) -> int: bits of the level of an atom; 0: no levels.", lambda c: 0)
 
 
 @payload_bits.register(SpectralAtomo, BestRank, QuantizedSpectrum)
@@ -402,7 +402,7 @@ def _(c, symbols, d, buffer, cursor):
 
 @kernel
 def _unpack(c, buffer, cursor, end, symbols, extra, s):
-    """Read the number of atoms, their levels if there are any (s > 0), and ``extra`` numbers more than the factors."""
+    """Read the number of atoms, their levels if any (s > 0), the factors and ``extra`` further numbers."""
     width = bits_for(most_atoms(c) + 1)
     if cursor + width > end:
         return -1
@@ -430,7 +430,7 @@ def _(c, buffer, cursor, end, d, symbols):
 
 
 def singular_values(c, v) -> np.ndarray:
-    """Singular values of the matrix that v is; rounding errors of zero are 0."""
+    """Singular values of the matrix v; rounding errors of zero are 0."""
     return triplets(c, v)[1]
 
 
@@ -442,7 +442,7 @@ def _(c, d: int) -> None:
 
 
 def squarest(d: int) -> tuple[int, int]:
-    """The shape (rows, columns) nearest to a square whose matrices have d entries; rows >= columns.
+    """The most nearly square shape (rows, columns) with d entries; rows >= columns.
 
     Examples
     --------

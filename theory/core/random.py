@@ -1,10 +1,10 @@
-"""Stateless random streams: a key names a stream, an index names a draw, and nothing is remembered.
+"""Stateless random streams: a key names a stream, an index names a draw, and there is no state.
 
 ``key(seed, "rounding", worker, step)`` is a 64-bit name; ``uniform(key, i)`` is the i-th number of that stream.  So a
-draw depends only on what it is for, never on how many were made before, on the rank that makes it or on the order.
+draw depends only on its purpose, never on earlier draws, on the rank or on the order.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
-3", SC 2011); the tests hold it against the known answers published with Random123.
+3", SC 2011); the tests compare it with the known answers published with Random123.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _mix(x0, x1, rotation):
 
 @kernel
 def threefry2x32_13(k0, k1, c0, c1):
-    """Threefry-2x32 with 13 rounds, the fewest without known statistical flaws (says Random123's threefry.h).
+    """Threefry-2x32 with 13 rounds, the fewest without known statistical flaws (according to Random123's threefry.h).
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _derive(stream, name):
 
 
 def derive(stream, name) -> np.uint64:
-    """The key of the sub-stream with the whole-number ``name`` (a worker, a step, a bucket).
+    """The key of the sub-stream with the integer ``name`` (a worker, a step, a bucket).
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def derive(stream, name) -> np.uint64:
         whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
         if not whole or not 0 <= int(number) < 2**64:
             raise ValueError(f"{what}: got {number!r}, allowed: an integer from 0 to 2**64 - 1")
-    return u64(_compiled_derive(u64(stream), u64(name)))  # Numba takes a Python int above 2**63 for one below
+    return u64(_compiled_derive(u64(stream), u64(name)))  # Numba would wrap a Python int of 2**63 or more to int64
 
 
 _compiled_derive = kernel(_derive)
@@ -199,7 +199,7 @@ def _(stream, name):
 
 
 def generator(stream) -> np.random.Generator:
-    """A generator of NumPy's for what is written in Python.
+    """A NumPy generator, for code in Python.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def generator(stream) -> np.random.Generator:
 @force_inline
 @kernel
 def _unit(high, low):
-    """From two halves of 64 bits to [0, 1), with 53 of them."""
+    """Map the two halves of 64 bits to [0, 1), using 53 bits."""
     return (((u64(high) << u64(32)) | u64(low)) >> u64(11)) * 2.0**-53
 
 
@@ -278,11 +278,11 @@ def integer(stream, i, n):
     return np.int64(((draw >> u64(32)) * n + low) >> u64(32))
 
 
-# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place: a
-# processor then takes several at a time, and they are the same on every machine, as a system's own are not.
+# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place:
+# they then vectorize and are the same on every machine, unlike a system's own.
 
 ROOT_HALF = i64(0x3FE6A09E00000000)  # the bits of sqrt(1/2), about
-LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, the first with zeros at its end
+LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, split
 
 
 @force_inline
@@ -303,7 +303,7 @@ def _log(x):
 @force_inline
 @kernel
 def _cosine(turns):
-    """Cos(2 pi turns) for 0 <= turns < 1: from the nearest quarter turn, which is subtracted without an error."""
+    """Cos(2 pi turns) for 0 <= turns < 1: reduced to the nearest quarter turn, which is subtracted exactly."""
     quarter = math.floor(4.0 * turns + 0.5)
     y = 2.0 * math.pi * (turns - 0.25 * quarter)
     z = y * y
@@ -320,7 +320,7 @@ def _cosine(turns):
 @force_inline
 @kernel
 def _gaussian(first, second):
-    """Box-Muller, one of the pair: a standard normal number from two numbers that are uniform on [0, 1)."""
+    """Box-Muller, one of the pair: a standard normal number from two uniform numbers on [0, 1)."""
     return math.sqrt(-2.0 * _log(1.0 - first)) * _cosine(second)
 
 
@@ -349,8 +349,8 @@ def normal(stream, i):
     return _gaussian(uniform(stream, i), uniform(stream, i + u64(1)))
 
 
-# Many streams at once: the loops over streams have neither branches nor calls, so that a processor takes several at a
-# time; a stream's numbers are the same as one by one.
+# Many streams at once: the loops over streams have neither branches nor calls, so that they vectorize; the numbers are
+# the same as when drawn one by one.
 
 
 @no_refcount
@@ -388,7 +388,7 @@ def _fill_draws(high, low, i, above, below):
 def fill_normals(high, low, room, out):
     """``out[i, k]`` is the i-th standard normal number of stream k, whose key's halves are ``high[k]`` and ``low[k]``.
 
-    ``room`` is for four rows of uint32, as long as there are streams.
+    ``room`` is work space: four rows of uint32, one entry per stream.
 
     Parameters
     ----------

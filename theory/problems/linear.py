@@ -4,7 +4,7 @@
 * :class:`Ridge`: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
 They differ in three functions of a margin m: the `loss`, its first derivative `slope` and its second, `curvature`.
-All else is written once, below, and `linear_problem` gives it to a class.  A loss of your own needs those three:
+Everything else is written once, below, and added to a class by `linear_problem`.  Your own loss needs those three:
 
 >>> from typing import NamedTuple
 >>> from theory.problems import base
@@ -37,9 +37,9 @@ from .matrix import CSR, add_row, as_matrix, frozen, matvec, row_dot, row_dot_an
 
 __all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
 
-loss = generic("loss", "loss(problem, i, margin) -> float: loss_i where a_i'x is the margin, without the l2 term.")
-slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of loss_i by the margin.")
-curvature = generic("curvature", "curvature(problem, i, margin) -> float: the second derivative by the margin.")
+loss = generic("loss", "loss(problem, i, margin) -> float: loss_i at the margin a_i'x, without the l2 term.")
+slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of loss_i with respect to the margin.")
+curvature = generic("curvature", "curvature(problem, i, margin) -> float: the second derivative of loss_i.")
 
 
 def _row_product(x, A, i):
@@ -109,13 +109,13 @@ def _add_loss_gradient(problem, i, stream, weight, x, out):
 
 
 def is_slope_times_row(problem) -> bool:
-    """Whether the gradient of a loss is its slope times its row: not where a class registers one of its own."""
+    """Whether the gradient of a loss is its slope times its row, that is, unless the class registers its own."""
     found = add_loss_gradient.table.get(type(problem))
     return slope.implements(type(problem)) and found is not None and found.py_func is _add_loss_gradient
 
 
 def _moments(problem, x, out):
-    """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row is made dense."""
+    """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row becomes dense."""
     n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
     for j in range(out.size):
         out[j] = l2 * x[j]
@@ -148,9 +148,9 @@ def name_of(self) -> str:
 
 
 def linear_problem(cls):
-    """Class decorator: a NamedTuple with fields A, b and l2 becomes a problem, once `loss` and its kin know it.
+    """Class decorator: a NamedTuple with fields A, b and l2 becomes a problem, given `loss`, `slope` and `curvature`.
 
-    It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also want
+    It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also need
     ``curvature_bounds``, infimum and supremum of `curvature`.
 
     Parameters
@@ -188,7 +188,7 @@ def _repr(self) -> str:
 
 
 def check_l2(self) -> None:
-    """Refuse values outside the domain."""
+    """Reject values outside the domain."""
     require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
 
 
@@ -240,7 +240,7 @@ class Logistic(NamedTuple):
         return 0.0, 0.25
 
     def domain(self) -> None:
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_l2(self)
 
     def __repr__(self) -> str:
@@ -248,14 +248,14 @@ class Logistic(NamedTuple):
 
     def loss(problem, i, margin):
         z = problem.b[i] * margin
-        if z > 0.0:  # the exponent is never positive, so exp cannot overflow
+        if z > 0.0:  # the exponent is at most 0, so exp cannot overflow
             return math.log1p(math.exp(-z))
         return math.log1p(math.exp(z)) - z
 
     def slope(problem, i, margin):
         b = problem.b[i]
         z = b * margin
-        small = math.exp(-abs(z))  # one exponential and no branch: which way it goes cannot be foreseen
+        small = math.exp(-abs(z))  # one exponential and no branch, which would be unpredictable
         return -b * (small if z > 0.0 else 1.0) / (1.0 + small)
 
     def curvature(problem, i, margin):
@@ -316,7 +316,7 @@ class Ridge(NamedTuple):
         return 1.0, 1.0
 
     def domain(self) -> None:
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_l2(self)
 
     def __repr__(self) -> str:
@@ -341,7 +341,7 @@ def finite_number(name: str, number) -> float:
 
 
 def label_of(name: str) -> np.ndarray:
-    # a string in a tuple sends every call of a kernel through Numba's slow way to find a type: 60 us instead of 2
+    # a string in a tuple makes Numba use its slow type lookup in every call of a kernel: 60 us instead of 2
     return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
 
 
@@ -352,7 +352,7 @@ def dataset(data) -> Dataset:
     X, y = data
     labels = np.asarray(y, dtype=np.float64)
     checked = make_dataset(X, labels, "data")
-    # a pair has no notes to say that its labels were mapped, so it keeps those that it came with
+    # a pair has no notes about mapped labels, so its labels are not mapped
     return Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
 
 
@@ -420,12 +420,12 @@ def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
 
 @question
 def astype(problem, dtype):
-    """The same problem with entries of another type (float64 or float32); itself where it has that type.
+    """The same problem with entries of another type (float64 or float32); itself if it already has that type.
 
     Parameters
     ----------
     problem : problem
-        From `logistic` and its kin.
+        From `logistic`, `ridge` etc.
     dtype : {numpy.float64, numpy.float32}
         Type of the entries.
 
@@ -441,7 +441,7 @@ def astype(problem, dtype):
     """
     if problem.dtype == np.dtype(dtype):
         return problem
-    if hasattr(problem, "constants"):  # nothing of it has a type but x
+    if hasattr(problem, "constants"):  # only x has a type
         return problem._replace(dtype=np.dtype(dtype))
     if hasattr(problem, "mechanism"):  # a problem within a problem
         return type(problem)(astype(problem.problem, dtype), *problem[1:])

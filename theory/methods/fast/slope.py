@@ -1,4 +1,4 @@
-"""The derivative of a loss, called by its address: so that the lock-free loop is compiled once for all problems."""
+"""The derivative of a loss, called by its address, so that the lock-free loop is compiled once for all problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever asks for steps that touch every coordinate on sparse rows is told so, and what to write instead."""
+"""Warning for steps that touch every coordinate on sparse rows, with an alternative."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
 
-_told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
-UNNOTICED = 1000  # coordinates: of shorter vectors, a step costs about what its sparse row does
+_told: set[str] = set()  # warnings already issued; Python forgets its own list when a filter changes
+UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about as much as a sparse one
 
 
 class DenseStepWarning(UserWarning):
@@ -26,7 +26,7 @@ class DenseStepWarning(UserWarning):
 
 
 def warn_of_dense_steps(method, problem, sparse) -> None:
-    """Warn where the rows are sparse and the steps are not; the package's own callers know what they ask for."""
+    """Warn if the rows are sparse and the steps are not, unless the caller is in the package."""
     A = getattr(problem, "A", None)
     if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED:
         return
@@ -43,7 +43,7 @@ def warn_of_dense_steps(method, problem, sparse) -> None:
 
 
 def _because(method) -> str:
-    """What asks for it, and what to write instead."""
+    """The cause of dense steps, and an alternative."""
     name = type(method.compressor).__name__
     if isinstance(method.compressor, Identity) and method.local_steps > 1:
         return "differences of models in full precision need them; those that TopK, RandK or RandomBlock send do not"
