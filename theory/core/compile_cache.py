@@ -183,8 +183,17 @@ _told: set[str] = set()
 def when_compiling(tell: Callable[[str, Path, bool], object] | None) -> None:
     """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; None: no call.
 
-    ``what`` names a compressor, a problem or the common part; each is reported once.  By default a line is printed on
-    standard error if that is a terminal, or in a notebook.
+    By default a line is printed on standard error if that is a terminal, or in a notebook.
+
+    Parameters
+    ----------
+    tell : callable or None
+        ``what`` names a compressor, a problem or the common part, each once; ``folder`` is the cache, and ``stored``
+        tells whether the code will be found there next time.
+
+    Examples
+    --------
+    >>> when_compiling(None)  # from now on nobody is told
     """
     _teller[:] = [] if tell is None else [tell]
 
@@ -216,7 +225,28 @@ class _CalleeCache(_Cache):
 
 
 def kernel(function: F, **options) -> F:
-    """Compile with Numba, release the GIL, and store the machine code on disk (for functions of the package)."""
+    """Compile with Numba, release the GIL, and store the machine code on disk (for functions of the package).
+
+    Parameters
+    ----------
+    function : callable
+        What ``numba.njit`` compiles.
+    **options
+        Of ``numba.njit``.
+
+    Returns
+    -------
+    callable
+        The compiled function; ``.py_func`` is the plain one.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def add(a, b):
+    ...     return a + b
+    >>> add(1, 2)
+    3
+    """
     dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     region = region_of(function)
     if region is None:
@@ -247,6 +277,25 @@ def force_inline(dispatcher: F) -> F:
 
     A call that is not inlined counts references to every array in its arguments, atomically: for a problem of five
     arrays that doubles the time of a sparse step.  Use it for code that runs once per row or entry.
+
+    Parameters
+    ----------
+    dispatcher : kernel
+        It is changed in place.
+
+    Returns
+    -------
+    kernel
+        The same.
+
+    Examples
+    --------
+    >>> @force_inline
+    ... @kernel
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(2)
+    4
     """
     cast(Any, dispatcher).targetoptions["forceinline"] = True
     return dispatcher
@@ -256,6 +305,23 @@ def no_refcount(dispatcher: F) -> F:
     """Like :func:`force_inline`, without reference counts: for a kernel that creates, returns and stores no array.
 
     With branches, reference counts survive inlining; reading a few bits took ten times as long.
+
+    Parameters
+    ----------
+    dispatcher : kernel
+        It is changed in place.
+
+    Returns
+    -------
+    kernel
+        The same.
+
+    Examples
+    --------
+    >>> @no_refcount
+    ... @kernel
+    ... def first(v):
+    ...     return v[0]
     """
     cast(Any, dispatcher).targetoptions["_nrt"] = False
     return force_inline(dispatcher)

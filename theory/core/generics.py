@@ -75,6 +75,7 @@ def generic(
     Parameters
     ----------
     name : str
+        What the function is called, and what functions in class bodies are called that implement it.
     doc : str
         Its contract: arguments, shapes and what it returns.
     default : function, optional
@@ -92,6 +93,12 @@ def generic(
         Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation,
         ``.in_python(cls)`` one that is never compiled, for classes that kernels never take;
         ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
+
+    Examples
+    --------
+    >>> double = generic("double", "double(x) -> int: twice x.", lambda x: 2 * x)
+    >>> double(4)
+    8
     """
     table: dict[Any, Any] = {}
     home = region_of_file(sys._getframe(1).f_code.co_filename)  # only a leaf's own kernels call its generics
@@ -103,7 +110,7 @@ def generic(
             known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
             raise TypeError(
                 f"{name}: no implementation for {type(setting).__name__} (known: {known}); "
-                f"write one and decorate it with @{name}.register({type(setting).__name__})"
+                f"write a function {name} in the body of {type(setting).__name__}, below @setting"
             )
         return (implementation.py_func if interpreted else implementation)(setting, *arguments)
 
@@ -143,7 +150,26 @@ def generic(
 
 
 def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
-    """Decorator: a generic called only from Python; the function is the default implementation."""
+    """Decorator: a generic called only from Python; the function is the default implementation.
+
+    Parameters
+    ----------
+    function : callable
+        Its first parameter is the setting.
+
+    Returns
+    -------
+    callable
+        ``functools.singledispatch`` of it, with which class bodies register as with :func:`generic`.
+
+    Examples
+    --------
+    >>> @question
+    ... def price(thing) -> float:
+    ...     return 1.0
+    >>> price("anything")
+    1.0
+    """
     made = singledispatch(function)
     _known(function.__name__, lambda cls, own: made.register(cls)(own))
     return made
@@ -154,6 +180,28 @@ def registers(cls: Class) -> Class:
 
     Its first parameter is the setting and must not be called ``self``, which is for methods.  :func:`setting` does the
     same.
+
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> width = generic("width", "width(c) -> int: how wide it is.")
+    >>> @registers
+    ... class Box(NamedTuple):
+    ...     side: int
+    ...     def width(c):
+    ...         return c.side
+    >>> width(Box(3))
+    3
     """
     for name, function in list(vars(cls).items()):
         own = inspect.isfunction(function) and not name.startswith("_")

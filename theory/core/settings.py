@@ -25,6 +25,21 @@ _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 def require(condition: object, name: str, got: object, allowed: str, error: type[Exception] = ValueError) -> None:
     """Raise ``error`` that names the argument, its value and what is allowed, unless ``condition`` holds.
 
+    Parameters
+    ----------
+    condition : object
+        Whether the value is allowed.
+    name : str
+        Of the argument.
+    got : object
+        Its value, or what is wrong with it.
+    allowed : str
+        What would be allowed.
+    error : type
+        The exception that is raised.
+
+    Examples
+    --------
     >>> require(0 >= 1, "k", 0, "an integer from 1 to d")
     Traceback (most recent call last):
         ...
@@ -82,6 +97,18 @@ def setting(cls: type[T]) -> type[T]:
     The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.  A function in its
     body with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
 
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
     >>> from typing import NamedTuple
     >>> @setting
     ... class Keep(NamedTuple):
