@@ -18,8 +18,9 @@ from conftest import ROOT, run_group, run_mpi
 
 from theory.experiment import Configuration, ConfigurationError, RecordError, cli, read_record
 from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
-from theory.experiment.cli import LAUNCHERS, SIZES, main
+from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
+from theory.experiment.launcher import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for

@@ -19,7 +19,7 @@ from ..methods.sparse.dense import warn_of_dense_steps
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
 from ..problems.base import dimension, regularization, rows
-from ..problems.linear import astype
+from ..problems.margins import astype
 from .context import PURPOSES
 
 __all__ = ["Setup", "plan_batches", "prepare"]

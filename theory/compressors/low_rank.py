@@ -20,15 +20,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import kernel, require, setting
-from ..core.random import normal
+from ..core.normals import normal
 from ..core.vectors import add_entry, entry
 from ..wire.bits import read_floats, write_floats
 from .base import (
     propose,
 )
 from .kernels.linear_algebra import orthonormalize, room
+from .kernels.spectral import check_shape, require_shape, squarest
 from .registry import register
-from .spectral import check_shape, require_shape, squarest
 
 __all__ = ["PowerSGD"]
 

@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core import kernel
-from ..core.random import derive, key, normal, uniform
+from ..core.normals import normal
+from ..core.random import derive, key, uniform
 from .dataset import DataError
 
 __all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]

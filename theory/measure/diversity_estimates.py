@@ -13,7 +13,7 @@ from ..core.random import derive, integer, key
 from ..problems import base
 from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
 from ..problems.evaluate import point
-from ..problems.linear import margin, norm2, slope
+from ..problems.margins import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
 from ..problems.multinomial import Softmax, add_outer, residuals, scores
 from .intervals import LEVEL, Interval, exactly, mean_interval, quantile

@@ -31,7 +31,7 @@ from ..core.bound_calls import encode
 from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
-from ..problems.linear import astype, is_slope_times_row
+from ..problems.margins import astype, is_slope_times_row
 from .fast.lock_free_memory import new_private
 from .fast.lock_free_steps import ETA, choose, new_shared, read_out, with_memory, without_memory
 from .fast.slope import slope_address

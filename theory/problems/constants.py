@@ -21,7 +21,7 @@ from ..core import kernel, question
 from ..core.compile_cache import F
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
-from .linear import norm2
+from .margins import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
 
 __all__ = [

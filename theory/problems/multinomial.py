@@ -17,9 +17,10 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import add_entry, dense_part, scale_of
+from .arguments import dataset, finite_number, label_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
-from .linear import check_l2, dataset, entry_type, finite_number, label_of, name_of, norm2, row_count
+from .margins import check_l2, entry_type, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
 

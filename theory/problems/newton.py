@@ -9,7 +9,7 @@ from ..core import kernel, question, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
-from .linear import astype, curvature, loss, slope
+from .margins import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .multinomial import Softmax
 

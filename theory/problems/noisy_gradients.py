@@ -19,7 +19,8 @@ import numpy as np
 
 from ..bounds.mechanisms import mechanism_batch_bound
 from ..core import generic, kernel, registers, require, setting
-from ..core.random import derive, normal, uniform
+from ..core.normals import normal
+from ..core.random import derive, uniform
 from ..core.vectors import add_entry, entry
 from .base import (
     PER_DRAW,
@@ -33,7 +34,7 @@ from .base import (
     value,
 )
 from .constants import lipschitz, second_moment_and_norm2, strong_convexity
-from .linear import norm2
+from .margins import norm2
 
 __all__ = [
     "Diversified",

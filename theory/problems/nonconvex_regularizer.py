@@ -16,10 +16,12 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
+from .arguments import finite_number
 from .base import add_loss_gradient, dimension, gradient, moments, rows, value
 from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy
-from .linear import Logistic, astype, finite_number, logistic
+from .linear import Logistic, logistic
+from .margins import astype
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
 

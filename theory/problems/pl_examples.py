@@ -14,8 +14,9 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
+from .arguments import finite_number
 from .base import dimension, regularization, rows
-from .linear import astype, finite_number
+from .margins import astype
 from .quadratics import add_noise, drawn, noise_roots, retyped, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]

@@ -21,7 +21,7 @@ from .base import (
     value,
 )
 from .constants import lipschitz, strong_convexity
-from .linear import astype
+from .margins import astype
 from .matrix import frozen
 
 __all__ = ["Proximal", "proximal"]

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
-from ..core.random import normal
+from ..core.normals import normal
 from ..core.vectors import add_entry, entry
-from .linear import astype
+from .margins import astype
 from .matrix import frozen
 
 __all__ = ["Quadratic", "quadratic"]

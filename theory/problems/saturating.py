@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
-from .linear import astype
+from .margins import astype
 from .quadratics import add_noise, drawn, retyped, trace
 
 __all__ = ["SaturatingQuadratic", "saturating_quadratic"]

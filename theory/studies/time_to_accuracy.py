@@ -235,7 +235,7 @@ def fit_steps(rows) -> tuple[float, float, float]:
 
 
 class Curve(NamedTuple):
-    """Speed-up over one worker that sends nothing, with measured steps up to the most workers and fitted ones beyond."""
+    """Speed-up over one worker that sends nothing; steps are measured up to the most workers and fitted beyond."""
 
     network: str
     method: str

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compressors.identity import Identity
 from ...core import kernel, no_refcount
-from ...core.random import fill_keys, fill_normals
+from ...core.normals import fill_keys, fill_normals
 from ...problems.quadratics import add_drawn_noise, add_mean_gradient
 from ..feedback import NoFeedback
 from ..messages import REDUCED

@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 from ...core import kernel
 from ...core.bound_calls import at, compiled_for
-from ...problems.linear import slope
+from ...problems.margins import slope
 
 __all__ = ["slope_address", "slope_at"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compressors.identity import COUNT_BITS, Identity
 from ...core import force_inline, kernel
-from ...problems.linear import is_slope_times_row, slope
+from ...problems.margins import is_slope_times_row, slope
 from ...problems.matrix import row_dot
 from ...wire.bits import bits_for, fetch_early
 from ...wire.frame import header_template, overhead

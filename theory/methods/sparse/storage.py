@@ -9,7 +9,8 @@ import numpy as np
 from ...compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ...core import question
 from ...problems.base import dimension, regularization
-from ...problems.linear import Logistic, Ridge, is_slope_times_row
+from ...problems.linear import Logistic, Ridge
+from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
 from ...problems.multinomial import Softmax
 from ..feedback import NoFeedback, keeps_the_rest

@@ -1,0 +1,33 @@
+"""Arguments of the functions that make problems: checked numbers, labels and data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import require
+from ..data import Dataset, make_dataset
+from .matrix import frozen
+
+
+def finite_number(name: str, number) -> float:
+    """A checked number, in the argument of this name."""
+    require(isinstance(number, (int, float, np.integer, np.floating)), name, number, "a number")
+    return float(number)
+
+
+def label_of(name: str) -> np.ndarray:
+    """A name as bytes, which kernels can be given."""
+    # a string in a tuple makes Numba use its slow type lookup in every call of a kernel: 60 us instead of 2
+    return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
+
+
+def dataset(data) -> Dataset:
+    """Checked data of a Dataset or a pair (X, y)."""
+    if isinstance(data, Dataset):
+        return data
+    require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
+    X, y = data
+    labels = np.asarray(y, dtype=np.float64)
+    checked = make_dataset(X, labels, "data")
+    # a pair has no notes about mapped labels, so its labels are not mapped
+    return Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
