@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .compile_cache import force_inline, kernel, no_refcount
-from .random import FOLD, LOG2_HIGH, LOG2_LOW, _unit, i64, u32, u64, uniform
+from .random import FOLD, LOG2_HIGH, LOG2_LOW, i64, u32, u64, uniform, unit_interval
 from .threefry import threefry2x32
 
 __all__ = ["fill_keys", "fill_normals", "normal"]
@@ -130,4 +130,4 @@ def fill_normals(high, low, room, out):
         _fill_draws(high, low, 2 * i, room[0], room[1])
         _fill_draws(high, low, 2 * i + 1, room[2], room[3])
         for k in range(high.size):
-            out[i, k] = _gaussian(_unit(room[0, k], room[1, k]), _unit(room[2, k], room[3, k]))
+            out[i, k] = _gaussian(unit_interval(room[0, k], room[1, k]), unit_interval(room[2, k], room[3, k]))

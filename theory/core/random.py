@@ -135,7 +135,7 @@ def generator(stream) -> np.random.Generator:
 
 @force_inline
 @kernel
-def _unit(high, low):
+def unit_interval(high, low):
     """Map the two halves of 64 bits to [0, 1), using 53 bits."""
     return (((u64(high) << u64(32)) | u64(low)) >> u64(11)) * 2.0**-53
 

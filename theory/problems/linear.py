@@ -32,7 +32,7 @@ from ..core import setting
 from ..data import require_binary
 from .arguments import dataset, finite_number, label_of
 from .evaluate import point
-from .margins import _d, _repr, check_l2, entry_type, linear_problem, name_of, row_count
+from .margins import check_l2, column_count, entry_type, linear_problem, name_of, problem_repr, row_count
 from .matrix import CSR, as_matrix, frozen, matvec
 
 __all__ = ["Logistic", "Ridge", "logistic", "ridge"]
@@ -74,7 +74,7 @@ class Logistic(NamedTuple):
     @property
     def d(self) -> int:
         """Number of columns: the length of x."""
-        return _d(self)
+        return column_count(self)
 
     @property
     def dtype(self) -> np.dtype:
@@ -96,7 +96,7 @@ class Logistic(NamedTuple):
         check_l2(self)
 
     def __repr__(self) -> str:
-        return _repr(self)
+        return problem_repr(self)
 
     def loss(problem, i, margin):
         z = problem.b[i] * margin
@@ -150,7 +150,7 @@ class Ridge(NamedTuple):
     @property
     def d(self) -> int:
         """Number of columns: the length of x."""
-        return _d(self)
+        return column_count(self)
 
     @property
     def dtype(self) -> np.dtype:
@@ -172,7 +172,7 @@ class Ridge(NamedTuple):
         check_l2(self)
 
     def __repr__(self) -> str:
-        return _repr(self)
+        return problem_repr(self)
 
     def loss(problem, i, margin):
         return 0.5 * (margin - problem.b[i]) ** 2

@@ -110,7 +110,7 @@ def row_count(self) -> int:
     return self.b.size
 
 
-def _d(self) -> int:
+def column_count(self) -> int:
     """Number of columns: the length of x."""
     return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
 
@@ -141,7 +141,7 @@ def linear_problem(cls):
     type
         The same class.
     """
-    attributes = {"n": row_count, "d": _d, "dtype": entry_type, "name": name_of}
+    attributes = {"n": row_count, "d": column_count, "dtype": entry_type, "name": name_of}
     for name, attribute in attributes.items():
         if name not in cls.__dict__:
             setattr(cls, name, property(attribute))
@@ -158,7 +158,7 @@ def linear_problem(cls):
     return cls
 
 
-def _repr(self) -> str:
+def problem_repr(self) -> str:
     return f"{type(self).__name__}({self.name}: n={self.n}, d={self.d}, l2={self.l2:.6g}, {self.dtype})"
 
 
