@@ -1,7 +1,7 @@
 """Longest stable steps: exact mean-square frontiers of compressed methods on scalar quadratics.
 
 Everywhere all N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s =
-gamma lambda. "Stable" says that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s <
+gamma lambda. "Stable" means that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s <
 s*.  A Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does to a
 coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
 """

@@ -40,7 +40,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     residual : float
         1 - delta of the gradient compressor, in [0, 1).
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     form : {"sparsifier", "worst"}
 
     Returns
@@ -90,7 +90,7 @@ def partial_memory(
     residual : float
         1 - delta of the gradient compressor, in [0, 1).
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     step : float
         eta, above 0.
     second_moment : float

@@ -207,7 +207,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     load : int
         n, at least 1.
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     rate : float
         q, in (0, 1].
     square : float, optional
@@ -329,7 +329,7 @@ def linear_sketch_memory(
     load : int
         n, at least 1.
     beta : float
-        Share of the memory that stays at home, in [0, 1), above the frontier.
+        Share of the memory that is not fed back, in [0, 1), above the frontier.
     rate : float
         q, in (0, 1].
     second_moment : float

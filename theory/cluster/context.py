@@ -244,7 +244,7 @@ class Run(Exchange):
             not (self._chooses and self._counts_each),
             "average",
             self.setup.average,
-            "'last' where workers are chosen: each would have counted other steps",
+            "'last' where workers are chosen: each would average other steps",
         )
 
     @contextlib.contextmanager
