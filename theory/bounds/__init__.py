@@ -1,4 +1,4 @@
-"""Closed forms: every formula of the package has its home here, as a pure function of numbers.
+"""Closed forms: every formula of the package, as a pure function of numbers.
 
 A docstring states, in this order: setting, statement, kind (identity, tight, upper, lower, rate), source, arguments
 with their domain, what is raised outside it, an example.  One convention throughout: ``delta`` is the contraction,
@@ -565,11 +565,11 @@ __all__ = [
     "utilisation",
 ]
 
-for _name in __all__:  # where a string is passed for a number, each names the argument
+for _name in __all__:  # if a string is passed for a number, the error names the argument
     if isfunction(globals()[_name]):
         globals()[_name] = _formula = naming(globals()[_name])
-        setattr(sys.modules[_formula.__module__], _name, _formula)  # where pickle and the documentation look for it
+        setattr(sys.modules[_formula.__module__], _name, _formula)  # where pickle and the documentation find it
 
 
 def __dir__() -> list[str]:
-    return __all__  # the formulas, without the modules that they stand in
+    return __all__  # the formulas, without their modules

@@ -1,4 +1,4 @@
-"""Refusals that several formulas share: each names the argument, what came and what is allowed."""
+"""Argument checks shared by several formulas: each error names the argument, its value and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core import require
 
 
 def number(allowed: str = "a number", **values) -> None:
-    """Refuse what is not a number: a string, None, a list."""
+    """Reject what is not a number: a string, None, a list."""
     for name, value in values.items():
         good = isinstance(value, Real) or (
             isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
@@ -21,21 +21,21 @@ def number(allowed: str = "a number", **values) -> None:
 
 
 def positive(**values) -> None:
-    """Refuse numbers that are not above 0."""
+    """Reject numbers that are not above 0."""
     for name, value in values.items():
         number("a number above 0", **{name: value})
         require(value > 0, name, value, "a number above 0")
 
 
 def non_negative(**values) -> None:
-    """Refuse numbers below 0."""
+    """Reject numbers below 0."""
     for name, value in values.items():
         number("a number, at least 0", **{name: value})
         require(value >= 0, name, value, "a number, at least 0")
 
 
 def whole(low: int, **values) -> None:
-    """Refuse what is not an integer, at least ``low``."""
+    """Reject what is not an integer, at least ``low``."""
     for name, value in values.items():
         allowed = f"an integer, at least {low}"
         number(allowed, **{name: value})
@@ -43,9 +43,9 @@ def whole(low: int, **values) -> None:
 
 
 def naming(function):
-    """The formula; where it fails because a string was passed for a number, the refusal names the argument.
+    """Wrap a formula: if it fails because a string was passed for a number, the error names the argument.
 
-    It looks at the arguments only after a failure, so that a formula costs what it did.
+    The arguments are checked only after a failure, so that the formula is not slowed down.
     """
 
     @functools.wraps(function)
@@ -57,7 +57,7 @@ def naming(function):
             try:
                 given = signature.bind(*arguments, **named).arguments
             except TypeError:
-                given = {}  # one is missing, or has no such name: Python's own message says so
+                given = {}  # a missing or unknown argument: Python's own message is clear
             for name, value in given.items():
                 wanted = str(signature.parameters[name].annotation)
                 if wanted.startswith(("int", "float")) and not (value is None and "None" in wanted):

@@ -20,14 +20,14 @@ def _sizes(values) -> np.ndarray:
 
 
 def atomo_probabilities(values, budget: float) -> np.ndarray:
-    """The probabilities that ATOMO sends its atoms with.
+    """The probabilities with which ATOMO sends its atoms.
 
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
 
     Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``.  In the order of
-    decreasing sizes, p_i = 1 as long as ``|values_i|`` times what is left of the budget is at least the sum of the
-    sizes from i on; the others share the rest in proportion.
+    decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
+    i on; the others share the rest in proportion.
 
     Kind: identity.
 
@@ -38,8 +38,7 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     values : array_like, shape (n,)
         Coefficients of the atoms: singular values, or entries of a vector.
     budget : float
-        Expected number of atoms, above 0.  Zeros are never sent, so that it is at most the number of non-zeros that is
-        spent.
+        Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
 
     Returns
     -------
@@ -60,9 +59,9 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     order = np.argsort(-sizes, kind="stable")
     ranked = sizes[order] / (sizes.max() or 1.0)
     count = int(np.count_nonzero(ranked))
-    rest = np.append(np.cumsum(ranked[::-1])[::-1], 0.0)  # from the smallest on: nothing cancels
+    rest = np.append(np.cumsum(ranked[::-1])[::-1], 0.0)  # from the smallest on: no cancellation
     p, left, i = np.zeros(sizes.size), float(budget), 0
-    while i < count and ranked[i] * (left - 1.0) >= rest[i + 1]:  # so, also where the rest is lost in rounding
+    while i < count and ranked[i] * (left - 1.0) >= rest[i + 1]:  # this way, even if the rest is lost in rounding
         p[order[i]], left, i = 1.0, left - 1.0, i + 1
     if i < count:
         p[order[i:count]] = np.minimum(1.0, left * ranked[i:count] / rest[i])
@@ -103,7 +102,7 @@ def atomo_variance(values, budget: float) -> float:
     10.0
     """
     sizes, p = _sizes(values), atomo_probabilities(values, budget)
-    drawn = (p < 1.0) & (sizes > 0.0)  # the statement, term by term: what is left of the budget may be lost in rounding
+    drawn = (p < 1.0) & (sizes > 0.0)  # term by term: the remaining budget may be lost in rounding
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 

@@ -26,16 +26,16 @@ def averaged_variance(
 ) -> float:
     """Variance of the mean of N workers' compressed mini-batch gradients.
 
-    Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with its own coins;
-    E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and
-    M^2 = E||g||^2 = sigma^2 + ||grad f||^2 of one row.
+    Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with independent random
+    numbers; E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and M^2 =
+    E||g||^2 = sigma^2 + ||grad f||^2 of one row.
 
     Statement: E||mean of Q(g_w) - grad f||^2 <= (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
 
     Kind: tight (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
 
-    Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.  (QSGD, NIPS 2017, Theorem 3.2 prints
-    the first part alone as the variance; see the claim qsgd.gradient-noise.)
+    Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. (QSGD, NIPS 2017, Theorem 3.2 prints
+    only the first part as the variance; see the claim qsgd.gradient-noise.)
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     Kind: upper.
 
     Source: Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9.  With N workers, mini-batches and
-    unbiased compression G^2 is :func:`averaged_second_moment`, as the proof uses only the gradient that is applied.
+    unbiased compression G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How large a batch can be: what is lost beyond the batch-size bound, for certain, and problems where it is exact.
+"""How large a batch can be: the certain loss beyond the batch-size bound, and problems where it is exact.
 
 As in ``batch_rates``, the source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), and ``step`` is its
 gamma.  The methods of this package average: their step size is B gamma.
@@ -27,15 +27,15 @@ __all__ = [
 
 
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
-    """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after as many gradients.
+    """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after equally many gradients.
 
     Setting: mini-batch SGD with the step of serial SGD (gradients summed; means: B times the step size), at points
     where the batch-size bound is at least B_D.
 
     Statement: B = delta B_D + 1.
 
-    Kind: upper (a larger batch may do as well on a particular problem; :func:`minibatch_worst_case` has those on which
-    none does).
+    Kind: upper (a larger batch may do as well on a particular problem; on those of :func:`minibatch_worst_case` none
+    does).
 
     Source: Yin et al., AISTATS 2018, Theorems 2 to 5.
 
@@ -151,7 +151,7 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
 
 
 def _converges(batch: int, step: float, mu: float) -> None:
-    """Refuse batches from 2/(gamma mu) on by the arguments that came."""
+    """Reject batches of at least 2/(gamma mu), naming the given arguments."""
     whole(1, batch=batch)
     positive(step=step, mu=mu)
     require(step * mu * batch < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu):g}")
@@ -239,7 +239,7 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
 def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     """The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
 
-    Setting: as for :func:`sphere_quadratic_distance`, after so many rounds that the start is forgotten.
+    Setting: as for :func:`sphere_quadratic_distance`, after enough rounds to forget the start.
 
     Statement: (B - 1)/E B_D <= (B - 1)/(1 + 1/r), r = gamma mu/(2 - gamma mu B). At the largest batch that Theorem 6
     allows, B = 1/(2 gamma mu), this is (1 - 2 gamma mu)/(3 + 2 gamma mu): always below 1/3.
@@ -332,7 +332,7 @@ def signed_slopes_gap(
 
 
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
-    """Squared distance at which identical kinks keep a batch for ever, whatever its delta.
+    """Squared distance at which identical kinks keep a batch forever, whatever its delta.
 
     Setting: d = 1, all f_i = G abs(w) + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means:
     step size B gamma), gamma mu B < 2.

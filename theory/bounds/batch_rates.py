@@ -1,10 +1,10 @@
-"""How mini-batch SGD compares with serial SGD after as many gradients: Theorems 2 to 5 of Yin et al.
+"""Mini-batch SGD compared with serial SGD after equally many gradients: Theorems 2 to 5 of Yin et al.
 
-The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that one gradient moves w by as much in
-a batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma here.
+The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that a gradient moves w as far in a
+batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma here.
 
 A batch of size B costs 1 + (B - 1)/B_D times the second moment of B single steps.  So every theorem has the factor
-1 + delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all points that can be reached.
+1 + delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all reachable points.
 The theorems are *raw*, for any step, and as printed, with a step and a number of gradients for an accuracy.
 """
 
@@ -32,18 +32,18 @@ __all__ = [
 
 
 class BatchSchedule(NamedTuple):
-    """What a theorem prescribes for an accuracy, and what it promises.
+    """The prescription of a theorem for an accuracy, and its guarantee.
 
     Attributes
     ----------
     step : float
         gamma, of one gradient in a *sum*; the step size of methods that average is ``batch * step``.
     gradients : float
-        T, at least so many; the theorems above take a multiple of the batch.
+        T, a minimum; the theorems above take a multiple of the batch.
     largest : float
-        The largest batch that the theorem allows besides B <= delta B_D + 1; infinite where it has no such limit.
+        The largest batch that the theorem allows besides B <= delta B_D + 1; infinite if it has no such limit.
     promised : float or None
-        (1 + delta/2) eps; None if the batch is larger than ``largest``, where the theorem promises nothing.
+        (1 + delta/2) eps; None if the batch is larger than ``largest``, where the theorem guarantees nothing.
     """
 
     step: float
@@ -97,13 +97,13 @@ def needed_rounds(gradients: int, batch: int) -> int:
 
 
 def _limited(step: float, gradients: float, mu: float, batch: int, promised: float) -> BatchSchedule:
-    """A schedule that allows batches up to 1/(2 gamma mu), and promises nothing for larger ones."""
+    """A schedule that allows batches up to 1/(2 gamma mu), without a guarantee for larger ones."""
     largest = 0.5 / (step * mu)
     return BatchSchedule(step, gradients, largest, promised if batch <= largest * (1 + 1e-12) else None)
 
 
 def _batch_within(batch: int, step: float, mu: float) -> None:
-    """Refuse batches beyond 1/(2 gamma mu) by the arguments that came."""
+    """Reject batches above 1/(2 gamma mu), naming the given arguments."""
     positive(step=step, mu=mu)
     largest = 0.5 / (step * mu)
     require(batch <= largest * (1 + 1e-12), "batch", batch, f"at most 1/(2 step mu) = {largest:g}")

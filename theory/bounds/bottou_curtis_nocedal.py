@@ -1,8 +1,8 @@
 """The theorems on SGD of Bottou, Curtis and Nocedal, "Optimization methods for large-scale machine learning".
 
-Formulas in the docstrings are in their letters: c is the strong convexity, the argument ``mu`` here; their mu and M_G,
-which say how biased and how noisy gradients are, are the arguments ``first`` and ``second``, both 1 for unbiased
-gradients whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
+Formulas in the docstrings are in their notation: c is the strong convexity, the argument ``mu`` here; their mu and M_G,
+which measure bias and noise of the gradients, are the arguments ``first`` and ``second``, both 1 for unbiased gradients
+whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def bottou_constant_step_floor(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    """Where the suboptimality of SGD settles with a constant step size.
+    """Limit of the bound on the suboptimality of SGD with a constant step size.
 
     Setting: as for :func:`bottou_constant_step`.
 
@@ -146,12 +146,12 @@ def bottou_constant_step(
 def bottou_decreasing_step_plan(
     *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
 ) -> tuple[float, float]:
-    """The beta that makes their bound for steps beta/(gamma + k) smallest, and the smallest gamma + 1 that it allows.
+    """The beta that minimizes their bound for steps beta/(gamma + k), and the smallest gamma + 1 that it allows.
 
     Setting: as for :func:`bottou_decreasing_step`.
 
     Statement: beta^2/(beta c mu - 1) is least at beta = 2/(c mu), where the noise's part of nu is 2 L M/(c mu)^2;
-    alpha_1 <= mu/(L M_G) then asks for gamma >= beta L M_G/mu - 1.
+    alpha_1 <= mu/(L M_G) then requires gamma >= beta L M_G/mu - 1.
 
     Kind: identity.
 

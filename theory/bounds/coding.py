@@ -1,4 +1,4 @@
-"""How many bits a quantized vector takes."""
+"""Code lengths of quantized vectors."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def qsgd_unary_length(d: int, s: int) -> float:
 
 
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
-    """Expected bits of an arithmetic code of QSGD whose model is fixed: a discrete Gaussian, the same for every vector.
+    """Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
@@ -246,7 +246,7 @@ def rice_length(p: float) -> float:
 
 
 def rice_redundancy() -> float:
-    """How many bits more than its entropy the Golomb-Rice code of a geometric distance takes, at most, for p <= 1/2.
+    """Maximum excess over the entropy of the Golomb-Rice code of a geometric distance, in bits, for p <= 1/2.
 
     Setting: that of :func:`rice_length`, p at most 1/2.
 
@@ -261,7 +261,7 @@ def rice_redundancy() -> float:
     Parameters
     ----------
     None
-        It depends on nothing.
+        It has no arguments.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What collective operations cost: start-ups, words and additions on the longest path, and where one overtakes another.
+"""Costs of collective operations: start-ups, words and additions on the critical path, and where they cross.
 
 A message of m words takes alpha + m beta seconds, an addition of two words gamma; a rank sends one message and receives
 one at a time.  ``words`` is n, the length of the vector that is reduced; where a formula has n/p, p divides n.
@@ -34,16 +34,16 @@ ALLGATHER = ("ring", "doubling")
 
 
 class CollectiveCost(NamedTuple):
-    """Start-ups, words that are sent and words that are added on the longest path of a collective operation.
+    """Start-ups, words sent and words added on the critical path of a collective operation.
 
     Attributes
     ----------
     starts : float
-        Messages that are started, one after the other.
+        Sequential message start-ups.
     words : float
-        Words that are sent, one after the other.
+        Words sent sequentially.
     adds : float
-        Words that are added, one after the other.
+        Words added sequentially.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _levels(ranks: int) -> int:
 
 
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
-    """Cost of adding a vector of each of p ranks, so that every rank has the sum.
+    """Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
 
@@ -135,7 +135,7 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 
 
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
-    """Cost of giving every rank the messages of all.
+    """Cost of an all-gather: every rank gets the messages of all.
 
     Setting: p ranks with a message of m words each.
 
@@ -214,7 +214,7 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
 
 
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Length from which on a ring is faster than recursive doubling.
+    """Length from which a ring is faster than recursive doubling.
 
     Setting: all-reduce over p ranks, p a power of two, l = log2 p.
 
@@ -262,7 +262,7 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
 def gather_break_even(
     ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
 ) -> float:
-    """How much smaller a compressed message must be for a gather to beat the dense ring.
+    """Compression ratio from which a gather beats the dense ring.
 
     Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
     is a ring all-reduce of the n uncompressed words.
@@ -288,7 +288,7 @@ def gather_break_even(
     Returns
     -------
     float
-        The ratio n/m; below 1 where even a longer message would do.
+        The ratio n/m; below 1 if even a longer message would be faster.
 
     Raises
     ------

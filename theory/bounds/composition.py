@@ -1,4 +1,4 @@
-"""Compressors made of compressors."""
+"""Compressors built from compressors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def composed_variance(outer: float, inner: float) -> float:
 
 
 def composed_contraction(outer: float, inner: float) -> float:
-    """Contraction factor of a compressor of the coordinates that another one has kept.
+    """Contraction factor of a compressor applied to the coordinates kept by another one.
 
     Setting: the inner compressor keeps some coordinates as they are and contracts by ``inner``; the outer one acts on
     the vector of these alone and contracts it by ``outer`` (1 - omega if it is unbiased with a variance factor
@@ -104,7 +104,7 @@ def scaled_contraction(omega: float, factor: float | None = None) -> float:
     Returns
     -------
     float
-        delta; not above 0 where the factor is too large for a contraction, 2/(1 + omega) or more.
+        delta; not above 0 if the factor is too large for a contraction, 2/(1 + omega) or more.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Contractive error feedback (ConEF): how large a memory gets that is itself compressed.
+"""Contractive error feedback (ConEF): the size of a memory that is itself compressed.
 
 Throughout, p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is kept, e_0 = 0, where
-E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with coins of its own.  So
-``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error compressor.
-``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
+E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with independent random
+numbers.  So ``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error
+compressor.  ``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ VERSIONS = ("conef", "v1", "v2")
 
 
 def in_residual(residual: float) -> None:
-    """Refuse what is not the residual of a contraction."""
+    """Reject what is not the residual of a contraction."""
     require(0 <= residual < 1, "residual", residual, "a number in [0, 1)")
 
 
 def below_frontier(factor: float, frontier: str) -> None:
-    """Refuse a memory whose mean square grows without bound, and name the frontier that it crossed."""
+    """Reject a memory whose mean square grows without bound, and name the frontier."""
     require(factor < 1, "kappa", factor, f"a number below 1, that is {frontier}")
 
 
 def conef_factor(theta: float, residual: float) -> float:
-    """By how much a compressed memory is multiplied in a step.
+    """Growth factor of a compressed memory in a step.
 
     Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
 
@@ -76,7 +76,7 @@ def conef_factor(theta: float, residual: float) -> float:
 
 
 def conef_frontier(residual: float, version: str = "conef") -> float:
-    """Variance of the error compressor at which a compressed memory stops being bounded.
+    """Variance of the error compressor from which a compressed memory is unbounded.
 
     Setting: ConEF, or iConEF in its version v1 or v2 (see :func:`iconef_variance`).
 
@@ -119,11 +119,11 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
 def iconef_variance(theta: float, residual: float, version: str) -> float:
     """Relative variance of iConEF's memory, which is stored in two parts.
 
-    Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh coins;
-    e = a + C(u - a).
+    Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh random
+    numbers; e = a + C(u - a).
 
     Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2).  So all
-    that holds for ConEF holds with theta_e in place of theta.  v1 helps only if theta < 1; v2 always does.
+    results for ConEF hold with theta_e in place of theta. v1 helps only if theta < 1; v2 always does.
 
     Kind: tight (an equality if both compressors' errors are equalities).
 
@@ -163,8 +163,8 @@ def conef_memory(
 ) -> float:
     """Mean squared norm of a compressed memory with a constant step size.
 
-    Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's coins in step t (it may
-    depend on x_{t+1}, which those coins have not touched yet).
+    Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's random numbers in step t
+    (it may depend on x_{t+1}, which does not yet depend on them).
 
     Statement: with kappa = (1 + theta) residual,
     sharp: E||e_t||^2 <= kappa P_{t-1}, where P_0 = eta^2 G^2 and
@@ -281,7 +281,7 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
-    """Mean squared norm of a compressed memory, exactly, where the gradient does not change or has mean zero.
+    """Mean squared norm of a compressed memory, exactly, for a gradient that is constant or has mean zero.
 
     Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
     step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,

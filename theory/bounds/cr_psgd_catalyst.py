@@ -1,4 +1,4 @@
-"""CR-PSGD-Catalyst: growing batches for smooth functions without any convexity, by proximal problems.
+"""CR-PSGD-Catalyst: growing batches for smooth nonconvex functions, by proximal problems.
 
 The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD from y_{k-1}.  With theta > L, h is
 (theta + L)-smooth and (theta - L)-strongly convex.  ``samples`` is T, the budget of gradients of *one* worker.
@@ -60,7 +60,7 @@ def catalyst_theta(lipschitz: float) -> float:
 
 
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
-    """How much ||grad f(y)||^2 may be, for each unit by which a proximal step can lower f.
+    """Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
     Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
 
@@ -169,7 +169,7 @@ def catalyst(
 
 
 def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
-    """How a budget is divided: outer steps, and gradients of each worker in one of them.
+    """Division of a budget: outer steps, and gradients of each worker per outer step.
 
     Setting: Algorithm 2 of CR-PSGD-Catalyst, T gradients for each of N workers.
 
@@ -206,7 +206,7 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
 
 
 def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> float:
-    """How many rounds CR-PSGD-Catalyst takes, at most.
+    """Maximum number of rounds of CR-PSGD-Catalyst.
 
     Setting: Algorithm 2 with `catalyst_budget` and batches floor(rho^t B_1).
 
@@ -247,7 +247,7 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
 
 
 def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
-    """What parallel SGD with batches of sqrt(T/N) does with Catalyst's budget, in sqrt(N T) rounds.
+    """Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
 
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; K = floor(sqrt(N T)) steps
     of 1/L with batches of B = floor(sqrt(T/N)), averaged.

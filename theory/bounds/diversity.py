@@ -11,13 +11,13 @@ __all__ = ["conflict_batch_bound", "glm_batch_bound", "random_features_batch_bou
 
 
 def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
-    """Batch-size bound of a generalized linear model, from below.
+    """Lower bound of the batch-size bound of a generalized linear model.
 
     Setting: f_i(w) = l_i(x_i'w) with any differentiable l_i, no l2 term; the x_i are the rows of X.  Also for models
     whose scores are X W with a matrix W, as in multinomial regression.
 
     Statement: B_D(w) >= n min_i ||x_i||^2/sigma_max(X)^2 at every w, and so for the differential version B_D(w, w').
-    It is at most n, and below 1 it says nothing.
+    It is at most n, and below 1 it is vacuous.
 
     Kind: tight (if all ||x_i|| are equal and the l_i'(x_i'w) are a top left singular vector of X; for the
     differential version with quadratic l_i, if w - w' is a top right singular vector).
@@ -56,7 +56,7 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
 
 
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
-    """Batch-size bound of a generalized linear model on random signs, from below.
+    """Lower bound of the batch-size bound of a generalized linear model on random signs.
 
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
 
@@ -110,7 +110,7 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
 
 
 def conflict_batch_bound(n: int, degree: int) -> float:
-    """Batch-size bound where few gradients share coordinates, from below.
+    """Lower bound of the batch-size bound if few gradients share coordinates.
 
     Setting: two rows are in conflict if the supports of their gradients overlap; rho is the largest number of rows that
     one row is in conflict with.  No l2 term, which would put all rows in conflict.

@@ -2,7 +2,7 @@
 
 The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for all x.  N workers, each with a batch of B_s gradients in the
 round s = 1, 2, ..., which are *averaged*, over the batch and over the workers.  ``samples`` is T, the budget of
-gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is what a round leaves of f - f* without noise.
+gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is the factor of f - f* in a round without noise.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
     "pl_contraction",
 ]
 
-WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, stay whole
+WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """What a step of gradient descent leaves of f - f* under the PL condition.
+    """Contraction of f - f* by a step of gradient descent under the PL condition.
 
     Setting: f is L-smooth and mu-PL, constant step size gamma.
 
@@ -51,7 +51,7 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     Returns
     -------
     float
-        q in [0, 1); 0 where it is at most 1e-15, which rounding cannot tell from 0.
+        q in [0, 1); 0 if it is at most 1e-15, a rounding error of 0.
 
     Raises
     ------
@@ -72,11 +72,11 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
 
 
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """The growth rho of batches from which on f - f* cannot keep up with the noise: 1/(1 - nu).
+    """The growth rho of batches from which f - f* decreases more slowly than the noise: 1/(1 - nu).
 
     Setting: as `cr_psgd`.
 
-    Statement: the theorem wants 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
+    Statement: the theorem requires 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
     slowly than f - f* does without noise.
 
     Kind: identity.
@@ -91,7 +91,7 @@ def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> floa
     Returns
     -------
     float
-        Infinite where one exact gradient step would reach the minimum.
+        Infinite if one exact gradient step reaches the minimum.
 
     Raises
     ------
@@ -108,14 +108,14 @@ def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> floa
 
 
 def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> float:
-    """q, once rho is known to be in its interval."""
+    """q, after checking that rho is in its interval."""
     limit = growth_limit(mu, lipschitz, step)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     return pl_contraction(mu, lipschitz, step)
 
 
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """The growth of batches, not rounded, with which CR-PSGD's noise term is smallest.
+    """The growth of unrounded batches that minimizes CR-PSGD's noise term.
 
     Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T.  (Its bound for whole batches
     has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
@@ -205,7 +205,7 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
 
 
 def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
-    """How many rounds a budget lasts when batches grow.
+    """Number of rounds of a budget with growing batches.
 
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
 

@@ -1,9 +1,9 @@
 """The exact expected length of QSGD's Elias code for a given vector.
 
 Coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's length
-is constant between powers of two, so what is needed is the probability that a distance, a level or the number of
-non-zeros lies in such a range: no sampling, and O(d log d) operations apart from the number of non-zeros, whose
-distribution (Poisson-binomial) is a product of d polynomials.
+is constant between powers of two, so only the probability that a distance, a level or the number of non-zeros lies in
+such a range is needed: no sampling, and O(d log d) operations apart from the number of non-zeros, whose distribution
+(Poisson-binomial) is a product of d polynomials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def expected_elias_bits(u) -> float:
     """Expected bits of the Elias codes of randomly rounded levels.
 
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number
-    of non-zeros plus one, then of each its distance from the one before, its sign and its level, in Elias omega codes.
+    of non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega
+    codes.
 
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
 

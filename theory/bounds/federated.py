@@ -1,4 +1,4 @@
-"""Workers whose data differ: where local steps end."""
+"""Workers with heterogeneous data: the limit of local steps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["local_sgd_fixed_point"]
 
 
 def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: int) -> np.ndarray:
-    """Where local gradient descent ends if each worker has a quadratic of its own.
+    """Fixed point of local gradient descent if each worker has its own quadratic.
 
-    Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers alike in the mean; in every round each takes
-    H steps of the constant size eta by itself, and then all average.  Exact gradients, or rows that a worker draws
-    afresh for each step from its own data; then it is E x that is meant.
+    Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
+    round each takes H local steps of the constant size eta, and then all average.  Exact gradients, or rows that a
+    worker draws independently for each step from its own data; then the statement is about E x.
 
     Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``,
     and it attracts.  For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and
@@ -23,8 +23,8 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
 
     Kind: identity.
 
-    Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  That local steps have a
-    fixed point of their own: Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020.
+    Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  That the fixed point of
+    local steps differs from the minimiser: Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Error feedback and contractive error feedback: how fast SGD converges with a memory.
+"""Error feedback and contractive error feedback: convergence rates of SGD with a memory.
 
 f is bounded from below by f*; ``gap`` is f(x_0) - f*, ``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted
 as in the package, t = 0, ..., T - 1.  All workers' gradients have the mean grad f(x_t), and each worker has a memory.
@@ -79,7 +79,7 @@ def ef_sgd(
         In (0, 2); None takes the best.
     memory : {"paper", "sharp"}
     reading : {"derived", "printed"}
-        ``printed`` asks rho = 1.
+        ``printed`` requires rho = 1.
     averaged_second_moment : float, optional
         Bound on E||mean over workers of the gradients||^2.
     terms : bool
@@ -114,7 +114,7 @@ def ef_sgd(
     error = lipschitz**2 * memory_error(delta, step, second_moment, form=memory)
     if rho is None:
         rho = best_rho(start + noise, error)
-    if rho == 0:  # no memory at all: the limit of rho to 0
+    if rho == 0:  # no memory: the limit of rho to 0
         parts = (start / 2.0, noise / 2.0, 0.0)
     else:
         parts = (start / (2.0 - rho), noise / (2.0 - rho), error / (rho * (2.0 - rho)))
@@ -141,7 +141,7 @@ def ef_sgd_variance(
     workers: int = 1,
     terms: bool = False,
 ):
-    """Mean squared gradient of SGD with error feedback, from the variance of the gradients alone.
+    """Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
 
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
     contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))).  Gradients need not be bounded.
@@ -209,7 +209,7 @@ def _detour(delta: float, memory: str) -> float:
 
 
 def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"):
-    """Step size for which the bound of :func:`ef_sgd_convex` is least.
+    """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as there.
 
@@ -340,13 +340,13 @@ def conef(
 
     Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
     independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
-    ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's coins are fresh
-    in every step, and each worker has its own.
+    ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
+    are independent across steps and workers.
 
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N
     + 2 L eta theta residual P G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``,
-    1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its coins, the third term
-    is not divided by N.
+    1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
+    term is not divided by N.
 
     Kind: upper.
 
@@ -373,7 +373,7 @@ def conef(
     workers : int
         N, at least 1.
     shared : bool
-        Whether all workers share C's coins.
+        Whether all workers share C's random numbers.
     terms : bool
         Return the four terms instead of their sum.
 
@@ -411,7 +411,7 @@ def conef(
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:
-    """Noise of one worker that contractive error feedback does not take back.
+    """Noise of one worker that contractive error feedback does not correct.
 
     Setting: as for :func:`conef`.
 

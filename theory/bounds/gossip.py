@@ -1,4 +1,4 @@
-"""Averages without a centre: everybody talks to neighbours only."""
+"""Decentralized averaging: workers communicate only with their neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ring_gossip_factor"]
 
 
 def ring_gossip_factor(workers: int) -> float:
-    """What a round of gossip on a ring leaves of the workers' distances from their mean.
+    """Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
 
@@ -33,7 +33,7 @@ def ring_gossip_factor(workers: int) -> float:
     Raises
     ------
     ValueError
-        If N is below 3: then a worker has not two neighbours.
+        If N is below 3: a worker then does not have two neighbours.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gradients that become more exact from step to step: the theorems behind growing batches.
+"""Gradients with decreasing error: the theorems behind growing batches.
 
 Steps are counted as in the package, t = 0, 1, ..., from x_0; Bottou, Curtis and Nocedal start at w_1, so that their k
 is t + 1 here.  ``gap`` is f(x_0) - f*.  Gradients of a batch are *averaged*.
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _product(step: float, curvature: float, lipschitz: float, alignment: float, length: float) -> float:
-    """The product alpha c mu, once the step is known to be short enough."""
+    """The product alpha c mu, after checking the step size."""
     positive(curvature=curvature, lipschitz=lipschitz, alignment=alignment)
     require(curvature <= lipschitz, "curvature", curvature, f"at most lipschitz = {lipschitz:g}")
     require(length >= alignment, "length", length, f"at least alignment = {alignment:g}")
@@ -197,7 +197,7 @@ def growing_batch_gradients(
     alignment: float = 1.0,
     length: float = 1.0,
 ) -> float:
-    """How many gradients growing batches need for E f - f* <= eps: O(1/eps).
+    """Number of gradients of growing batches for E f - f* <= eps: O(1/eps).
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
     1 < tau <= 1/(1 - alpha c mu/2).
@@ -244,7 +244,7 @@ def growing_batch_gradients(
 
 
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
-    """The gap f - f* with the step 1/L and gradients that are wrong, even biased, by less and less.
+    """The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
 
     Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, whatever the
     e_t depend on.
@@ -311,7 +311,7 @@ def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     variance : float
         S^2 with the divisor n - 1 (without replacement), or sigma^2, at least 0.
     n : int, optional
-        How many there are, at least B.
+        Number of gradients n, at least B.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How large gradients can be on a level set {x: f(x) <= f(x_0)}, from smoothness alone."""
+"""Bounds of gradients on a level set {x: f(x) <= f(x_0)}, from smoothness alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local SGD: what H steps between two exchanges cost.
+"""Local SGD: the cost of H steps between exchanges.
 
 N workers (Stich writes K), steps t = 0, ..., T - 1, and every H steps the workers average their iterates.  Step sizes
 eta_t = 4/(mu (a + t)), weights w_t = (a + t)^2, S_T their sum (`mem_sgd_weight_sum`).
@@ -31,7 +31,7 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
 
     Kind: identity.
 
-    Source: Stich, ICLR 2019, Theorem 2.2 (which asks for more than that; the proof needs no more).
+    Source: Stich, ICLR 2019, Theorem 2.2 (which requires more than that; the proof needs only this).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def local_sgd(
 
 
 def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, form: str = "sharp") -> float:
-    """How far the workers are from their mean, at most.
+    """Bound of the workers' distance from their mean.
 
     Setting: E||g_t^k||^2 <= G^2; step sizes that do not increase.
 
@@ -178,7 +178,7 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
 
 
 def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, variance: float, workers: int = 2) -> float:
-    """How far the workers are from their mean on the isotropic quadratic, exactly.
+    """The workers' distance from their mean on the isotropic quadratic, exactly.
 
     Setting: f = (lambda/2)||x||^2 for every worker, gradients lambda x + noise of variance sigma^2, independent over
     the workers; constant step size eta; m steps since the last exchange.
@@ -232,7 +232,7 @@ def local_sgd_order(
     variance: float,
     workers: int = 1,
 ) -> float:
-    """The order of `local_sgd` in everything, without its constants.
+    """The order of `local_sgd` in all parameters, without constants.
 
     Setting: as :func:`local_sgd`, kappa = L/mu.
 

@@ -1,9 +1,8 @@
 """Mechanisms that raise gradient diversity: DropConnect, Langevin noise, one-level quantization.
 
 A mechanism replaces grad f_i by a random g_i with E g_i = m grad f_i.  Its ``factor`` r = mean E||g_i||^2/(m^2 M^2), at
-least 1, says by how much it raises the second moment of a gradient; the rest follows from it and from B_D.
-``n`` is given where repeats of a row in a batch share their noise (the source's setting), and None where every draw has
-its own.
+least 1, is the factor by which it raises the second moment of a gradient; the rest follows from it and from B_D.  ``n``
+is given if repeats of a row in a batch share their noise (the source's setting), and None if every draw has its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = [
 
 
 def drop_connect_factor(drop: float) -> float:
-    """By how much DropConnect raises the second moment of a gradient.
+    """Factor by which DropConnect raises the second moment of a gradient.
 
     Setting: every coordinate of grad f_i is dropped with probability p, so that E g_i = (1 - p) grad f_i.
 
@@ -57,7 +56,7 @@ def drop_connect_factor(drop: float) -> float:
 
 
 def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
-    """By how much Gaussian noise raises the second moment of a gradient.
+    """Factor by which Gaussian noise raises the second moment of a gradient.
 
     Setting: g_i = grad f_i + N(0, sigma^2 I_d).
 
@@ -97,7 +96,7 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
 
 
 def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
-    """By how much quantization to one level of the Euclidean norm raises the second moment of a gradient.
+    """Factor by which quantization to one level of the Euclidean norm raises the second moment of a gradient.
 
     Setting: coordinate j of g_i is sign(v_j) ||v||_2 with probability abs(v_j)/||v||_2, else 0, for v = grad f_i.
 
@@ -142,7 +141,7 @@ def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
 
 
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
-    """Batch-size bound of gradients that went through a mechanism.
+    """Batch-size bound of gradients after a mechanism.
 
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for
     each draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
@@ -185,11 +184,11 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
         return factor * batch_bound
     if factor == 1.0:
         return batch_bound
-    return 1.0 / (1.0 / (factor * batch_bound) + (1.0 - 1.0 / factor) / n)  # also where one of them is infinite
+    return 1.0 / (1.0 / (factor * batch_bound) + (1.0 - 1.0 / factor) / n)  # also if one of them is infinite
 
 
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
-    """By how much a mechanism changes the number of rounds, each with as large a batch as the bound allows.
+    """Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
 
     Setting: theorems whose number of gradients T grows with the second moment (as r) at a given accuracy, whose step
     for unbiased gradients shrinks with it, and whose batch may grow to a constant times the batch-size bound.
@@ -199,7 +198,7 @@ def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) ->
 
     Kind: identity.
 
-    Source: derived from Yin et al., AISTATS 2018, Theorems 2 to 7, who leave it at two opposing effects.
+    Source: derived from Yin et al., AISTATS 2018, Theorems 2 to 7, who only mention two opposing effects.
 
     Parameters
     ----------

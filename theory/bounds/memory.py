@@ -1,4 +1,4 @@
-"""Error feedback: how large a memory gets.
+"""Error feedback: the size of the memory.
 
 Throughout, e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
 """

@@ -1,9 +1,9 @@
-"""How long a step may be: exact mean-square frontiers of compressed methods on scalar quadratics.
+"""Longest stable steps: exact mean-square frontiers of compressed methods on scalar quadratics.
 
-Everywhere all N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors toss coins of their own,
-and s = gamma lambda.  "Stable" says that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if
-0 < s < s*.  A Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does
-to a coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
+Everywhere all N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s =
+gamma lambda. "Stable" means that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s <
+s*.  A Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does to a
+coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _probability(p: float) -> None:
 
 
 def _positive_root(a: float, b: float, c: float) -> float:
-    """The positive root of a s^2 - b s - c for a >= 0 and c > 0, without cancellation; a = 0 asks b < 0."""
+    """The positive root of a s^2 - b s - c for a >= 0 and c > 0, without cancellation; a = 0 requires b < 0."""
     root = math.sqrt(b * b + 4.0 * a * c)
     return (b + root) / (2.0 * a) if b > 0 else 2.0 * c / (root - b)
 
@@ -113,7 +113,7 @@ def ef_frontier(p: float, workers: float = 1) -> float:
 
 
 def ef_cycle_factor(p: float, curvature_step: float) -> float:
-    """By how much error feedback multiplies E x^2 from one message to the next.
+    """Factor of E x^2 from one message to the next with error feedback.
 
     Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
 

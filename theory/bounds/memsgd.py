@@ -27,17 +27,15 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
 
     Setting: as for :func:`mem_sgd`; rho = 4 alpha / ((alpha - 4) (alpha + 1)^2).
 
-    Statement: the theorem asks a > 1 and
-    correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a;
-    printed: (alpha + 1) d/k + rho/(rho + 1) <= a;
-    remark: a = (alpha + 2) d/k.
+    Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; printed: (alpha + 1) d/k
+    + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
 
     Kind: identity.
 
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5.  The
     printed line contradicts Remark 2.5 ("any a > 1 works for some alpha > 4"), the correct one agrees with it: for
-    alpha -> 4 it allows every a > 1.  Whether the memory lemma holds under the correct one was checked by its worst
-    case (``memory_error_schedule``); it does.
+    alpha -> 4 it allows every a > 1.  That the memory lemma holds under the correct one was checked with its worst case
+    (``memory_error_schedule``).
 
     Parameters
     ----------
@@ -273,7 +271,7 @@ def mem_sgd(
     Raises
     ------
     ValueError
-        If an argument is outside its domain, also if alpha asks for a larger shift.
+        If an argument is outside its domain, also if alpha requires a larger shift.
 
     Examples
     --------

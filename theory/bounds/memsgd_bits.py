@@ -1,4 +1,4 @@
-"""How Mem-SGD's authors count the bits of a message: not what has to be sent, but what their figures show."""
+"""The bits of a message as counted in the figures of Mem-SGD's authors, which differ from the bits sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INDEX_AND_VALUE = 64  # 32 bits each
 def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzeros: float | None = None) -> int:
     """Bits of a message as counted in the figures of the Mem-SGD paper.
 
-    Setting: one gradient in R^d, which has ``nonzeros`` non-zeros on average where the data are sparse.  QSGD with b
+    Setting: one gradient in R^d, which has ``nonzeros`` non-zeros on average if the data are sparse.  QSGD with b
     bits has s = 2^b levels and the norm of the whole vector.
 
     Statement: SGD: 64 times the non-zeros, or 64 d for dense data.  k entries: 64 k.  QSGD: the least of (b + 1) d,

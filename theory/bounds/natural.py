@@ -17,8 +17,8 @@ def half_variance(d: int) -> float:
     """Worst relative variance of half precision with a common power of two.
 
     Setting: the vector is divided by a power of two that brings its largest entry to [2^14, 2^15), and each coordinate
-    is rounded without bias to one of the two float16 around it; that power is a number of the wire (a largest entry of
-    2^-135 or more, where it has float32).
+    is rounded without bias to one of the two float16 around it; that power must be a float of the wire (a largest entry
+    of at least 2^-135 for float32).
 
     Statement: E||Q(v) - v||^2 <= (2^-22/(1 + 2^-10) + (d - 1) 2^-78) ||v||^2.
 

@@ -1,9 +1,9 @@
-"""Random quantization to levels that need not be equally far apart: any set of levels.
+"""Random quantization to any set of levels, equally spaced or not.
 
 Throughout, ``r_i = |v_i| / scale`` with the scale ``||v||_2`` or ``||v||_inf``, a coordinate is rounded at random and
 without bias to one of the two levels around ``r_i``, and ``psi`` is the piecewise linear function through the points
 ``(l, l^2)`` at the levels l.  So ``E Q_i^2 = scale^2 psi(r_i)``: everything about the second moment follows from psi.
-Where 0 is not a level, the lowest cell lies between minus and plus the smallest level.
+If 0 is not a level, the lowest cell lies between minus and plus the smallest level.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _cells(r: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
-    """Where the coordinates of a vector lie among the levels: the expected index of the level that is drawn.
+    """Positions of the coordinates among the levels: the expected index of the drawn level.
 
     Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level where 0 is none of them).
 
@@ -96,8 +96,8 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
     v : array_like
         Finite numbers.
     levels : array_like
-        Increasing, from [0, 1], the last one 1.  Where 0 is not among them, what is below the smallest is rounded to
-        plus or minus it.
+        Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are rounded to plus
+        or minus it.
     norm : {2, inf}
 
     Returns

@@ -180,7 +180,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     Returns
     -------
     numpy.ndarray or None
-        None where there is no such vector.
+        None if there is no such vector.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
         return None
     for n in range(min(d // 9, 9 * 4 ** (s - 2)) + 1):
         rest, parts = 9 * 4 ** (s - 2) - n, d - 9 * n
-        counts = [0] * s  # how many of each 4**i, with as few parts as possible
+        counts = [0] * s  # number of each 4**i, with as few parts as possible
         for i in range(s - 1, -1, -1):
             counts[i], rest = divmod(rest, 4**i)
         extra, uneven = divmod(parts - sum(counts), 3)

@@ -1,4 +1,4 @@
-"""Partial feedback: a part of the memory stays at home, and the memory itself is compressed.
+"""Partial feedback: a part of the memory is not fed back, and the memory itself is compressed.
 
 Throughout, p_t = eta g_t + (1 - beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is kept;
 beta = 0 is ConEF.  ``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in ``contractive``.
@@ -18,7 +18,7 @@ FORMS = ("sparsifier", "worst")
 
 
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
-    """By how much a compressed memory is multiplied in a step if a part of it stays at home.
+    """Growth factor of a compressed memory in a step if a part of it is not fed back.
 
     Setting: partial feedback without gradients, g_t = 0.
 
@@ -26,7 +26,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     sparsifier: kappa = (1 + theta) (residual + (1 - residual) beta^2), for a Q that sends every coordinate unchanged
     with the same probability 1 - residual (random-k, random blocks);
     worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q.
-    Both increase with beta, so beta = 0 is best where C's coins are fresh.
+    Both increase with beta, so beta = 0 is best if C's random numbers are fresh.
 
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
 
@@ -40,7 +40,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     residual : float
         1 - delta of the gradient compressor, in [0, 1).
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     form : {"sparsifier", "worst"}
 
     Returns
@@ -58,7 +58,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     >>> partial_factor(0.25, 0.25, 0.0), partial_factor(0.25, 0.25, 0.5), partial_factor(0.25, 0.25, 0.5, form="worst")
     (0.3125, 0.5469, 0.7031)
     """
-    conef_factor(theta, residual)  # for its domain
+    conef_factor(theta, residual)  # checks the domain
     require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
     require(form in FORMS, "form", form, "'sparsifier' or 'worst'")
     if form == "sparsifier":
@@ -69,7 +69,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
 def partial_memory(
     theta: float, residual: float, beta: float, step: float, second_moment: float, gradient: str = "constant"
 ) -> float:
-    """Mean squared norm of a compressed memory in the long run if a part of it stays at home.
+    """Limit of the mean squared norm of a compressed memory if a part of it is not fed back.
 
     Setting: partial feedback; Q sends every coordinate unchanged with the same probability 1 - residual;
     E||C(v) - v||^2 = theta ||v||^2 for every v; constant step size eta.
@@ -90,7 +90,7 @@ def partial_memory(
     residual : float
         1 - delta of the gradient compressor, in [0, 1).
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     step : float
         eta, above 0.
     second_moment : float

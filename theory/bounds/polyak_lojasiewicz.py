@@ -232,7 +232,7 @@ def pl_sgd_constant_step(
 
 
 def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
-    """Where the gap of SGD with a constant step settles, at most.
+    """Bound of the limit of the gap of SGD with a constant step.
 
     Setting: as for :func:`pl_sgd_constant_step`.
 
@@ -367,7 +367,7 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
 
 
 def logistic_curvature(margin: float) -> float:
-    """Least second derivative of the logistic loss where the margin is bounded.
+    """Least second derivative of the logistic loss for a bounded margin.
 
     Setting: log(1 + exp(-m)), abs(m) <= R.
 

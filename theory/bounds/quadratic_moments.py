@@ -1,4 +1,4 @@
-"""SGD on a quadratic with drawn noise, exactly: second moments of every coordinate, with any steps and any weights."""
+"""SGD on a quadratic with drawn noise, exactly: second moments of every coordinate, for any steps and weights."""
 
 from __future__ import annotations
 

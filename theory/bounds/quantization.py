@@ -25,7 +25,7 @@ __all__ = [
 
 
 def dimension_and_levels(d: int, s: int) -> None:
-    """Refuse a dimension or a number of levels that is not an integer, at least 1."""
+    """Reject a dimension or a number of levels that is not an integer, at least 1."""
     whole(1, d=d, s=s)
 
 
@@ -34,7 +34,7 @@ def _form(form: str, *known: str) -> None:
 
 
 def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
-    """The coordinates in units of the distance between levels, and that distance."""
+    """The coordinates in units of the level spacing, and that spacing."""
     require(norm in (2, math.inf), "norm", norm, "2 or inf")
     magnitude = np.abs(np.asarray(v, float).ravel())
     require(bool(np.all(np.isfinite(magnitude))), "v", v, "finite numbers")
@@ -138,7 +138,7 @@ def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
 
 
 def _triangular(total: int, parts: int) -> list[int] | None:
-    """At most ``parts`` numbers m with sum m (m + 1)/2 = total; greedy, and back one step where that takes too many."""
+    """At most ``parts`` numbers m with sum m (m + 1)/2 = total; greedy, backtracking one step if too many."""
     for first in range((math.isqrt(8 * total + 1) - 1) // 2, -1, -1):
         found, rest = [first], total - first * (first + 1) // 2
         while rest and len(found) < parts:
@@ -209,7 +209,7 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     s : int
         Number of levels above zero, at least 1.
     norm : {2, inf}
-        Which norm is the scale.
+        The norm used as the scale.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a median of the workers' messages costs, and what it stands."""
+"""Robustness and cost of the median of the workers' messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _odd(workers: float) -> None:
 
 
 def median_deviation(workers: int, bad: int) -> float:
-    """How far liars can take the median of numbers from the mean of the honest ones.
+    """Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
-    Setting: N numbers, N odd, of which f < N/2 may be anything; the other N - f have the mean m and the standard
+    Setting: N numbers, N odd, of which f < N/2 may be arbitrary; the other N - f have the mean m and the standard
     deviation s (divided by N - f).  For vectors, coordinate by coordinate.
 
     Statement: ``|median - m| <= s sqrt((N - 1)/(N + 1 - 2f))``; for vectors ``||median - m||^2`` is at most the
@@ -61,7 +61,7 @@ def median_deviation(workers: int, bad: int) -> float:
 
 
 def normal_median_variance(workers: float) -> float:
-    """What a median costs where nobody lies: N times the variance of the median of N normal numbers.
+    """Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
 

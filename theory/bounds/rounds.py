@@ -1,4 +1,4 @@
-"""In how many rounds each method keeps the rate of parallel SGD with batches of one."""
+"""Number of rounds in which each method keeps the rate of parallel SGD with batches of one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stochastic gradient descent: what each step size buys for the last iterate.
+"""Stochastic gradient descent: rates of the last iterate for each step size.
 
 Steps are counted as in the package: t = 0, 1, ..., T - 1, and x_T is the iterate after T steps.  ``distance`` is the
-squared norm ||x_0 - x*||^2.  Texts that start at w_1 write a_{T+1} for what is E||x_T - x*||^2 here.
+squared norm ||x_0 - x*||^2.  Papers that start at w_1 write a_{T+1} for E||x_T - x*||^2.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: floa
 
 
 def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "exact") -> float:
-    """Where the squared distance to the minimiser settles with a constant step size.
+    """Limit of the squared distance to the minimiser with a constant step size.
 
     Setting: constant step size gamma.
 

@@ -1,4 +1,4 @@
-"""Averages of SGD's iterates: smooth functions, suffixes, the lower bound for plain averaging, and the best limit.
+"""Averages of SGD's iterates: smooth functions, suffixes, the lower bound for plain averaging, and the optimal limit.
 
 Steps are counted as in the package: t = 0, 1, ..., T - 1; averages are over x_0, ..., x_{T-1}.
 """
@@ -126,7 +126,7 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float) -> float:
     """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is a
+    Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
 
     Statement: E f(mean) - f* <= ((2 + 2.5 log(1/(1 - alpha)))/alpha) G^2/(mu T).
@@ -168,7 +168,7 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
 
 
 def sgd_uniform_average_lower(steps: int, c: float = 1.0) -> float:
-    """What plain averaging cannot do better than, where the constraint meets the minimum.
+    """Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
@@ -247,7 +247,7 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
 
 
 def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
-    """The limit of T times the error of the uniform average of SGD near a minimum: the best that there is.
+    """The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
     Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
     or steps proportional to t^-a, 1/2 < a < 1.

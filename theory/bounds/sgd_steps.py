@@ -1,7 +1,7 @@
-"""How many steps SGD needs for an accuracy, and what steps c/(mu (t + 1)) buy for every c.
+"""Number of steps of SGD for an accuracy, and the rate of steps c/(mu (t + 1)) for every c.
 
 Steps are counted as in the package: t = 0, 1, ..., T - 1, and x_T is the iterate after T steps.  ``distance`` is the
-squared norm ||x_0 - x*||^2.  Texts that start at w_1 write a_{T+1} for what is E||x_T - x*||^2 here.
+squared norm ||x_0 - x*||^2.  Papers that start at w_1 write a_{T+1} for E||x_T - x*||^2.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def sgd_scaled_inverse_time(
     second_moment : float
         G^2, at least 0.
     distance : float, optional
-        D_0, at least 0; needed for the printed form, which alone uses it.
+        D_0, at least 0; needed only for the printed form.
     form : {"sharp", "simple", "printed"}
 
     Returns
@@ -215,7 +215,7 @@ def sgd_scaled_inverse_time(
     if form == "printed":
         assert distance is not None
         return max(Q / (2.0 * c - 1.0), distance) / (T + 1.0)
-    bound = 0.0  # the first factor is 0: wherever it started
+    bound = 0.0  # the first factor is 0, whatever the start
     for t in range(1, T + 1):
         bound = max(0.0, 1.0 - 2.0 * c / t) * bound + Q / t**2
     return bound

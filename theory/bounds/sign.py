@@ -1,4 +1,4 @@
-"""Signs with a scale: exact errors, and what majority votes cost."""
+"""Signs with a scale: exact errors, and the cost of majority votes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def sign_density_gaussian() -> float:
     Parameters
     ----------
     None
-        It depends on nothing.
+        It has no arguments.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def l2_sign_error(v) -> float:
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
 
     Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only
-    where phi > 1/2, so it is no contraction of all vectors if d >= 4.
+    where phi > 1/2, so it is not a contraction for all vectors if d >= 4.
 
     Kind: identity.
 
@@ -236,7 +236,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
 
 
 def sign_line_floor(A, b) -> float:
-    """Least loss that descent along signs can reach on a least-squares problem with positive entries.
+    """Least loss that sign descent can reach on a least-squares problem with positive entries.
 
     Setting: f(x) = ||A x - b||^2/(2n) with n rows of positive entries; steps along the signs of single rows' gradients,
     from x = 0.

@@ -1,6 +1,6 @@
-"""Count sketches: what their estimates vary by.
+"""Count sketches: the variance of their estimates.
 
-A row of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and holds, for each bucket, the sum
+A row of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and stores, for each bucket, the sum
 of s(j) v_j over its coordinates.  The estimate of v_i is s(i) times the content of bucket h(i).
 """
 
@@ -59,7 +59,7 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
 
 
 def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
-    """Relative variance of a count sketch whose buckets are equally full.
+    """Relative variance of a count sketch with equally full buckets.
 
     Setting: any v in R^d; coordinate j goes to bucket pi(j) mod width, pi a uniform permutation; independent signs; the
     estimate is the mean of independent rows.
@@ -170,7 +170,7 @@ def linear_variance_bound(d: int, rank: int) -> float:
 
 
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
-    """Width, and chance that an estimate of a count sketch is far off.
+    """Width, and probability that an estimate of a count sketch is far off.
 
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
 

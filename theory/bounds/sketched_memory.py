@@ -1,4 +1,4 @@
-"""Count sketches as memories: how wide a fresh one has to be, and what one fixed hash does.
+"""Count sketches as memories: the width of a fresh one, and the effect of one fixed hash.
 
 With a fixed hash the memory is the sketch S of the residual itself: p_t = g_t + (1 - beta) U S_t, Delta_t = Q(p_t) is
 sent, and S_{t+1} = S_t + sk(g_t - Delta_t).  Here sk adds s(i) v_i to bucket h(i), and U, its transpose, reads bucket
@@ -33,7 +33,8 @@ HASHES = ("fresh", "balanced")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     """Smallest width at which a memory that is sketched afresh in every step is bounded.
 
-    Setting: ConEF, C a one-row sketch of R^d with fresh coins, kappa = (1 + theta) residual as in ``conef_factor``.
+    Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
+    ``conef_factor``.
 
     Statement: kappa < 1 if and only if the width w obeys
     fresh: w > residual (d - 1)/(1 - residual), for independent uniform buckets, theta = (d - 1)/w;
@@ -80,7 +81,7 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
         edge = d * (2 * q + 1 - 1.0 / residual) / (q * (q + 1))
     else:
         edge = residual * ((d - 1) / (1.0 - residual) if hash == "fresh" else d)
-    return math.floor(edge + 1e-9 * max(1.0, edge)) + 1  # strictly above the edge, also where rounding puts it below
+    return math.floor(edge + 1e-9 * max(1.0, edge)) + 1  # strictly above the edge, even if rounding puts it below
 
 
 def kept_square(load: int, rate: float, keep: str = "independent", d: int | None = None) -> float:
@@ -137,7 +138,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 def block_kept_square(positions, d: int, k: int) -> float:
     """Second moment of the number of a bucket's coordinates in a random block.
 
-    Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping round at the end; a bucket
+    Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
 
     Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of
@@ -190,7 +191,7 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
 
 
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
-    """By how much the square of a bucket of a sketch with a fixed hash is multiplied in a step.
+    """Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
 
@@ -206,7 +207,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     load : int
         n, at least 1.
     beta : float
-        Share of the memory that stays at home, in [0, 1).
+        Share of the memory that is not fed back, in [0, 1).
     rate : float
         q, in (0, 1].
     square : float, optional
@@ -232,7 +233,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
 
 
 def linear_sketch_frontier(load: int, rate: float, square: float | None = None) -> float:
-    """Smallest share of the memory that must stay at home for a sketch with a fixed hash to be stable.
+    """Smallest share beta of the memory not fed back for which a sketch with a fixed hash is stable.
 
     Setting: as for :func:`linear_sketch_factor`.
 
@@ -272,7 +273,7 @@ def linear_sketch_frontier(load: int, rate: float, square: float | None = None) 
 
 
 def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> float:
-    """Share of the memory that stays at home for which a sketch with a fixed hash forgets fastest.
+    """Share of the memory not fed back for which a sketch with a fixed hash forgets fastest.
 
     Setting: as for :func:`linear_sketch_factor`.
 
@@ -313,7 +314,7 @@ def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> f
 def linear_sketch_memory(
     load: int, beta: float, rate: float, second_moment: float, square: float | None = None
 ) -> float:
-    """Mean square of a bucket of a sketch with a fixed hash, in the long run.
+    """Limit of the mean square of a bucket of a sketch with a fixed hash.
 
     Setting: the bucket's coordinates of g_t are uncorrelated, of mean zero given the past and of second moment v.
 
@@ -328,7 +329,7 @@ def linear_sketch_memory(
     load : int
         n, at least 1.
     beta : float
-        Share of the memory that stays at home, in [0, 1), above the frontier.
+        Share of the memory that is not fed back, in [0, 1), above the frontier.
     rate : float
         q, in (0, 1].
     second_moment : float
@@ -358,7 +359,7 @@ def linear_sketch_memory(
 
 
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
-    """Share of the directions that a sketch with a fixed hash does not see.
+    """Fraction of the directions in the kernel of a sketch with a fixed hash.
 
     Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 gets no feedback: along it the mean of what
     is sent is ``rate`` times the gradient, where all other directions get all of it in the long run.

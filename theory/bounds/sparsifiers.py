@@ -1,4 +1,4 @@
-"""Unbiased sparsifiers with independent coins: variances, optimal probabilities, and what none of them can beat.
+"""Unbiased sparsifiers with independent coins: variances, optimal probabilities, and a lower bound.
 
 Throughout, Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independently over the coordinates.
 """
@@ -40,7 +40,7 @@ def _sizes(v) -> np.ndarray:
 
 
 def _at_most(sizes: np.ndarray, m: float) -> np.ndarray:
-    """min(1, size / m), and 1 for every non-zero where m is 0."""
+    """min(1, size / m), and 1 for every non-zero if m is 0."""
     sure = (sizes >= m) & (sizes > 0)
     return np.where(sure, 1.0, sizes / m if m > 0 else 0.0)
 
@@ -273,8 +273,8 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
 
     Kind: identity.
 
-    Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 3.  After one round it is what published code for ATOMO
-    does: it clips and does not spread what that leaves.
+    Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 3.  One round is what published code for ATOMO does: it
+    clips and does not redistribute the remainder.
 
     Parameters
     ----------
@@ -395,7 +395,7 @@ def optimal_variance(d: int, budget: float) -> float:
 
 
 def product_bound(v) -> float:
-    """What second moment times expected non-zeros cannot go below.
+    """Lower bound of the second moment times the expected number of non-zeros.
 
     Setting: a fixed vector v; any Q with E Q(v) = v, whether its coordinates are independent or not.
 
@@ -468,7 +468,7 @@ def sparsity_lemma(rho: float, s: float) -> float:
 
 
 def sparsified_iterations(p: float) -> float:
-    """How many times more iterations uniform sparsification takes to the same accuracy.
+    """Factor by which uniform sparsification increases the iterations to the same accuracy.
 
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; every coordinate is kept with probability p and divided by p.

@@ -190,7 +190,7 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
     """Error of PowerSGD from a fresh random start, where the spectrum decays.
 
     Setting: as in `power_sgd_cold_error`; ``target`` singular values are counted as large, the other ``rank - target``
-    columns of Q are to spare.
+    columns of Q are oversampling.
 
     Statement: E||C(X) - X||_F^2 <= (1 + target / (rank - target - 1)) sum_{j > target} s_j^2.
 
@@ -295,7 +295,7 @@ def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) 
     Returns
     -------
     float
-        Below 1 where the singular triplets are better.
+        Below 1 if the singular triplets are better.
 
     Raises
     ------

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _form(form: str, batch: int, n: int | None) -> float:
-    """The term that the printed conditions have and do not need: 1/(n - 1) for B > 1."""
+    """The superfluous term of the printed conditions: 1/(n - 1) for B > 1."""
     require(form in ("derived", "printed"), "form", form, "'derived' or 'printed'")
     if form == "derived":
         return 0.0
@@ -190,7 +190,7 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
 def stability_batch_bound(
     smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
-    """The batch-size bound that a batch and a step size ask for: :func:`stability_step`, solved for Bbar.
+    """The batch-size bound required by a batch and a step size: :func:`stability_step`, solved for Bbar.
 
     Setting: as :func:`stability_step`.
 
@@ -218,7 +218,7 @@ def stability_batch_bound(
     Returns
     -------
     float
-        Bbar; at most 1 asks for nothing, infinity is never met.
+        Bbar; a value of at most 1 is always satisfied, infinity never.
 
     Raises
     ------
@@ -244,13 +244,13 @@ def stability_batch_bound(
 def generalization_gap(
     stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
 ) -> float:
-    """How much worse the expected loss is than the mean loss over the data, in expectation.
+    """Bound of the expected difference between the expected loss and the mean loss over the data.
 
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
 
     Statement: abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
-    runs may part by 2 gamma L with every gradient.
+    runs may diverge by 2 gamma L per gradient.
 
     Kind: upper.
 

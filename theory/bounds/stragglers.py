@@ -1,4 +1,4 @@
-"""Stragglers: how long the k fastest of n workers take, how many to wait for, and what their mean is a mean of."""
+"""Stragglers: the time of the k fastest of n workers, the number to wait for, and the bias of their mean."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     Returns
     -------
     float
-        Infinite where the second moment is.
+        Infinite if the second moment is.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
 
 
 def fastest_fraction(shift_rate: float) -> float:
-    """Share of the workers that is worth waiting for, with many workers.
+    """Optimal fraction of the workers to wait for, with many workers.
 
     Setting: times s + Exp(mu), a round waits for k = kappa n of n workers, n large, and 1/k times as many rounds are
     needed with k gradients.
@@ -235,7 +235,7 @@ def fastest_fraction(shift_rate: float) -> float:
 
 
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
-    """How many of n workers to wait for, where 1/k times as many rounds are needed with k gradients.
+    """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
 
     Setting: times s + Exp(mu) (``rate``) or Pareto with x_m = 1 (``shape``).
 
@@ -390,7 +390,7 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
 
 
 def horvitz_thompson_weights(probabilities) -> np.ndarray:
-    """Weights with which the fastest workers' gradients have the mean of all as their expectation.
+    """Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
 
     Setting: worker i is among those that count with probability pi_i > 0, independent of its gradient.
 

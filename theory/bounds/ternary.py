@@ -173,7 +173,7 @@ def ternary_l2_variance(d: int) -> float:
 
 
 def ternary_iterations(d: int) -> float:
-    """How many times more iterations ternary quantization with the scale ||v||_2 takes to the same accuracy, at most.
+    """Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
 
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; gradients in R^d.
@@ -276,7 +276,7 @@ def ternary_nonzeros(d: int) -> float:
 
 
 def terngrad_downlink_bits(workers: int) -> float:
-    """Bits a coordinate for the sum of the workers' messages, where they share their scale.
+    """Bits per coordinate for the sum of the workers' messages if they share their scale.
 
     Setting: N workers, each with levels -1, 0, 1 of the same scale.
 
@@ -310,7 +310,7 @@ def terngrad_downlink_bits(workers: int) -> float:
 
 
 class ClippedGaussian(NamedTuple):
-    """What clipping does to TernGrad of a long Gaussian vector; see :func:`clipped_gaussian`.
+    """Effect of clipping on TernGrad of a long Gaussian vector; see :func:`clipped_gaussian`.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ class ClippedGaussian(NamedTuple):
     squared_bias : float
         ``||E Q(v) - v||^2 / ||v||^2``.
     clipped : float
-        Share of the coordinates that are cut.
+        Fraction of the coordinates that are clipped.
     """
 
     density: float

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class FewestIterations(NamedTuple):
-    """A step size and the number of steps with it.
+    """A step size and its number of steps.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class FewestIterations(NamedTuple):
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
     """Steps with a constant step size that are enough for an accuracy.
 
-    Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the *mean* g that x moves by (of N workers' compressed
+    Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the applied *mean* g (of N workers' compressed
     batches: :func:`averaged_second_moment <theory.bounds.averages.averaged_second_moment>`), step eps mu/M^2.
 
     Statement: T = (M^2/(2 mu^2 eps)) log(2 ||x_0 - x*||^2/eps) steps give E||x_T - x*||^2 <= eps.
@@ -88,7 +88,7 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
 
 
 def _law(mu, step, variance, omega, workers, batch):
-    """(r, what noise adds in a step) of a_{t+1} = r a_t + noise."""
+    """(r, noise of a step) of a_{t+1} = r a_t + noise."""
     positive(mu=mu, step=step)
     noise = step**2 * averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
     return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
@@ -107,8 +107,8 @@ def compressed_distance(
 ) -> float:
     """Squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
 
-    Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its
-    B gradients with its own coins, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
+    Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its B
+    gradients independently, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
 
     Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 + r + ... + r^{T-1}) gamma^2 (1+omega) sigma^2/(N B),
     r = (1 - gamma mu)^2 + gamma^2 mu^2 omega/N.
@@ -224,7 +224,7 @@ def fewest_iterations(
 ) -> FewestIterations:
     """The constant step size with the fewest steps to the accuracy.
 
-    Setting: as for :func:`compressed_distance`; the step may be limited, as it is to about 1/L where another direction
+    Setting: as for :func:`compressed_distance`; the step may be limited, for example to about 1/L if another direction
     has the curvature L.
 
     Statement: the step gamma that minimises :func:`iterations_to_accuracy`; without noise and limit it is
@@ -239,7 +239,7 @@ def fewest_iterations(
     accuracy, mu, variance, distance, workers, batch, omega : float or int
         As for :func:`iterations_to_accuracy`.
     longest : float
-        The longest step that is allowed, above 0.
+        The longest allowed step, above 0.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def fewest_iterations(
             accuracy, mu=mu, step=step, variance=variance, distance=distance, workers=workers, batch=batch, omega=omega
         )
 
-    # r falls and the floor rises up to this step: beyond it nothing is won
+    # r falls and the floor rises up to this step: no gain beyond it
     longest = min(longest, 1.0 / (mu * (1.0 + omega / workers)))
     # the floor is below eps iff step (noise + mu^2 (1 + omega/N) eps) < 2 mu eps
     noise = averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
@@ -287,10 +287,10 @@ def fewest_iterations(
 def best_batch(
     gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
 ) -> float:
-    """Rows of a worker's batch with which the time to an accuracy is least.
+    """Rows of a worker's batch that minimize the time to an accuracy.
 
-    Setting: steps are proportional to the second moment of what x moves by, G^2 (1 + omega/N) + (1+omega)
-    sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
+    Setting: the number of steps is proportional to the second moment of the applied gradient, G^2 (1 + omega/N) +
+    (1+omega) sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
 
     Statement: B* = sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
 
@@ -314,7 +314,7 @@ def best_batch(
     Returns
     -------
     float
-        As a real number; 0 where nothing speaks for more than one row.
+        As a real number; 0 if more than one row has no advantage.
 
     Raises
     ------
@@ -333,7 +333,7 @@ def best_batch(
 
 
 def utilisation(batch: float, *, row: float, rest: float) -> float:
-    """Share of a step that is spent in gradients.
+    """Fraction of a step spent in gradients.
 
     Setting: a step takes B c + tau.
 
@@ -372,7 +372,7 @@ def utilisation(batch: float, *, row: float, rest: float) -> float:
 
 
 def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """How many times faster p ranks are than one, on the same batch.
+    """Speed-up of p ranks over one, on the same batch.
 
     Setting: a step on one rank takes W seconds of gradients; p ranks share them and add up n words in a ring.
 
@@ -410,7 +410,7 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
 
 
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Number of ranks beyond which more of them are slower.
+    """Number of ranks beyond which adding ranks is slower.
 
     Setting: as for :func:`ring_speed_up`.
 

@@ -1,4 +1,4 @@
-"""What no compressor can escape: variance against non-zeros, and error against bits."""
+"""Trade-offs of every compressor: variance against non-zeros, and error against bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["least_bits", "least_unbiased_bits", "least_variance", "uniform_level
 
 
 def least_variance(v, nonzeros: float) -> float:
-    """Least relative variance of an unbiased compressor that keeps so many coordinates in expectation.
+    """Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
     Setting: a fixed vector v; any Q with E Q(v) = v and at most k non-zero coordinates in expectation, whether its
     coordinates are independent or not.
@@ -135,11 +135,11 @@ def least_unbiased_bits(d: int, omega: float) -> float:
 
 
 def uniform_levels_gap(rounding: str = "coin") -> float:
-    """How many bits a coordinate uniform levels with an entropy coder are above the least, where levels are dense.
+    """Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
 
-    Setting: independent coordinates with a density, levels at a distance that tends to 0, unbiased rounding: by a
-    coin of the sender's own to one of the two neighbours ("coin"), or to the nearest level after a shared uniform
-    number was added, which the receiver subtracts ("shared").  Bits are entropies given what is shared.
+    Setting: independent coordinates with a density, levels at a distance that tends to 0, unbiased rounding: to one of
+    the two neighbours by a private coin of the sender ("coin"), or to the nearest level after a shared uniform number
+    was added, which the receiver subtracts ("shared").  Bits are entropies given what is shared.
 
     Statement: the excess over `least_unbiased_bits` at the same variance tends to ``log2(2 pi e/6)/2`` for the coin
     and ``log2(2 pi e/12)/2`` for the shared number if the coordinates are Gaussian, and to less for other laws.

@@ -1,4 +1,4 @@
-"""Claims: a statement, its source, its bound and a measurement become a verdict; the ledger shows them all."""
+"""Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
 
 from . import topics
 from .base import (

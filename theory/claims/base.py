@@ -1,7 +1,7 @@
-r"""What a claim is: a statement with a source, a bound, a measurement, and mutants that the measurement must refute.
+r"""Claims: a statement with a source, a bound, a measurement, and mutants that the measurement must refute.
 
-A claim is one decorated function.  It measures ``context.subject``, the thing that the statement is about (a way to
-make a compressor, a method, a formula), and returns what it found beside what was predicted::
+A claim is one decorated function.  It measures ``context.subject``, the subject of the statement (a factory of a
+compressor, a method, a formula), and returns measured and predicted numbers::
 
     @claim(
         "sign.contraction",
@@ -54,12 +54,12 @@ __all__ = [
 
 KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
 PACKAGE = Path(__file__).resolve().parents[1]
-NOTEBOOK = "__main__"  # the module of all cells of a notebook, and of a script
-ROUNDING = 1e-9  # relative; what floating point may do to an equality whose samples do not vary
+NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
+ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
 
 
 class Check(NamedTuple):
-    """One number beside its prediction, and the rule that compares them.
+    """A measured number, its prediction, and the rule that compares them.
 
     Attributes
     ----------
@@ -71,10 +71,10 @@ class Check(NamedTuple):
     predicted : float
         The closed form, or the bound.
     tolerance : float
-        Identity: of the difference, relative to the prediction, or absolute where that is 0.  Rate: how far from the
-        predicted slope it may be.  Equality, upper, lower: relative rounding.
+        Identity: of the difference, relative to the prediction, or absolute if that is 0.  Rate: distance from the
+        predicted slope.  Equality, upper, lower: relative rounding.
     trivial : float or None
-        A bound that is no better than this says nothing where it was evaluated: it holds, vacuously.
+        A bound that is no better than this where it was evaluated holds vacuously.
     """
 
     label: str
@@ -97,7 +97,7 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     predicted : float
         The closed form.
     tolerance : float
-        Of the difference, relative to the prediction; absolute where that is 0.
+        Tolerance of the difference, relative to the prediction; absolute if that is 0.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
 
 
 def equality(label: str, interval: Interval, predicted: float, tolerance: float = ROUNDING) -> Check:
-    """An equality in law: the interval holds the value (and is narrow enough to refute every mutant).
+    """An equality in law: the interval contains the value (and is narrow enough to refute every mutant).
 
     Parameters
     ----------
@@ -206,9 +206,9 @@ def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Che
     slope : Interval
         The measured slope.
     predicted : float
-        The slope that the theorem has.
+        The slope of the theorem.
     tolerance : float
-        How far from it the interval may reach.
+        Maximum distance of the interval's ends from it.
 
     Returns
     -------
@@ -225,14 +225,14 @@ def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Che
 
 
 class Measurement:
-    """What a claim found: its checks, the headline first, how many samples they took and a remark for the reader.
+    """Result of a claim's measurement: its checks, the headline first, the number of samples, and a remark.
 
     Parameters
     ----------
     *checks : Check
         All comparisons, the headline first.
     samples : int
-        How many were drawn; 0 where all was computed.
+        Number of samples; 0 if everything was computed.
     note : str
         A remark.
     """
@@ -243,22 +243,22 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Context:
-    """What a measurement is given.
+    """The argument of a measurement.
 
     Attributes
     ----------
     subject : object
         What is measured: the claim's subject, or a mutant in its place.
     name : str
-        The claim's id; it keeps the random numbers of different claims apart.
+        The claim's id; it makes the random numbers of different claims independent.
     seed : int
-        Of all random numbers, with ``name``.
+        Seed of all random numbers, with ``name``.
     quick : bool
-        Whether fewer samples are to do.
+        Whether to use fewer samples.
     effort : int
-        1 at first, larger when the verdict was undecided.
+        1 at first, increased while the verdict is undecided.
     data : Dataset or None
-        The data to use in place of the default, for claims about data.
+        Data to replace the default, for claims about data.
     """
 
     subject: Any
@@ -269,7 +269,7 @@ class Context:
     data: Any = None
 
     def samples(self, full: int, quick: int | None = None) -> int:
-        """How many samples to draw; ``full`` is the number for a thorough run at the first attempt."""
+        """Number of samples; ``full`` is that of a full run at the first attempt."""
         return self.effort * ((quick or max(2, full // 4)) if self.quick else full)
 
     def level(self, checks: int) -> float:
@@ -277,7 +277,7 @@ class Context:
         return 1.0 - (1.0 - LEVEL) / checks
 
     def stream(self, *path: int | str) -> int:
-        """A seed for what ``path`` names; another effort gives fresh random numbers."""
+        """A seed for the purpose ``path``; another effort gives new random numbers."""
         return int(key(self.seed, "claim", self.name, self.effort, *path))
 
     def normal(self, size, *path: int | str) -> np.ndarray:
@@ -312,15 +312,15 @@ class Claim:
 
     @property
     def file(self) -> str:
-        """The file of a claim from outside the package; empty for the package's own, and for those of a notebook."""
+        """The file of a claim from outside the package; empty for claims of the package or a notebook."""
         path = Path(_origin(self.measure)).resolve()
         return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
 
     def bound_signature(self, annotated: bool = True) -> str:
-        """How to call the bound: where it stands, its parameters, and those that the claim has fixed."""
+        """How to call the bound: its module, its parameters, and those fixed by the claim."""
         if self.bound is None:
             return ""
-        function = getattr(self.bound, "func", self.bound)  # a partial has chosen a form
+        function = getattr(self.bound, "func", self.bound)  # a partial fixes the form
         names = inspect.signature(function)
         if not annotated:
             bare = [p.replace(annotation=p.empty) for p in names.parameters.values()]
@@ -336,7 +336,7 @@ REGISTRY: dict[str, Claim] = {}
 
 
 def _origin(measure) -> str:
-    """The file a claim was made in, which may make it again; a notebook's cells, each a file to Python, are one."""
+    """The file that defines a claim and may redefine it; the cells of a notebook, files for Python, count as one."""
     code = getattr(measure, "__code__", None)
     return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
 
@@ -369,10 +369,10 @@ def claim(
     statement : str
         One sentence.
     source : str
-        Where it stands, with its number; "derived" where it stands nowhere.
+        Source, with the theorem's number; "derived" if there is none.
     kind : {"identity", "equality", "tight", "upper", "lower", "rate"}
     subject : object
-        What ``context.subject`` is.
+        The value of ``context.subject``.
     latex : str
         The formula.
     bibtex : str
@@ -382,13 +382,13 @@ def claim(
     proof : str
         A short sketch.
     bound : function
-        The closed form, from :mod:`theory.bounds`; or your own, if the claim stands outside the package.
+        The closed form, from :mod:`theory.bounds`; or your own, for a claim outside the package.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
     printed : bool
-        The statement stands in print and is refuted; its correct reading is a claim of its own, named in ``see``.
+        The statement is in print and refuted; its correct reading is a separate claim, named in ``see``.
     see : tuple of str
-        Other claims: the correct reading, or where the mutants are that this bound is too loose to catch.
+        Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
 
     Returns
     -------
@@ -398,7 +398,7 @@ def claim(
     Raises
     ------
     ValueError
-        If the id is taken, the kind or the BibTeX key unknown, or there is neither a mutant nor a claim to see.
+        If the id is taken, the kind or the BibTeX key is unknown, or there is neither a mutant nor a claim in ``see``.
     """
     if kind not in KINDS:
         raise ValueError(f"kind: got {kind!r}, allowed: {', '.join(KINDS)}")
@@ -434,7 +434,7 @@ def claim(
 
 
 def list_claims() -> list[str]:
-    """The ids of all claims, in the order in which they were made.
+    """The ids of all claims, in the order of definition.
 
     Returns
     -------
@@ -464,7 +464,7 @@ def find_claim(id: str) -> Claim:
     Raises
     ------
     ValueError
-        If there is none; the message names those with the nearest ids.
+        If there is none; the message gives the nearest ids.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Small finite sums, and mini-batch SGD on them for many replicas at once, with all that the theorems ask for measured.
+"""Small finite sums, and mini-batch SGD on them for many replicas at once, measuring all quantities of the theorems.
 
 At every iterate all n gradients are known, so that M^2(w) and B_D(w) are computed, not estimated.
 """
@@ -17,7 +17,7 @@ class FiniteSum(NamedTuple):
     """F = (1/n) sum f_i with its gradients at many points: w of shape (R, d) gives (R, n, d).
 
     ``gap`` is F - F*, ``optimum`` a minimiser; ``smoothness`` and ``mu`` (strong convexity, or the constant of the
-    Polyak-Lojasiewicz inequality) are 0 where there is none; ``second_moment`` bounds M^2(w) wherever w can be, or is
+    Polyak-Lojasiewicz inequality) are 0 if there is none; ``second_moment`` bounds M^2(w) at all reachable w, or is
     infinite.
     """
 
@@ -32,9 +32,9 @@ class FiniteSum(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What was measured on the way, a row for each round from 0 to K, a column for each replica.
+    """Measurements along the run, a row for each round from 0 to K, a column for each replica.
 
-    ``average_gap`` is F - F* at the mean of w_0, ..., w_{K-1}; ``most`` the largest M^2(w) that was met, ``bound`` the
+    ``average_gap`` is F - F* at the mean of w_0, ..., w_{K-1}; ``most`` the largest M^2(w) on the way, ``bound`` the
     least B_D(w), both before the last step.
     """
 
@@ -47,7 +47,7 @@ class Course(NamedTuple):
 
 
 def independent(rng, batch, rows, replicas):
-    """How many times each row is drawn: B draws with replacement."""
+    """Number of times each row is drawn: B draws with replacement."""
     return rng.multinomial(batch, np.full(rows, 1.0 / rows), size=replicas)
 
 
@@ -62,7 +62,7 @@ def thrice(rng, batch, rows, replicas):
 
 
 def course(problem: FiniteSum, start, *, batch, step, rounds, replicas, rng, draw=independent) -> Course:
-    """Replicas of w+ = w - step * (sum of the gradients that ``draw`` says), all from ``start``."""
+    """Run replicas of w+ = w - step * (sum of the gradients drawn by ``draw``), all from ``start``."""
     w = np.tile(np.asarray(start, float), (replicas, 1))
     distance, gap, squared = np.empty((3, rounds + 1, replicas))
     mean, most, bound = np.zeros_like(w), 0.0, np.inf

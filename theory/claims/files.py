@@ -1,4 +1,4 @@
-"""Claims from outside the package, in a Python file of one's own."""
+"""Claims from outside the package, in a user's Python file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["load_claims"]
 def load_claims(path: str | Path) -> list[str]:
     """Run a Python file and return the ids of the claims that it registers.
 
-    From then on ``verify``, ``explain`` and ``list_claims`` know them, as they know the claims of the package.  A file
-    may be loaded again after it was changed.
+    ``verify``, ``explain`` and ``list_claims`` then know them like the claims of the package.  A file may be loaded
+    again after a change.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def load_claims(path: str | Path) -> list[str]:
     FileRefused
         A ValueError: if there is no such file, another module has its name, or it registers no claim.
     ValueError
-        If an id is taken by a claim from elsewhere, or :func:`theory.claims.claim` refuses an argument.
+        If an id is taken by a claim from elsewhere, or :func:`theory.claims.claim` rejects an argument.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def load_claims(path: str | Path) -> list[str]:
     """
     before = dict(REGISTRY)
     for id in [id for id, known in before.items() if known.file and Path(known.file) == Path(path).resolve()]:
-        del REGISTRY[id]  # what the file no longer says is gone
+        del REGISTRY[id]  # claims no longer in the file are removed
     try:
         run_file(path)
     except BaseException:

@@ -1,4 +1,4 @@
-"""How claims are shown: one claim explained, many results in a table, and whether they raise an alarm."""
+"""Display of claims: one claim explained, many results in a table, and whether they raise an alarm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "mut
 
 
 class Explanation(str):
-    """A text that shows itself as it reads, also at the prompt."""
+    """A string that is displayed as text, also at the prompt."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -26,7 +26,7 @@ def _wrapped(title: str, text: str) -> str:
 
 
 def explain(id: str) -> Explanation:
-    """What a claim says, where it comes from, why it is true and where it is tight.
+    """Explain a claim: its statement, its source, why it is true and where it is tight.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def explain(id: str) -> Explanation:
     Returns
     -------
     Explanation
-        A text; print it.
+        A string; print it.
 
     Raises
     ------
     ValueError
-        If there is no such claim; the message names the nearest.
+        If there is no such claim; the message gives the nearest.
 
     Examples
     --------
@@ -94,12 +94,12 @@ def ledger(results: Iterable[Verification]) -> Explanation:
     Parameters
     ----------
     results : iterable of Verification
-        What `verify` found.
+        Results of `verify`.
 
     Returns
     -------
     Explanation
-        A text; print it.
+        A string; print it.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def exit_code(results: Iterable[Verification]) -> int:
     Parameters
     ----------
     results : iterable of Verification
-        What `verify` found.
+        Results of `verify`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Runs on functions of a claim's own, watched step by step: what `theory.run` does between two rows of a history."""
+"""Runs on a claim's own functions, recorded step by step, unlike the history of `theory.run`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["follow", "local_steps_path"]
 
 
 def follow(compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1) -> list:
-    """(x_t, e_t) of error feedback on one worker, for every so many t from 0 to T.
+    """(x_t, e_t) of error feedback on one worker, for every ``every``-th t from 0 to T.
 
-    ``gradient(x, t)`` is that of step t; ``kept`` is the share of a memory that is kept, 0 for none.
+    ``gradient(x, t)`` is that of step t; ``kept`` is the fraction of the memory that is kept, 0 for none.
     """
     path, times = [], count()
     problem = function(lambda x: 0.0, lambda x, rng: gradient(x, next(times)), d=len(start))

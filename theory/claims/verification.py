@@ -1,4 +1,4 @@
-"""From a claim to a verdict."""
+"""Verification of claims: from a claim to a verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import Check, Claim, Context, Measurement, find_claim
 
 __all__ = ["Verification", "verify"]
 
-EFFORTS = (1, 4, 16)  # factors on the number of samples until a verdict is given up as undecided
+EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 
 
 # --- the rules --------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def judge(check: Check) -> str:
 
 
 def overall(checks) -> str:
-    """The verdict on all checks of a claim: the worst of theirs; vacuous only if the headline is."""
+    """The verdict on all checks of a claim: the worst one; vacuous only if the headline is."""
     verdicts = [judge(check) for check in checks]
     for worst in ("refuted", "undecided"):
         if worst in verdicts:
@@ -75,12 +75,12 @@ def _number(value: float | None, digits: int = 5) -> str:
 
 
 def _plain(value):
-    """A number that JSON can hold."""
+    """A number in JSON form."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _as_dict(c: Check) -> dict:
-    """A check as JSON holds it."""
+    """A check in JSON form."""
     return {
         "label": c.label,
         "rule": c.rule,
@@ -95,7 +95,7 @@ def _as_dict(c: Check) -> dict:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verify`` found.
+    """Result of ``verify``.
 
     Attributes
     ----------
@@ -113,17 +113,17 @@ class Verification:
     checks : tuple of Check
         All comparisons, the headline first.
     samples : int
-        Drawn for the subject at the last attempt.
+        Number of samples of the subject at the last attempt.
     seconds : float
-        Mutants included.
+        Time, including mutants.
     note : str
         A remark of the measurement.
     printed : bool
-        The statement stands in print, and "refuted" is what is expected.
+        The statement is in print, and "refuted" is expected.
     seed, quick, effort : int and bool
-        How it was run.
+        How the claim was run.
     mutant_checks : dict
-        Name to the checks of the mutant's last attempt: what it measured where the subject was measured.
+        Name to the checks of the mutant's last attempt.
     """
 
     id: str
@@ -147,12 +147,12 @@ class Verification:
 
     @property
     def tightness(self) -> float | None:
-        """Measured over predicted; None where the prediction is 0."""
+        """Measured over predicted; None if the prediction is 0."""
         return self.measured / self.predicted if self.predicted else None
 
     @property
     def ok(self) -> bool:
-        """The verdict is the expected one, and no mutant survived."""
+        """Whether the verdict is as expected and no mutant survived."""
         expected = self.verdict == "refuted" if self.printed else self.verdict.startswith("holds")
         return expected and not self.survivors
 
@@ -162,7 +162,7 @@ class Verification:
         return [name for name, fate in self.mutants.items() if fate != "refuted"]
 
     def as_dict(self) -> dict:
-        """All of it as numbers, texts, lists and dicts, for JSON."""
+        """All fields as numbers, strings, lists and dicts, for JSON."""
         found = {name: [_as_dict(c) for c in checks] for name, checks in self.mutant_checks.items()}
         return {
             "id": self.id,
@@ -216,11 +216,11 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     id : str
         One of :func:`list_claims`.
     seed : int
-        Another seed draws other random numbers and test vectors; the verdict is the same.
+        Another seed gives other random numbers and test vectors; the verdict is the same.
     quick : bool
         Fewer samples.
     data : Dataset, optional
-        For claims about data: instead of ``rcv1-like``.
+        For claims about data: replaces ``rcv1-like``.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     Raises
     ------
     ValueError
-        If there is no such claim; the message names the nearest.
+        If there is no such claim; the message gives the nearest.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
                 break
     headline = truth.checks[0]
     if verdict == "holds" and claim.kind == "equality" and "survived" in fates.values():
-        verdict = "undecided"  # an interval that cannot tell the truth from a mutant shows nothing
+        verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
     return Verification(
         claim.id,
         claim.title,

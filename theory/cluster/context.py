@@ -244,7 +244,7 @@ class Run(Exchange):
             not (self._chooses and self._counts_each),
             "average",
             self.setup.average,
-            "'last' where workers are chosen: each would have counted other steps",
+            "'last' where workers are chosen: each would average other steps",
         )
 
     @contextlib.contextmanager
@@ -326,7 +326,7 @@ class Run(Exchange):
         return self._mean_of(sums, totals[0, 0])
 
     def _mean_of(self, rows, total: float) -> np.ndarray:
-        """The sum of all workers' rows, divided by ``total``."""
+        """The mean of all workers' rows, divided by ``total``."""
         shape = (self.replicas, 1, self.d)
         sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
         self.transport.combine(self, rows, sums, 0, self.d, False)

@@ -200,7 +200,7 @@ def _admit(c, d: int, max_d: int) -> None:
         raise WireError(f"message: its compressor does not fit its length ({error})") from None
     room = _room(c, d)
     if not 0 <= room <= ROOM * max_d + SPARE_ROOM:
-        raise WireError(f"message: its compressor takes room for {room} numbers, too many for max_d = {max_d}")
+        raise WireError(f"message: its compressor needs {room} numbers, too many for max_d = {max_d}")
 
 
 def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:

@@ -38,8 +38,8 @@ class HalfPrecision(NamedTuple):
     Notes
     -----
     The variance factor is 2^-22/(1 + 2^-10), plus a share of d that is lost in rounding: see
-    :func:`theory.bounds.half_variance`.  Rounding to nearest, as in hardware, has at most half the error of a
-    coordinate, but a bias.
+    :func:`theory.bounds.half_variance`.  Rounding to nearest, as in hardware, has the same worst squared error, half of
+    it on average, and a bias.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def _run(argv, comm, flagship=False) -> int:
 
 
 def _list(argv, comm) -> int:
-    text = "List what has a name: methods, data, studies, claims."
+    text = "List methods, data, studies and claims by name."
     _parser("list", text, f"{PROGRAM} list").parse_args(argv)
     if not Parser.speaks:
         return 0
@@ -132,7 +132,7 @@ def _list(argv, comm) -> int:
 
 
 def _explain(argv, comm) -> int:
-    text = "What claims say, where they come from, why they are true and where they are tight."
+    text = "Explain claims: statement, source, why they are true and where they are tight."
     parser = _parser("explain", text, f"{PROGRAM} explain qsgd.variance")
     parser.add_argument("ids", nargs="+", metavar="ID", help="claims; see `list`")
     ids = parser.parse_args(argv).ids
@@ -159,7 +159,7 @@ def _verify(argv, comm) -> int:
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
-    add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or where --json says)")
+    add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
     add("--errata", metavar="FILE", help="write the page of the refuted printed statements there")
     options = parser.parse_args(argv)
     from ..claims import list_claims
@@ -242,8 +242,8 @@ def _audit(argv, comm) -> int:
 
 def _study(argv, comm) -> int:
     text = (
-        "Run studies: what lectures and papers say of compressors in training, measured, with tables, a figure and\n"
-        "what holds of each statement.  `run --config NAME` does the same for one."
+        "Run studies: statements of lectures and papers on compressors in training, measured, with tables, a figure\n"
+        "and a verdict on each.  `run --config NAME` does the same for one."
     )
     parser = _parser("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
     parser.add_argument(
@@ -289,7 +289,7 @@ def _study_flags(parser) -> None:
     add = parser.add_argument
     add("--quick", action="store_true", help="smaller problems, fewer methods")
     add("--seed", type=int, metavar="S", help="seed (default: 0)")
-    add("--data", metavar="NAME", help="what stands for RCV1 in two classes: a name or a LIBSVM file")
+    add("--data", metavar="NAME", help="data in place of RCV1 in two classes: a name or a LIBSVM file")
     add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
     add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
@@ -336,9 +336,14 @@ def _figures(argv, comm) -> int:
     parser = _parser("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="figures or studies (default: all); see --list")
-    add("--list", action="store_true", help="say what would be drawn from what, and draw nothing")
+    add("--list", action="store_true", help="list the source of each figure, and draw nothing")
     add("--fresh", action="store_true", help="measure again, also where there is a record")
-    add("--figures", default="figures", metavar="FOLDER", help="of figures and their records (default: %(default)s)")
+    add(
+        "--figures",
+        default="figures",
+        metavar="FOLDER",
+        help="folder of figures and their records (default: %(default)s)",
+    )
     add("--record", metavar="PATH", help="draw one figure from this record; for `flagship` also a folder in runs/")
     add("--tables", action="store_true", help="show the tables and statements of studies, too")
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks")
@@ -452,9 +457,9 @@ def _warm(argv, comm) -> int:
         "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
     )
     parser = _parser("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what of it (default: all); see --list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="jobs (default: all); see --list")
     parser.add_argument("-j", type=int, metavar="N", dest="processes", help="processes (default: the usable cores)")
-    parser.add_argument("--list", action="store_true", help="say what has a name, and compile nothing")
+    parser.add_argument("--list", action="store_true", help="list all names, and compile nothing")
     options = parser.parse_args(argv)
     if options.processes is not None and options.processes < 1:
         parser.error(f"-j: got {options.processes}, allowed: at least 1")

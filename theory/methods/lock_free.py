@@ -109,7 +109,7 @@ def run_lock_free(
     * Each thread takes full steps, so x is updated ``threads`` times as often as with one thread.
     * The paper's experiment takes eta_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t by
       the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
-      method's own, and rows are drawn independently unless its ``sampling`` says otherwise.
+      method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
     * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time: a
     step costs only its row and its message.  With one thread that is exact.
     * What a thread reads may be a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and
@@ -288,7 +288,7 @@ def _marks(rates, l2, steps, record_every):
         bool((shrunk < 1.0).all()),
         "step",
         f"eta * l2 up to {shrunk.max():.6g}",
-        "below 1: larger steps would turn x round; try a larger shift",
+        "below 1: larger steps would reverse x; try a larger shift",
     )
     deep = np.floor(np.cumsum(-np.log1p(-shrunk).sum(axis=0)) / DEEPEST)
     recorded = {*range(0, steps, record_every or steps), steps} - {0}

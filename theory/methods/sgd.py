@@ -151,7 +151,7 @@ class ParallelSGD(NamedTuple):
             self.radius == math.inf or not memory,
             "radius",
             self.radius,
-            "infinite with a memory, which knows nothing of the projection",
+            "infinite with a memory, which ignores the projection",
         )
         short = (self.momentum, self.nesterov, self.aggregation, self.radius) == (0.0, False, "mean", math.inf)
         require(
@@ -193,7 +193,7 @@ def check_parts(method) -> None:
         not blind,
         "server",
         method.server,
-        "Mean or Momentum with a memory, which knows nothing of a vote or a projection",
+        "Mean or Momentum with a memory, which ignores a vote or a projection",
     )
     require(
         method.topology is None or method.exchange == "auto",

@@ -49,7 +49,7 @@ __all__ = [
 
 disturb = generic(
     "disturb",
-    "disturb(mechanism, problem, i, stream, weight, x, out): out += weight * what the mechanism makes of the gradient "
+    "disturb(mechanism, problem, i, stream, weight, x, out): out += weight * the disturbed gradient "
     "of f_i at x, l2 term included; `stream` is the key of its random numbers.",
 )
 kept = generic("kept", "kept(mechanism) -> float: the factor m in E g_i = m grad f_i.", lambda mechanism: 1.0)

@@ -52,7 +52,7 @@ class FunctionProblem(NamedTuple):
         """A constant of f, as the user states it."""
         found = self.constants.get(name)
         what = "an array" if name == "minimizer" else "a number"
-        require(found is not None, name, None, f"{what}, stated in function(..., {name}=...): nobody else knows it")
+        require(found is not None, name, None, f"{what}, given as function(..., {name}=...)")
         return found
 
     def row_gradient(self, i: int, stream, x) -> np.ndarray:

@@ -78,7 +78,7 @@ class Progress:
     total : int
         Samples of the whole experiment.
     quiet : bool, optional
-        By default whether nobody watches.
+        By default True unless on a terminal.
     """
 
     def __init__(self, total: int, quiet: bool | None = None):

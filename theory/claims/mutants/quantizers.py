@@ -1,4 +1,4 @@
-"""Wrong quantizers that only claims use: random rounding to geometric levels, and ternary, each with a fault."""
+"""Wrong quantizers for claims: random rounding to geometric levels, and ternary, each with a fault."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ INVERTED, NEAREST, DOWN, NO_ZERO, SHIFTED, SWAPPED = 1, 2, 3, 4, 5, 6
 
 @setting
 class WrongRounding(NamedTuple):
-    """Random rounding to 0, p^s, ..., p, 1 times a norm, written plainly, and with a fault.
+    """Random rounding to 0, p^s, ..., p, 1 times a norm, in plain form, with a fault.
 
-    Inverted: up with the probability of down.  Nearest: to the nearest level.  Down: never up.  No zero: what is below
-    the smallest level becomes that.  Shifted: a level's neighbour is sent.  Swapped: the two smallest levels above zero
-    are taken for each other.
+    Inverted: up with the probability of down.  Nearest: to the nearest level.  Down: never up.  No zero: values below
+    the smallest level become that level.  Shifted: a level's neighbour is sent.  Swapped: the two smallest levels above
+    zero are exchanged.
     """
 
     s: int

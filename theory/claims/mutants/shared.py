@@ -1,4 +1,4 @@
-"""Compressors and feedback rules that only claims use: an extremal one, and deliberately wrong ones."""
+"""Compressors and feedback rules for claims: an extremal one, and deliberately wrong ones."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Scaling(NamedTuple):
     """C(v) = (1 - sqrt(1 - delta)) v: it contracts exactly by delta, always in the same direction.
 
     For error feedback this is the worst case: every bound on the memory that uses only delta is attained by it.
-    With ``over`` it is (1 + sqrt(1 - delta)) v, which contracts as much: the memory holds what was sent too much.
+    With ``over`` it is (1 + sqrt(1 - delta)) v, with the same contraction: the memory stores what was sent in excess.
     """
 
     factor: float
     over: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0 < self.factor <= 1, "factor", self.factor, "a contraction factor delta in (0, 1]")
 
     def quantize(c, state, v, stream, symbols):
@@ -55,7 +55,7 @@ class Scaling(NamedTuple):
 
 @setting
 class WrongQSGD(NamedTuple):
-    """QSGD with s levels, written plainly, and with a fault: "inverted", "nearest" or "down".
+    """QSGD with s levels, in plain form, with a fault: "inverted", "nearest" or "down".
 
     Inverted: up with the probability of down.  Nearest: to the nearest level.  Down: never up.
     """
@@ -90,7 +90,7 @@ INVERTED, NEAREST, DOWN = 1, 2, 3
 @forwards
 @setting
 class Forgetful(NamedTuple):
-    """A compressor after which a memory, in half of the steps, forgets to subtract what was sent.
+    """A compressor whose memory, in half of the steps, does not subtract what was sent.
 
     A memory subtracts with the weight -1; with two workers or more, x moves with other weights.
     """
@@ -112,7 +112,7 @@ class Forgetful(NamedTuple):
 
 @setting
 class LeakyFeedback(NamedTuple):
-    """Error feedback of which only a share of the memory is kept: none at 0.
+    """Error feedback that keeps only a fraction of the memory: none at 0.
 
     The true rule is kept = 1.
     """
@@ -129,7 +129,7 @@ class LeakyFeedback(NamedTuple):
 
 @setting
 class WrongFeedback(NamedTuple):
-    """Error feedback in which the gradient enters with eta**inside, and what was received moves x by ``outside``.
+    """Error feedback with the factor eta**inside of the gradient and ``outside`` of what was received.
 
     The true rule is inside = 1, outside = 1.
     """
@@ -188,6 +188,6 @@ def _(c, buffer, cursor, end, d, symbols):
 # --- around another compressor ----------------------------------------------------------------------------------------
 
 
-register_wire(253, Scaling)  # so that they can run; they are not among the compressors that people choose from
+register_wire(253, Scaling)  # so that they can run; they are not among the public compressors
 register_wire(254, WrongQSGD)
 register_wire(255, Forgetful)

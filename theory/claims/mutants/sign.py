@@ -1,4 +1,4 @@
-"""Wrong versions of signs, sketches and factors that only claims use."""
+"""Wrong versions of signs, sketches and factors, for claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIGNS_FORGOTTEN, COLLIDING_SIGNS, ROWS_SUMMED = 1, 2, 3
 
 @setting
 class WrongSign(NamedTuple):
-    """``factor`` times the right scale of norm 1 (or 2), and 0 in place of the sign of what is not above 0.5 times it.
+    """``factor`` times the right scale of norm 1 (or 2), and 0 as the sign of entries not above 0.5 times it.
 
     With ``dead`` false, it is the scaled sign times the factor.
     """
@@ -41,9 +41,9 @@ class WrongSign(NamedTuple):
 
 @setting
 class WrongSketch(NamedTuple):
-    """A count sketch, written plainly, with a fault.
+    """A count sketch, in plain form, with a fault.
 
-    1: without signs.  2: one sign for a bucket and not for a coordinate.  3: the rows are added and not averaged.
+    1: without signs.  2: one sign per bucket instead of per coordinate.  3: the rows are summed instead of averaged.
     """
 
     width: int

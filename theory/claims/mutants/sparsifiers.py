@@ -17,8 +17,8 @@ REPLACED, CUT, INSIDE, UNDIVIDED = 1, 2, 3, 4
 class WrongSparsifier(NamedTuple):
     """k coordinates times ``factor`` d/k, with a fault: "replaced", "cut", "inside" or "undivided".
 
-    Replaced: drawn with replacement, what is drawn twice is sent once.  Cut: a block that does not wrap round.  Inside:
-    a block whose start leaves room for all of it.  Undivided: each coordinate with probability k/d, sent as it is.
+    Replaced: drawn with replacement, duplicates are sent once.  Cut: a block that does not wrap around.  Inside: a
+    block that always fits without wrapping.  Undivided: each coordinate with probability k/d, sent unscaled.
     """
 
     k: int

@@ -23,10 +23,10 @@ CLIPPED, REDRAWN, UNDIVIDED = 1, 2, 3
 
 @setting
 class WrongAtomo(NamedTuple):
-    """Spectral ATOMO with a fault, each of which stands in published code.
+    """Spectral ATOMO with a fault, each of which occurs in published code.
 
-    Clipped: probabilities above 1 are cut off, and what that saves goes to nobody.  Redrawn: drawn again until the
-    number of triplets is the budget.  Undivided: kept triplets are sent as they are.
+    Clipped: probabilities are clipped at 1, and the excess is not redistributed.  Redrawn: drawn again until the number
+    of triplets is the budget.  Undivided: kept triplets are sent unscaled.
     """
 
     rows: int
@@ -60,7 +60,7 @@ class WrongAtomo(NamedTuple):
 
 @setting
 class WrongPowerSGD(NamedTuple):
-    """PowerSGD that forgets to make the columns of P orthonormal."""
+    """PowerSGD that does not orthonormalize the columns of P."""
 
     rows: int
     columns: int
@@ -94,7 +94,7 @@ register_wire(251, WrongPowerSGD)
 
 @kernel
 def repeat(c, v, stream, symbols, out, errors):
-    """Compress v again and again, each time with what the state learnt; ``errors[t] = ||C_t(v) - v||^2``."""
+    """Compress v repeatedly, each time with the updated state; ``errors[t] = ||C_t(v) - v||^2``."""
     state = np.zeros(state_size(c, v.size))
     for t in range(errors.size):
         quantize(c, state, v, stream, symbols)

@@ -1,9 +1,9 @@
 """Methods on f_i(x) = x^2/2 as random matrices, so that their second moments are exact.
 
-The state is z = (x, one memory a worker); a step is z <- A z with a random A, which the workers' coins decide.  Every
-method here lists its A with their probabilities, ``s`` is the step size, and rows are written as in the pseudo-code:
-``x`` is the row that returns x, so ``x - s * g`` is the row that returns x - s g.  E z z' then moves by the mean of the
-Kronecker squares, and its largest eigenvalue in absolute value tells whether the method is stable in mean square.
+The state is z = (x, one memory per worker); a step is z <- A z with a random A, determined by the workers' coins.
+Every method here lists its A with their probabilities, ``s`` is the step size, and rows are written as in the
+pseudo-code: ``x`` is the row that returns x, so ``x - s * g`` is the row that returns x - s g.  E z z' then moves by
+the mean of the Kronecker squares, and its spectral radius determines whether the method is stable in mean square.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def moment_matrix(steps) -> np.ndarray:
 
 
 def growth(steps) -> float:
-    """By how much the second moments are multiplied in a step in the long run."""
+    """The factor by which the second moments grow per step in the long run."""
     return float(np.abs(np.linalg.eigvals(moment_matrix(steps))).max())
 
 

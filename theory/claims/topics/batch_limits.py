@@ -1,4 +1,4 @@
-"""Claims about large batches: where they lose for certain, and problems on which everything is exact.
+"""Claims about large batches: where they certainly lose, and problems on which everything is exact.
 
 As in the source, ``step`` is gamma of a *sum* of gradients; the package's own method averages, with the step B gamma.
 """
@@ -81,7 +81,7 @@ def norms2(method, *, start, rounds, replicas, seed, d=4):
 )
 def _(context):
     step, replicas, checks = 0.02, context.samples(4000, 1000), []
-    rounds = {80: 8, 49: 3, 25: 5, 10: 10, 1: 40}  # at the first, the start is forgotten
+    rounds = {80: 8, 49: 3, 25: 5, 10: 10, 1: 40}  # for the first, the start is forgotten
     for batch, K in rounds.items():
         found = norms2(
             context.subject(batch, step), start=0.01, rounds=K, replicas=replicas, seed=context.stream(batch)
@@ -102,7 +102,7 @@ def _(context):
 
 
 def shrunk(rng, batch, rows, replicas):
-    """Steps of 0.6 of what they should be."""
+    """Steps too short by the factor 0.6."""
     return 0.6 * independent(rng, batch, rows, replicas)
 
 

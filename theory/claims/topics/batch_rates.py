@@ -1,6 +1,6 @@
-"""Claims about large batches: mini-batch SGD against serial SGD after as many gradients, Theorems 2 to 5.
+"""Claims about large batches: mini-batch SGD against serial SGD after equally many gradients, Theorems 2 to 5.
 
-As in the source, the gradients of a batch are *summed*; M^2 and B_D are the extremes that were met on the way.
+As in the source, the gradients of a batch are *summed*; M^2 and B_D are the extremes along the run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..batch_sums import FiniteSum, around, course, independent, least_squares, 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 MUTANTS = {"all workers draw the same row": same_row, "steps three times as large": thrice}
 
-# f_i = h - <x_i, w>, x_i = +-e_j: M^2 = ||grad h||^2 + 1. Each h has a bounded gradient where w can be.
+# f_i = h - <x_i, w>, x_i = +-e_j: M^2 = ||grad h||^2 + 1. Each h has a bounded gradient at all reachable w.
 SATURATING = around(
     4,
     lambda w: 0.5 * np.sum(np.log1p(w**2), axis=1),
@@ -67,9 +67,9 @@ def three_batches(problem, start, cap=math.inf):
 
 
 def _measure(context, instances, found, trivial, predicted, schedule, accuracy):
-    """Raw theorems at three batches on each instance, and what the first instance gives by the printed schedule.
+    """Raw theorems at three batches on each instance, and the printed schedule on the first instance.
 
-    ``found(course)`` is what the theorem bounds, a number for each replica; ``trivial(course)`` the same at the start;
+    ``found(course)`` is the bounded quantity, a number for each replica; ``trivial(course)`` the same at the start;
     ``predicted(problem, course, **how)`` the bound, with M^2 and B_D of a run with independent draws, which no mutant
     changes; ``instances`` are (problem, start, step, gradients, cap on step * batch).
     """
@@ -220,7 +220,7 @@ def _(context):
 
 
 def tenfold(rng, batch, rows, replicas):
-    """Steps ten times as large: the average of the iterates takes away most of the noise of three."""
+    """Steps ten times as large: the average of the iterates removes most of the noise of three."""
     return 10 * independent(rng, batch, rows, replicas)
 
 

@@ -215,7 +215,7 @@ def _(context):
     L, checks = 0.5, []
 
     def settled(step, variance, size):
-        """The floor, and how many gradients divide what is above it by e."""
+        """The floor, and the number of gradients that reduce the excess by the factor e."""
         law = gaps(np.full(4000, step), [L], variance, 1.0)
         return law[-1], 2.0 * size / math.log((law[0] - law[-1]) / (law[2] - law[-1]))
 

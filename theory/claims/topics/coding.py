@@ -1,4 +1,4 @@
-"""Claims about the length of codes: QSGD's and NUQSGD's, Elias, Golomb-Rice and rANS."""
+"""Claims about code lengths: QSGD and NUQSGD, Elias, Golomb-Rice and rANS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .qsgd import SOURCE, flat
 
 
 def _elias(found):
-    """What is sent: the payload of the Elias code."""
+    """The payload of the Elias code."""
     return found.bits
 
 
@@ -166,7 +166,7 @@ def _(context):
 
 
 def _payloads(context, v, s, samples):
-    """The payload of QSGD's Elias code as it is sent, and the non-zeros: one entry for each draw."""
+    """The payload of QSGD's Elias code as sent, and the non-zeros: one entry for each draw."""
     found = moments(QSGD(s, elias=True), v, samples, seed=context.stream(s), wire_dtype=np.float32)
     return found.bits, found.nonzeros
 
@@ -211,7 +211,7 @@ def _(context):
     for name, v, s in (("equal magnitudes", flat(500), 4), ("Gaussian", context.normal(500), 8)):
         bits = context.subject(context, v, s, samples)
         predicted = 32 + bounds.expected_elias_bits(s * np.abs(v) / np.linalg.norm(v))
-        # float32 rounds the norm up, by less than 2^-23 of it, and with it all probabilities
+        # float32 rounds the norm up, by less than 2^-23 relative, and so changes all probabilities
         checks.append(equality(f"bits, {name}, d=500, s={s}", mean_interval(bits, context.level(2)), predicted, 1e-5))
     return Measurement(*checks, samples=2 * samples)
 
@@ -286,7 +286,7 @@ def _(context):
 
 
 def _rice(gaps, p):
-    """Bits a gap of each row of gaps, written as positions."""
+    """Bits per gap of each row of gaps, encoded as positions."""
     return _rice_bits(np.cumsum(gaps, axis=1) - 1, p)
 
 

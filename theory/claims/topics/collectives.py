@@ -1,4 +1,4 @@
-"""Claims about collective operations: every message is carried out and counted, and the result is checked."""
+"""Claims about collective operations: every message is simulated and counted, and the result is checked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..base import Measurement, claim, identity, lower, upper
 
 THAKUR = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005"
 RANKS = (2, 3, 4, 6, 8, 13)
-WORDS = 2 * 8 * 9 * 13  # divided by every p and every stretch that the algorithms cut
+WORDS = 2 * 8 * 9 * 13  # divisible by every p and into all pieces of the algorithms
 
 
 def _counts(context, simulate, formula, algorithms, expected):
-    """Largest difference of the counts from the formula, relative, and of the results from what they must be."""
+    """Largest difference of the counts from the formula, relative, and of the results from the correct ones."""
     checks, rng = [], np.random.default_rng(context.stream())
     for name, schedule in algorithms.items():
         wrong, apart = 0.0, 0.0
@@ -34,7 +34,7 @@ def _counts(context, simulate, formula, algorithms, expected):
 
 
 def _one_way(machine, vectors):
-    """A ring that stops when every rank has the sum of one stretch."""
+    """A ring that stops when every rank has the sum of one piece."""
     p, pieces = len(vectors), collectives._pieces(vectors)
     for step in range(p - 1):
         got = machine.round([(r, (r + 1) % p, pieces[r][(r - step) % p]) for r in range(p)])
@@ -51,7 +51,7 @@ def _whole_vectors(machine, vectors):
 
 
 def _same_partner(machine, vectors):
-    """Recursive doubling that forgets to double."""
+    """Recursive doubling that does not double."""
     p = len(vectors)
     for _ in range((p - 1).bit_length()):
         pairs = [(r, r ^ 1) for r in range(p) if r ^ 1 < p]

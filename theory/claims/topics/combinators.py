@@ -1,4 +1,4 @@
-"""Claims about compressors made of compressors."""
+"""Claims about compressors built from compressors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about what contractive error feedback costs: its noise, its rate, and which error compressors it allows."""
+"""Claims about the costs of contractive error feedback: its noise, its rate, and the error compressors it allows."""
 
 from __future__ import annotations
 

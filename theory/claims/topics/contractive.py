@@ -1,4 +1,4 @@
-"""Claims about contractive error feedback: how large a memory gets that is held compressed, and where it explodes."""
+"""Claims about contractive error feedback: the size of a compressed memory, and where it diverges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KICK = InverseTime(c=1e-14, mu=1.0, shift=1e-14)  # the step size 1 at first, th
 
 
 def pure_noise(d: int = D):
-    """A function without slope: its gradients are nothing but noise, with the covariance I."""
+    """A constant function: its gradients are pure noise, with covariance I."""
     return quadratic(np.zeros(d), covariance=1.0)
 
 
@@ -56,7 +56,7 @@ def variance(width: int, hash: int, d: int = D) -> float:
 
 
 def held(width: int, hash: int = FRESH, beta: float = 0.0) -> ContractiveErrorFeedback:
-    """A memory in a count sketch."""
+    """A memory stored in a count sketch."""
     return ContractiveErrorFeedback(CountSketch(width, hash=hash), beta)
 
 

@@ -1,6 +1,6 @@
 """Claims about error feedback where signs fail: non-smooth convex functions, and the counterexamples with a memory.
 
-Their functions are not among the package's problems, so they are given as functions of Python; see :mod:`.paths`.
+Their functions are not among the package's problems, so they are given as Python functions; see :mod:`.paths`.
 """
 
 from __future__ import annotations

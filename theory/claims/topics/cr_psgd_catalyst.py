@@ -103,7 +103,7 @@ def _(context):
     problem = saturating_quadratic(np.ones(D), covariance=1.0)
     for y in (STEEP, 3.0 * STEEP):
         inner, x = proximal(problem, y, 3.0), np.array(y)
-        for _ in range(200):  # it has the condition number 2 at most
+        for _ in range(200):  # its condition number is at most 2
             x = x - gradient(inner, x) / 4.0
         ratio = np.sum(gradient(problem, y) ** 2) / (context.subject(L, 3.0) * (value(problem, y) - value(inner, x)))
         checks.append(upper(f"a saturating quadratic, |y_j|={y[0]:.3g}", exactly(ratio), 1.0))

@@ -1,4 +1,4 @@
-"""Claims about gradient diversity: what it is, what bounds it from below, how it is measured."""
+"""Claims about gradient diversity: its definition, lower bounds, and measurement."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _(context):
         "one row, repeated": lambda rng, n, d: np.tile(rng.integers(0, 2, (1, d)) * 2.0 - 1.0, (n, 1)),
     },
 )
-@one_thread  # a second BLAS thread costs small matrices more than it brings
+@one_thread  # a second BLAS thread slows down small matrices
 def _(context):
     rng, sizes, matrices = np.random.default_rng(context.stream()), (25, 50, 100), context.samples(40, 24)
     found = np.array([[_glm(context.subject(rng, 4 * d, d)) for d in sizes] for _ in range(matrices)])

@@ -1,6 +1,6 @@
-"""Claims about the span of the data: error feedback stays near it, signs leave it, and what that costs.
+"""Claims about the span of the data: error feedback stays near it, signs leave it, and the cost of that.
 
-The sign of the released experiment has three values and is no compressor of the package: it is a function of Python.
+The sign of the released experiment has three values and is not a compressor of the package: it is a Python function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..base import Measurement, claim, identity, upper
 from ..paths import follow
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
-ROWS, STEPS, STEP = 100, 80, 10.0  # the released experiment's; full batches of least squares
+ROWS, STEPS, STEP = 100, 80, 10.0  # as in the released experiment: full batches of least squares
 
 
 def signs_or_zero(v):

@@ -1,4 +1,4 @@
-"""Claims about the rates of error feedback: smooth functions, convex ones, and what the compressor costs in the end."""
+"""Claims about the rates of error feedback: smooth functions, convex ones, and asymptotic costs of compression."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _(context):
     )
     found = mean_interval(2.0 * curvature * result.funs)  # ||grad f||^2 = 2 L f
     sharp: dict[str, Any] = dict(gap=0.0, rho=None, memory="sharp")
-    second = 2.0 / (2.0 - gamma * curvature)  # of the stationary law
+    second = 2.0 / (2.0 - gamma * curvature)  # from the stationary law
     limit = bounds.ef_sgd(1, delta=1.0, lipschitz=curvature, step=gamma, second_moment=second, **sharp)
     checks = [equality(f"stationary E||grad f||^2, delta=1, gamma L={gamma * curvature:g}", found, limit, 1e-6)]
     for sent in (over, under, coin):

@@ -1,4 +1,4 @@
-"""Claims about workers whose data differ: where local steps end."""
+"""Claims about workers with heterogeneous data: the limit of local steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about error feedback: the identity behind it, and how large a memory gets."""
+"""Claims about error feedback: the identity behind it, and the size of the memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 201
 
 @contextmanager
 def beyond_the_frontier():
-    """Claims and their mutants may cross a memory's frontier on purpose: nobody has to be warned."""
+    """Suppress warnings: claims and their mutants may cross a memory's frontier on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnstableMemoryWarning)
         yield
@@ -51,7 +51,7 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
             callback=lambda intermediate_result: trajectory.append(intermediate_result.last),
             wire_dtype=wire_dtype,
         )
-    # The same noise alone: with no curvature the gradients of the same seed are nothing but noise.
+    # The same noise alone: without curvature, the gradients of the same seed are pure noise.
     plain = ParallelSGD(Identity(), step=schedule)
     noise = run(
         plain, quadratic(np.zeros(d), covariance=0.3), workers=workers, steps=steps, seed=seed, wire_dtype=np.float64
@@ -94,14 +94,14 @@ def constant_gradient(d: int):
 
 
 def memories_after(compressor, step, problem, workers, steps, seed) -> np.ndarray:
-    """Squared norms of the workers' memories after so many steps."""
+    """Squared norms of the workers' memories after ``steps`` steps."""
     method = ParallelSGD(compressor, step=step, feedback=ErrorFeedback())
     result = run(method, problem, workers=workers, steps=steps, seed=seed, record_every=steps, wire_dtype=np.float64)
     return np.sum(result.memory**2, axis=1)
 
 
 def unchanging(eta):
-    """The constant step size eta, to 1e-10, as a schedule of the type that Mem-SGD's claims have: compiled once."""
+    """The constant step size eta, to 1e-10, as a schedule of the type in Mem-SGD's claims: compiled once."""
     return InverseTime(c=eta, mu=1e-15, shift=1e15)
 
 

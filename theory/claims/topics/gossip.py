@@ -1,4 +1,4 @@
-"""Claims about averages without a centre."""
+"""Claims about decentralized averaging."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..base import Measurement, claim, identity, upper
 
 
 def ring(x):
-    """A round of gossip: everybody takes the mean of three, its own vector and its neighbours'."""
+    """A round of gossip: every worker takes the mean of its own vector and its two neighbours'."""
     return (x + np.roll(x, 1, axis=0) + np.roll(x, -1, axis=0)) / 3.0
 
 
 def chain(x):
-    """The ring with one link cut; who has one neighbour only keeps a third more of its own."""
+    """The ring with one link cut; a worker with one neighbour keeps 2/3 of its own vector."""
     left, right = np.concatenate([x[:1], x[:-1]]), np.concatenate([x[1:], x[-1:]])
     return (x + left + right) / 3.0
 

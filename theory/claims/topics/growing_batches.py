@@ -24,7 +24,7 @@ SIGMA2 = 4.0  # variance of a gradient
 
 
 def train(context, diagonal, step, batch, *, steps, workers=1, start=0.0, replicas=500, name=""):
-    """f(x_T) - f* on (1/2) sum h_j x_j^2, a number for each replica, and the gradients that a worker took."""
+    """f(x_T) - f* on (1/2) sum h_j x_j^2, a number for each replica, and the number of a worker's gradients."""
     d = len(diagonal)
     method = ParallelSGD(Identity(), step=Constant(step), batch=batch)
     result = run(

@@ -1,4 +1,4 @@
-"""Claims about gradients that become more exact from step to step: the theorems that growing batches rest on."""
+"""Claims about gradients with decreasing error: the theorems behind growing batches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _(context):
 
 
 def _gradients_until(accuracy, tau, a, omega):
-    """How many gradients batches ceil(tau^t) take until omega max(1 - a/2, 1/tau)^t is at most the accuracy."""
+    """Number of gradients of batches ceil(tau^t) until omega max(1 - a/2, 1/tau)^t is at most the accuracy."""
     total, t, rho = 0.0, 0, max(1.0 - a / 2.0, 1.0 / tau)
     while omega * rho**t > accuracy:
         total += np.ceil(tau**t * (1.0 - 1e-12))

@@ -1,4 +1,4 @@
-"""Claims about local SGD: what H steps between two exchanges cost, and where they cost nothing."""
+"""Claims about local SGD: the cost of H steps between exchanges, and where it is zero."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _(context):
         found = _train(
             problem, method, workers=workers, steps=steps, replicas=replicas, seed=context.stream(workers), start=start
         ).funs
-        # a worker by itself is SGD: E x_j^2 is below its start or its stationary value, eta sigma_j^2/(2 - eta h_j)/h_j
+        # a single worker runs SGD: E x_j^2 is below its start or its stationary value, eta sigma_j^2/(2 - eta h_j)/h_j
         second = (mu**2 + L**2) * start**2 + SIGMA2
         bound = bounds.local_sgd(
             steps,

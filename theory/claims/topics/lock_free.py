@@ -1,4 +1,4 @@
-"""Claims about lock-free SGD with memory: what threads computed is what they sent and what they kept."""
+"""Claims about lock-free SGD with memory: what threads computed equals what they sent plus what they stored."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..mutants.shared import WrongFeedback
 
 SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Algorithm 2 (Parallel-Mem-SGD)"
 FAR, SHIFT = 1e12, 10.0  # where the minimum is: the gradient of row i is then -FAR * a_i at every x, to 1e-10
-LOST = 0.05  # far above what two threads lose: 0.004 at most in 7000 runs on a busy machine
+LOST = 0.05  # far above the loss with two threads: at most 0.004 in 7000 runs on a busy machine
 
 
 def _rounded_up(share, digits):
-    """The share, so coarse that the order in which the threads took their steps hardly shows."""
+    """The fraction, rounded so coarsely that the order of the threads' steps hardly matters."""
     return exactly(math.ceil(10**digits * share - 1e-5) / 10**digits)
 
 
@@ -37,7 +37,7 @@ def _rows(seed, w, steps, n):
 def _conserved(context, threads, steps):
     """x_T less the memories, x_0 less all steps, and the largest entry of a memory; x_0 = 0 and all steps go upwards.
 
-    Gradients do not depend on x here, so it does not matter in which order the threads take their steps.
+    Gradients do not depend on x here, so the order of the threads' steps does not matter.
     """
     feedback, combine = context.subject
     n, d, seed = 40, 600, context.stream()

@@ -1,4 +1,4 @@
-"""The bounds on SGD once more, on logistic regression with real data, where nothing has a closed form."""
+"""Claims that repeat the bounds on SGD on logistic regression with real data, without closed forms."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _(context):
 
 
 def full_gradient(problem, step, steps):
-    """f(x) after so many steps of gradient descent from 0."""
+    """f(x) after ``steps`` steps of gradient descent from 0."""
     x = np.zeros(problem.d)
     for _ in range(steps):
         x = x - step * gradient(problem, x)
@@ -232,7 +232,7 @@ def _(context):
 
     for number in passes:
         descent = min(full_gradient(problem, step / smooth, number) for step in np.linspace(0.5, 2.0, 31)) - best.fun
-        # SGD's step is chosen on other random numbers than those it is measured with
+        # SGD's step is chosen with random numbers other than those of the measurement
         share = min(SHARES, key=lambda share: float(last(share, "choose", number * ALL, 6).mean()))  # noqa: B023
         interval = mean_interval(last(share, "measure", number * ALL, replicas), context.level(len(passes)))
         label = f"E f - f* of SGD against gradient descent, {number} n gradients, SGD's step {share:g}/L_max"

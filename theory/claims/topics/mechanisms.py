@@ -37,7 +37,7 @@ def _batches(problem, x, stream, found):
 
 
 def batches(problem, x, samples, seed, batch=BATCH):
-    """||mean gradient of a batch||^2 and mean ||g||^2 for so many batches, drawn with replacement."""
+    """||mean gradient of a batch||^2 and mean ||g||^2 for ``samples`` batches, drawn with replacement."""
     found = np.full((samples, 2), float(batch))
     _batches(problem, x, np.uint64(seed), found)
     return found[:, 0], found[:, 1]
@@ -58,7 +58,7 @@ def norm_product(g):
 
 
 def factor_of(mechanism, problem, x):
-    """By how much a mechanism raises the second moment, and the factor in front of the mean, by the closed forms."""
+    """The factors of the second moment and of the mean under a mechanism, by the closed forms."""
     moment = second_moment(problem, x)
     if isinstance(mechanism, DropConnect):
         return bounds.drop_connect_factor(mechanism.drop), 1.0 - mechanism.drop
@@ -91,7 +91,7 @@ def by_passes(context, mechanism, g, shared, samples, level):
 
 
 def _of_batches(context, mechanism_at):
-    """Second moments of batches of disturbed gradients, with noise that repeats of a row share and that they do not."""
+    """Second moments of batches of disturbed gradients, with noise that is or is not shared by repeats of a row."""
     problem, x = plain(context)
     mechanism, samples, checks, exact, n = mechanism_at(problem, x), context.samples(80_000, 40_000), [], [], problem.n
     factor, kept = factor_of(mechanism, problem, x)

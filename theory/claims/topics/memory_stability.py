@@ -18,7 +18,7 @@ from ..mutants.shared import Scaling
 from ..mutants.stability import descent, diana, ef21, error_feedback, growth, marina, moment_matrix, scaling
 from .feedback import unchanging
 
-STRICTLY = 1e-6  # what a growth must differ from 1 by, a thousandth of s* away from s*
+STRICTLY = 1e-6  # minimum distance of the growth from 1, at a relative distance of 0.001 from s*
 SHARED = "one coin for all workers"
 NOTE = "a step multiplies the second moments by a matrix, written out over all outcomes of the coins; no sampling"
 

@@ -1,4 +1,4 @@
-"""Claims about Mem-SGD: its memory lemma and Theorem 2.4, where it speaks and where it is vacuous, and the rate."""
+"""Claims about Mem-SGD: its memory lemma and Theorem 2.4, where it is useful and where it is vacuous, and the rate."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _optimum(data, share):
 
 
 class _Keyed:
-    """A data set that the cache tells apart by where it is in memory."""
+    """A data set that the cache identifies by its address."""
 
     def __init__(self, dataset):
         self.dataset = dataset
@@ -197,7 +197,7 @@ def _(context):
 def _slope(context):
     """Slope of E f(xbar_T) - f* in T, one worker, steps c/(mu (n/4 + t)) with mu = 1/n, weights (n/4 + t)^2."""
     compressor, feedback, compress, c, replicas = context.subject
-    small = context.quick or replicas < 16  # a mutant is far off: an eighth of the rows and few replicas will do
+    small = context.quick or replicas < 16  # a mutant is far off: an eighth of the rows and few replicas suffice
     problem, optimum = rcv1(context, share=0.125 if small else 1.0)
     n, replicas, tolerance = problem.n, context.effort * replicas, 0.2
     last = (2 if small else 4) * n

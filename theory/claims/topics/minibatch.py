@@ -1,4 +1,4 @@
-"""Claims about mini-batches: one step, exactly, by enumeration of all batches."""
+"""Claims about mini-batches: one step, computed exactly by enumerating all batches."""
 
 from __future__ import annotations
 

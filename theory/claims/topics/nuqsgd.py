@@ -393,13 +393,13 @@ def four_bits_textbook() -> dict:
 
 
 def exchanged() -> dict:
-    """A mistake: the levels of NUQSGD and QSGD taken for each other."""
+    """A mistake: the levels of NUQSGD and QSGD are exchanged."""
     right = four_bits()
     return {"QSGD": right["NUQSGD"], "NUQSGD": right["QSGD"], "QSGD, maximum norm": (right["NUQSGD"][0], math.inf)}
 
 
 def same_norm() -> dict:
-    """A mistake: the maximum norm is forgotten."""
+    """A mistake: the maximum norm is not used."""
     return four_bits() | {"QSGD, maximum norm": four_bits()["QSGD"]}
 
 

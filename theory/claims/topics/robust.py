@@ -1,4 +1,4 @@
-"""Claims about workers that lie: what the median of messages stands, and what it costs."""
+"""Claims about Byzantine workers: the robustness and the cost of the median of messages."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
 from ..base import Measurement, claim, equality, rate, upper
 
-MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of variance 3 in all
+MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 RSS = "Rakhlin, Shamir, Sridharan, Making gradient descent optimal, ICML 2012"
 
 
@@ -189,7 +189,7 @@ def _(context):
     late = mean_interval(found[:, times == 40][:, 0], context.level(2))
     early = mean_interval(found[:, times == 2][:, 0], context.level(2))
     return Measurement(
-        equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor, tolerance=1e-7),  # (1 - 0.2)^80 is left
+        equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor, tolerance=1e-7),  # (1 - 0.2)^80 remains
         upper("E||x_T||^2, T=2, from the minimum", early, at_2),
         samples=replicas,
     )

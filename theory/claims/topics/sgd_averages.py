@@ -1,4 +1,4 @@
-"""Claims about averages of SGD's iterates: where plain averaging pays a logarithm, what smoothness and suffixes buy."""
+"""Claims about averages of SGD's iterates: the logarithm of plain averaging, the gain from smoothness and suffixes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def schedule(rule, steps):
 
 
 def on_the_box(context, step, average, records, replicas, start):
-    """Projected SGD on x^2/2 + x over [0, 1], noise uniform on [-1, 3]: f of the average after so many steps."""
+    """Projected SGD on x^2/2 + x over [0, 1], noise uniform on [-1, 3]: f of the average at ``records``."""
     rng = np.random.default_rng(context.stream())
     x, mean, total, found = np.full(replicas, start), np.zeros(replicas), 0.0, []
     eta, weights = schedule(step, records[-1]), schedule(average, records[-1])

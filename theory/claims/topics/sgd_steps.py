@@ -1,4 +1,4 @@
-"""Claims about how many steps SGD needs, and about steps c/(mu t) for any c: one form that is quoted is false."""
+"""Claims about how many steps SGD needs, and about steps c/(mu t) for any c: one quoted form is false."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about signs: their errors, and the four ways in which descent along them fails."""
+"""Claims about signs: their errors, and four ways in which sign descent fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TANG = "Tang et al., 1-bit Adam, ICML 2021"
 
 
 def spike(d: int) -> np.ndarray:
-    """The vector with one entry -3 and zeros."""
+    """The vector with one entry -3 and zeros elsewhere."""
     return np.where(np.arange(d) == d // 2, -3.0, 0.0)
 
 
@@ -188,8 +188,8 @@ def _(context):
 
 
 # --- descent along signs ----------------------------------------------------------------------------------------------
-# A rule turns a stochastic (sub)gradient into a direction.  The claims say where descent along signs cannot arrive; a
-# mutant arrives there.
+# A rule turns a stochastic (sub)gradient into a direction.  The claims state which points sign descent cannot reach; a
+# mutant reaches them.
 
 
 def sign_of(g):

@@ -1,4 +1,4 @@
-"""A claim about gradients of data: what the scaled sign keeps of them."""
+"""A claim about gradients of real data: the part kept by the scaled sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about a memory that is one sketch with a hash that stays, and about partial feedback of a plain memory."""
+"""Claims about a memory that is one sketch with a fixed hash, and about partial feedback of a plain memory."""
 
 from __future__ import annotations
 

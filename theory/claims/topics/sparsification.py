@@ -1,4 +1,4 @@
-"""Claims about random blocks, coins, thresholds and the optimal sparsifier, and what sparsity costs in iterations."""
+"""Claims about random blocks, coins, thresholds and the optimal sparsifier, and the cost of sparsity in iterations."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _(context):
 
 
 def _summed_error(context, c, d, workers=4) -> float:
-    """How far what is restored from added messages is from the sum of what each restores, relatively."""
+    """Relative difference between the vector restored from summed messages and the sum of the restored vectors."""
     total, apart = None, np.zeros(d)
     for w in range(workers):
         symbols, out = new_symbols(c, d, np.empty(0)), np.empty(d)
@@ -236,7 +236,7 @@ def _(context):
 
 
 def atomo(v, budget: float) -> np.ndarray:
-    """ATOMO's Algorithm 1 as it stands: the largest first, p = 1 while the rest is unbalanced."""
+    """ATOMO's Algorithm 1 verbatim: the largest first, p = 1 while the rest is unbalanced."""
     sizes = np.abs(v)
     order, left, p = np.argsort(-sizes), budget, np.zeros(len(v))
     for rank, i in enumerate(order):

@@ -150,7 +150,7 @@ def _(context):
     for budget in (1.5, 3.0, 4.5):
         c = context.subject(ROWS, COLUMNS, budget)
         found = moments(c, matrix(context, STEEP), samples, seed=context.stream(int(2 * budget)))
-        atoms = np.floor(found.bits / (64 * (ROWS + COLUMNS)))  # what is left over is the few bits of their number
+        atoms = np.floor(found.bits / (64 * (ROWS + COLUMNS)))  # the remainder is the few bits of their number
         checks.append(equality(f"triplets, budget {budget:g}", mean_interval(atoms, context.level(3)), budget))
     return Measurement(*checks, samples=3 * samples)
 
@@ -468,7 +468,7 @@ def together(c, workers, stream):
 
 
 def alone(c, workers, stream):
-    """The wrong way: every worker makes a basis of its own, and messages are summed as if these were one."""
+    """The wrong way: every worker makes its own basis, and messages are summed as if the bases were equal."""
     return _mean_of_messages(c, workers, [np.zeros(state_size(c, v.size)) for v in workers], stream)
 
 
@@ -516,7 +516,7 @@ STEPS, SIZE = 40, 16.0  # full precision then has 5 % of f(x_0) - f* left; 16/L 
 
 @lru_cache(maxsize=4)  # the claim's mutants share them
 def _full(seed, replicas):
-    """What full precision came to."""
+    """The result of full precision."""
     return _gaps(seed, Identity(), STEPS, replicas)
 
 
@@ -531,7 +531,7 @@ def _digits():
 
 
 def _gaps(seed, compressor, steps, replicas):
-    """f(x) - f* after so many steps, and the bits that a worker sent, in independent runs."""
+    """f(x) - f* after ``steps`` steps, and the bits that a worker sent, in independent runs."""
     problem, L, best = _digits()
     method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32)
     result = run(method, problem, workers=4, steps=steps, replicas=replicas, record_every=steps, seed=seed)

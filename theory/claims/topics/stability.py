@@ -50,7 +50,7 @@ def twins(first, second, *, batch, step, gradients, replicas, seed):
 
 
 def pair_of_data(context, n, d, **options):
-    """Logistic regression on unit features, and the same with one row exchanged for its worst: the label turned."""
+    """Logistic regression on unit features, and the same with one row replaced by the worst case: its label flipped."""
     rng = np.random.default_rng(context.stream("data"))
     X = rng.standard_normal((n, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

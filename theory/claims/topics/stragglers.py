@@ -1,4 +1,4 @@
-"""Claims about stragglers: order statistics, how many to wait for, wall clock, and what the fastest are a mean of."""
+"""Claims about stragglers: order statistics, the number to wait for, wall clock, and the bias of the fastest."""
 
 from __future__ import annotations
 

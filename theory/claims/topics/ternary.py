@@ -259,7 +259,7 @@ def _(context):
         restored = compress(context.subject(), v, key(context.stream("rounding"), i), wire_dtype=np.float64)
         density.append(np.count_nonzero(restored) / d)
         second.append(restored @ restored / (v @ v))
-        cut = np.maximum(np.abs(v) - np.abs(restored).max(), 0.0)  # what the mean of the restored vector lacks
+        cut = np.maximum(np.abs(v) - np.abs(restored).max(), 0.0)  # the bias of the restored vector
         bias.append(cut @ cut / (v @ v))
     level = context.level(3)
     return Measurement(

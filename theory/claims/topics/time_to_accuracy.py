@@ -1,4 +1,4 @@
-"""Claims about time to accuracy: steps with compression and batches, and which batch and how many ranks pay."""
+"""Claims about time to accuracy: steps with compression and batches, and the batch and number of ranks that pay off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about what no compressor can escape: error against bits."""
+"""Claims about the trade-off of every compressor: error against bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ D = 4096
 
 
 def qsgd(s, v, seed):
-    """Squared error and bits of a message: QSGD's levels in a code of the length of their entropy, and a norm."""
+    """Squared error and bits of a message: QSGD's levels in an entropy code, and a norm."""
     sent = compress(QSGD(s), v, seed, wire_dtype=np.float64)
     levels = np.rint(sent * s / np.linalg.norm(v))
     return np.sum((sent - v) ** 2), v.size * empirical_entropy(levels) + 32.0
@@ -72,7 +72,7 @@ def coin(x, step, rng):
 
 
 def shared(x, step, rng):
-    """Levels and error of rounding to the nearest after a number was added that the receiver subtracts."""
+    """Levels and error of rounding to the nearest after adding a number that the receiver subtracts."""
     dither = rng.random(x.size) - 0.5
     levels = np.rint(x / step + dither)
     return levels, (levels - dither) * step - x

@@ -22,7 +22,7 @@ from .model import BLOCK, FRESH, TOTAL
 __all__ = ["MovingModel", "Velocity"]
 
 XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE = range(TOTAL + 1, TOTAL + 11)  # columns of MovingModel.scalars, after TOTAL
-CONDITION = 1e-3  # inverse condition of the matrix with unit columns, below which a and b are chosen again
+CONDITION = 1e-3  # determinant of the matrix with unit columns, below which a and b are chosen again
 SMALLEST = 1e-2  # lower limit of the second column: b, and sums with it, grow as it shrinks
 
 
