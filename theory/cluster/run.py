@@ -20,7 +20,7 @@ from .driver import Driver, make_run
 from .setup import prepare
 from .simulator import Memory, replicate
 
-DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's for a callback that stopped the run
+DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's for a callback that stopped the run
 HOPELESS = 1e9  # a run has diverged where f is that many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
@@ -102,7 +102,8 @@ def run(
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (what
         the workers did not send, shape (workers, d); on MPI those of this rank; decoded where it is held compressed),
         ``memory_bytes`` (what each worker holds of it between two steps), ``nit``, ``success``, ``status`` and
-        ``message``; a run that diverges stops, with ``success`` false and the reason in ``message``.
+        ``message``; a run that diverges stops, and one that ends
+        above f(x_0) does not; both have ``success`` false and the reason in ``message``.
 
     Raises
     ------
@@ -197,6 +198,7 @@ def _run_once(setup, callback, transport, fast):
         if status != DONE:
             history = history[: k + 1]
             break
+    status, message = ended(history, status, message)
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
     return Result(
@@ -244,6 +246,14 @@ def _verdict(history, k):
     return DIVERGED, f"diverged: f {what} at step {step} ({before}); try a smaller step size or more feedback"
 
 
+def ended(history, status, message):
+    """What is said at the end: a run that ends above its start did all its steps, and was no success."""
+    f = history["f"]
+    if status != DONE or f.size < 2 or history["step"][0] != 0 or f[-1] <= f[0]:
+        return status, message
+    return WORSE, f"all steps done, but f = {f[-1]:.6g} is above f(x_0) = {f[0]:.6g}; try a smaller step size"
+
+
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +268,7 @@ def _run_replicas(setup, replicas, fast):
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
+    status, message = ended(history, status, message)
     return Result(
         x=runs.chosen,
         fun=float(history["f"][-1]),

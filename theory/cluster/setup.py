@@ -12,6 +12,7 @@ from ..core import require
 from ..core.random import key
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
+from ..methods.long_steps import warn_of_long_steps
 from ..methods.sampling import Shards, make_shards
 from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
 from ..methods.sgd import averaging
@@ -130,6 +131,7 @@ def prepare(
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
+        warn_of_long_steps(method, problem, steps)
     return Setup(
         method,
         problem,
