@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -17,7 +18,8 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_cache, generic, require, setting
+from theory.core import compile_cache, generic, question, require, setting
+from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
 
@@ -240,3 +242,61 @@ def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     compile_cache._tell_who_watches("Sign", ROOT, False)
     assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err
+
+
+# --- class bodies -----------------------------------------------------------------------------------------------------
+
+
+def unknown(c):
+    return "unknown"
+
+
+unknown.__name__ = "described"
+
+
+def test_a_class_body_registers_before_and_after_the_generic():
+    @setting
+    class Early(NamedTuple):
+        k: int
+
+        def tripled(c, x):
+            return c.k * 3.0 * x
+
+        def described(c):
+            return f"early {c.k}"
+
+    tripled = generic("tripled", "tripled(c, x) -> float: three times x.")
+    described = question(unknown)
+
+    @setting
+    class Late(NamedTuple):
+        k: int
+
+        def tripled(c, x):
+            return c.k + 3.0 * x
+
+        def described(self):
+            return "a method, which no generic asks"
+
+    assert tripled(Early(2), 1.0) == 6.0 and tripled(Late(2), 1.0) == 5.0
+    assert described(Early(2)) == "early 2" and described(Late(2)) == "unknown"
+    assert Early.tripled.__qualname__.endswith("Early.tripled")
+    assert numba.njit(lambda c: tripled(c, 1.0))(Late(1)) == 4.0
+
+
+def test_every_function_of_a_body_that_is_named_like_a_generic_is_registered():
+    tables = {}
+    for module in [m for name, m in sys.modules.items() if name.startswith("theory.")]:
+        for name, thing in vars(module).items():
+            table = getattr(thing, "table", getattr(thing, "registry", None))
+            if name in GENERICS and table is not None:
+                tables[name] = table
+    missing = [
+        (cls.__name__, name)
+        for table in tables.values()
+        for cls in table
+        for name, function in vars(cls).items()
+        if name in tables and inspect.isfunction(function)
+        if next(iter(inspect.signature(function).parameters)) != "self" and cls not in tables[name]
+    ]
+    assert len(tables) > 80 and not missing

@@ -36,7 +36,16 @@ __all__ = ["GenericFunction", "generic", "question", "registers"]
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 
-GENERICS: dict[str, Callable[[type, Callable[..., Any]], object]] = {}  # by name: how a class registers its own
+Register = Callable[[type, Callable[..., Any]], object]
+GENERICS: dict[str, Register] = {}  # by name: how a class registers its own
+_waiting: dict[str, list[tuple[type, Callable[..., Any]]]] = {}  # functions of classes that stand before the generic
+
+
+def _known(name: str, register: Register) -> None:
+    """From now on class bodies register with this generic; those that came before it do so now."""
+    GENERICS[name] = register
+    for cls, function in _waiting.pop(name, ()):
+        register(cls, function)
 
 
 class GenericFunction(Protocol):
@@ -127,7 +136,7 @@ def generic(
     made.__name__ = made.__qualname__ = name
     made.__doc__ = doc
     made.register, made.table = register, table
-    GENERICS[name] = lambda cls, function: register(cls)(function)
+    _known(name, lambda cls, function: register(cls)(function))
     made.implements = lambda cls: cls in table or fallback is not None
     overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline} | OPTIONS)(typed)
     return made
@@ -136,7 +145,7 @@ def generic(
 def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
     """Decorator: a generic that Python alone asks; the function answers for classes without an answer of their own."""
     made = singledispatch(function)
-    GENERICS[function.__name__] = lambda cls, own: made.register(cls)(own)
+    _known(function.__name__, lambda cls, own: made.register(cls)(own))
     return made
 
 
@@ -147,8 +156,10 @@ def registers(cls: Class) -> Class:
     same.
     """
     for name, function in list(vars(cls).items()):
-        if name in GENERICS and inspect.isfunction(function):
-            first = next(iter(inspect.signature(function).parameters), "self")
-            if first != "self":
+        own = inspect.isfunction(function) and not name.startswith("_")
+        if own and next(iter(inspect.signature(function).parameters), "self") != "self":
+            if name in GENERICS:
                 GENERICS[name](cls, function)
+            else:
+                _waiting.setdefault(name, []).append((cls, function))
     return cls
