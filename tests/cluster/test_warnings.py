@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import theory as th
 from theory.core import advice
@@ -82,8 +83,8 @@ def test_methods_that_differ_in_more_are_told():
 
     assert compare(plain, top) == []
     assert compare(plain, plain._replace(step=th.Constant(0.2))) == []  # the step is what is compared
-    (said,) = compare(plain, top._replace(average="quadratic"))
-    assert "average: last, quadratic" in said
+    (said,) = compare(plain, top._replace(average="uniform"))
+    assert "average: last, uniform" in said
     (said,) = compare(plain, top._replace(batch=4, step=th.Constant(0.2)))
     assert "batch: 1, 4" in said and "step: Constant(eta=0.1), Constant(eta=0.2)" in said
 
@@ -94,3 +95,32 @@ def test_a_table_says_why_a_run_was_no_success():
         shown = th.compare([th.ParallelSGD(step=th.Constant(0.55))], PROBLEM, workers=1, steps=5)
     assert "full precision *" in shown.table and "* full precision: all steps done, but f = " in shown.table
     assert "is above f(x_0)" in shown._repr_html_()
+
+
+def test_columns_of_different_scales_are_told_and_scaled_columns_are_not():
+    data = th.load_data("breast_cancer")
+    scaled = data.scaled()
+    (said,) = told(th.UnscaledDataWarning, lambda: [th.logistic(data, l2=0.1) for _ in range(2)])
+    assert "data.scaled()" in said and "breast_cancer" in said
+    for make in (th.logistic, th.ridge, th.softmax):
+        assert told(th.UnscaledDataWarning, lambda make=make: make(scaled, l2=0.1)) == []
+    step = th.Constant(1.0 / th.lipschitz(th.logistic(scaled, l2=1e-3)))
+    run = th.run(th.ParallelSGD(step=step), th.logistic(scaled, l2=1e-3), workers=1, steps=3000)
+    assert run.fun < 0.4 * run.history["f"][0]  # 0.83 of it where the columns are as they come
+
+
+def test_held_out_rows_are_scaled_like_those_one_trains_on():
+    train, held_out = th.load_data("breast_cancer").split(0.8, seed=0)
+    scaled = held_out.scaled(like=train)
+    np.testing.assert_allclose(scaled.X * train.column_scales, held_out.X)
+    assert np.all(train.scaled().column_scales == 1.0)
+    with pytest.raises(th.DataError, match="like has 64 columns"):
+        held_out.scaled(like=th.load_data("digits"))
+
+
+def test_sparse_columns_are_scaled_alike():
+    X = sp.random(30, 20, 0.2, format="csr", random_state=0) * 100.0
+    y = np.where(np.arange(30) % 2, 1.0, -1.0)
+    sparse, dense = (th.Dataset(A, y, "rows", "binary").scaled() for A in (X, X.toarray()))
+    np.testing.assert_array_equal(sparse.X.toarray(), dense.X)
+    np.testing.assert_array_equal(sparse.column_scales, dense.column_scales)

@@ -70,6 +70,54 @@ class Dataset:
         kind = f"nnz={self.nnz}" if sp.issparse(self.X) else "dense"
         return f"Dataset({self.name}: n={self.n}, d={self.d}, {kind}, {self.task})"
 
+    @property
+    def column_scales(self) -> np.ndarray:
+        """The largest magnitude of each column, shape (d,); 0 for a column of zeros."""
+        if not sp.issparse(self.X):
+            return np.abs(self.X).max(axis=0)
+        scales = np.zeros(self.d)
+        np.maximum.at(scales, self.X.indices, np.abs(self.X.data))
+        return scales
+
+    def scaled(self, like: Dataset | None = None) -> Dataset:
+        """The same rows with each column divided by its largest magnitude, so that zeros stay zeros.
+
+        A step size that is short enough for the largest column is far too short for the others where columns differ by
+        orders of magnitude.
+
+        Parameters
+        ----------
+        like : Dataset, optional
+            Divide by the scales of these data: held-out rows by those of the rows that one trains on.
+
+        Returns
+        -------
+        Dataset
+
+        Raises
+        ------
+        DataError
+            If the other data have another number of columns.
+
+        Examples
+        --------
+        >>> data = Dataset(np.array([[1.0, -4000.0], [2.0, 1000.0]]), np.array([1.0, -1.0]), "two", "binary")
+        >>> data.scaled().X
+        array([[ 0.5 , -1.  ],
+               [ 1.  ,  0.25]])
+        """
+        scales = (self if like is None else like).column_scales
+        if scales.size != self.d:
+            raise DataError(f"scaled: like has {scales.size} columns; give data with {self.d}")
+        divisor = np.where(scales > 0.0, scales, 1.0)
+        if sp.issparse(self.X):
+            X = self.X.copy()
+            X.data = X.data / divisor[X.indices]
+        else:
+            X = self.X / divisor
+        whose = "" if like is None else f" of {like.name}"
+        return replace(self, X=_frozen(X), notes=(*self.notes, f"columns divided by their largest magnitude{whose}"))
+
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
         """Two disjoint parts that together hold every row: to train on, and to hold out.
 

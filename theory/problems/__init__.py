@@ -14,6 +14,7 @@ from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
 from theory.problems.linear import Logistic as Logistic
 from theory.problems.linear import Ridge as Ridge
+from theory.problems.linear import UnscaledDataWarning as UnscaledDataWarning
 from theory.problems.linear import astype as astype
 from theory.problems.linear import linear_problem as linear_problem
 from theory.problems.linear import logistic as logistic

@@ -29,13 +29,28 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, question, require, setting
+from ..core.advice import advise
 from ..core.vectors import dense_part, scale_of
 from ..data import Dataset, make_dataset, require_binary
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 from .evaluate import point
 from .matrix import CSR, add_row, as_matrix, frozen, matvec, row_dot, row_dot_and_norm2, shape
 
-__all__ = ["Logistic", "Ridge", "astype", "curvature", "linear_problem", "logistic", "loss", "margin", "ridge", "slope"]
+UNSCALED = 1e4  # largest magnitudes of two columns differ by so much
+
+__all__ = [
+    "Logistic",
+    "Ridge",
+    "UnscaledDataWarning",
+    "astype",
+    "curvature",
+    "linear_problem",
+    "logistic",
+    "loss",
+    "margin",
+    "ridge",
+    "slope",
+]
 
 loss = generic("loss", "loss(problem, i, margin) -> float: loss_i where a_i'x is the margin, without the l2 term.")
 slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of loss_i by the margin.")
@@ -345,15 +360,35 @@ def label_of(name: str) -> np.ndarray:
     return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
 
 
+class UnscaledDataWarning(UserWarning):
+    """Columns differ by orders of magnitude, so that no step size suits all of them.
+
+    Examples
+    --------
+    >>> issubclass(UnscaledDataWarning, UserWarning)
+    True
+    """
+
+
 def dataset(data) -> Dataset:
-    if isinstance(data, Dataset):
-        return data
-    require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
-    X, y = data
-    labels = np.asarray(y, dtype=np.float64)
-    checked = make_dataset(X, labels, "data")
-    # a pair has no notes to say that its labels were mapped, so it keeps those that it came with
-    return Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
+    """Checked data of a Dataset or a pair (X, y), with a warning where their columns are of different scales."""
+    if not isinstance(data, Dataset):
+        require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
+        X, y = data
+        labels = np.asarray(y, dtype=np.float64)
+        checked = make_dataset(X, labels, "data")
+        # a pair has no notes to say that its labels were mapped, so it keeps those that it came with
+        data = Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
+    scales = data.column_scales
+    scales = scales[scales > 0.0]
+    if scales.size and scales.max() >= UNSCALED * scales.min():
+        advise(
+            f"{data.name}: columns differ by a factor of {scales.max() / scales.min():.1g} in scale, so a step that is "
+            "short enough for the largest is far too short for the others; data.scaled() divides each by its largest "
+            "magnitude",
+            UnscaledDataWarning,
+        )
+    return data
 
 
 def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
