@@ -9,14 +9,6 @@ __all__ = ["advise"]
 
 # modules between the caller and the check
 ON_THE_WAY = (".setup", ".run", ".show_step", ".comparison", ".linear", ".multinomial", ".nonconvex_regularizer")
-    ".setup",
-    ".run",
-    ".show_step",
-    ".comparison",
-    ".linear",
-    ".multinomial",
-    ".nonconvex_regularizer",
-)  # modules between the caller and the check
 
 _told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
 
