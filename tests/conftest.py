@@ -61,9 +61,8 @@ def run_mpi(n: int, *args, timeout: float = 120, env: dict | None = None, cwd=RO
     command = [find_mpirun(), "-n", str(n), sys.executable, *map(str, args)]
     given = env or {}
     paths = [str(ROOT / "tests"), given.get("PYTHONPATH", os.environ.get("PYTHONPATH"))]  # scripts that use this file
-    return run_group(
-        command, timeout=timeout, env=given | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, cwd=cwd
-    )
+    variables = given | {"PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)}
+    return run_group(command, timeout=timeout, env=variables, cwd=cwd)
 
 
 def run_group(command, *, timeout: float, env: dict | None = None, cwd=ROOT) -> subprocess.CompletedProcess:

@@ -1,4 +1,4 @@
-"""Communication-efficient distributed SGD: run it, count its bits, and hold every number against its theorem.
+"""Communication-efficient distributed SGD: run it, count its bits, and check every number against its theorem.
 
 >>> import theory as th
 >>> problem = th.quadratic([1.0, 2.0], covariance=1.0, optimum=3.0)

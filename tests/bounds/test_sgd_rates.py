@@ -10,8 +10,9 @@ from theory import bounds
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.core.random import _cosine, _log, fill_keys, fill_normals, kernel, normal
+from theory.core.normals import _cosine, _log, fill_keys, fill_normals, normal
 from theory.core.random import derive as derived
+from theory.core.random import kernel
 from theory.methods.fast.noisy_quadratic import FEW, DrawnLoop
 from theory.problems.quadratics import add_mean_gradient
 

@@ -63,7 +63,14 @@ def agree(c, v, stream, wire):
     if isinstance(c, th.NUQSGDReleased):
         v = v + v.dtype.type(0)  # 0 becomes plus or minus the smallest level, and of -0.0 the fast loop takes the sign
     given = v.copy()
-    restored, expected = th.compress(c, v, stream, wire_dtype=wire), reference(c, v, stream, wire)
+    expected = reference(c, v, stream, wire)
+    try:
+        restored = th.compress(c, v, stream, wire_dtype=wire)
+    except ValueError as error:  # an unbiased sparsifier multiplies what it keeps
+        assert "overflow" in str(error) and F32 in (wire, v.dtype)
+        with np.errstate(over="ignore"):
+            assert not np.isfinite(expected.astype(F32)).all()
+        return
     assert expected.dtype == F64 and expected.shape == v.shape
     assert np.array_equal(v, given)
     expected = expected.astype(v.dtype)
@@ -80,6 +87,7 @@ def agree(c, v, stream, wire):
 @example(1, 0, "normal", 1.0)
 @example(70, 0, "ties", 1.0)
 @example(2100, 0, "normal", 1.0)  # several tiles of random bits
+@example(56, 1, "heavy", 1e36)  # multiplied by d/k, it overflows float32
 def test_the_fast_path_is_the_reference(which, pair, d, seed, shape, scale):
     c, (dtype, wire) = list(compressor_examples(d))[which], pair
     if isinstance(c, TO_ROUNDING):  # of singular values that are equal, or lost, nobody knows the vectors

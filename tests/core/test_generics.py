@@ -114,7 +114,7 @@ def test_an_edited_implementation_runs_at_once(tmp_path):
 
     first = run()
     assert run() == (first[0], 1)  # the second process found it on disk
-    callee = tmp_path / "theory" / "random.py"
+    callee = tmp_path / "theory" / "core" / "random.py"
     text = callee.read_text()
     edited = text.replace("((draw >> u64(32)) * n + low) >> u64(32)", "n - u64(1)")
     assert edited != text

@@ -18,8 +18,9 @@ from conftest import ROOT, run_group, run_mpi
 
 from theory.experiment import Configuration, ConfigurationError, RecordError, cli, read_record
 from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
-from theory.experiment.cli import LAUNCHERS, SIZES, main
+from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
+from theory.experiment.launcher import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
@@ -125,7 +126,7 @@ def test_verify_exit_code(capsys, monkeypatch, verdict, printed, fates, expected
 
     import theory.claims
 
-    true = theory.claims.verification("topk.contraction", quick=True)
+    true = theory.claims.verify("topk.contraction", quick=True)
     changed = dataclasses.replace(true, verdict=verdict, printed=printed, mutants=fates)
     monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")

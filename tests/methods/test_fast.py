@@ -24,7 +24,7 @@ from theory.methods.fast.sparse_row import DRAWN
 from theory.methods.rates import STRETCH
 from theory.methods.schedules import Polynomial, Suffix
 from theory.problems.base import add_loss_gradient
-from theory.problems.linear import linear_problem, loss, row_product, slope
+from theory.problems.margins import linear_problem, loss, row_product, slope
 from theory.problems.matrix import add_row
 
 EF = th.ErrorFeedback()

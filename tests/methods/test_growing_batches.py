@@ -325,7 +325,7 @@ def test_cr_psgd_chooses_what_the_theorem_says():
     [
         ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
         ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
-        ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least 4"),
+        ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least first = 4"),
         ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
         ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
         ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point

@@ -216,7 +216,7 @@ def test_mem_sgd_is_the_theorems_method(problems):
         sampling="shuffle",
     )
     # less than one coordinate a step, and a compressor whose k is no integer
-    assert th.mem_sgd(th.Ultra(0.5), problems["sparse"]).step.shift == th.bounds.mem_sgd_shift(D, 0.5, 5.0)
+    assert th.mem_sgd(problems["sparse"], th.Ultra(0.5)).step.shift == th.bounds.mem_sgd_shift(D, 0.5, 5.0)
     ridge = th.ridge((np.diag([1.0, 2.0, 3.0]), np.ones(3)), l2=0.1)  # mu is more than l2
     assert th.mem_sgd(ridge, th.TopK(1)).step.mu == pytest.approx(1 / 3 + 0.1)
 
@@ -240,7 +240,7 @@ def test_mem_sgd_takes_the_shifts_that_the_theorem_allows(problems):
         (dict(compressor=th.RandK(3, unbiased=True)), TypeError, "not meant to contract"),
         (dict(compressor=th.TopK(151)), ValueError, "k: got 151"),
         (dict(problem=th.logistic((np.eye(3), [1, -1, 1]), l2=0.0)), ValueError, "problem: got 'mu = 0'"),
-        (dict(problem="rcv1"), TypeError, "problem: got 'str'"),
+        (dict(problem="rcv1"), TypeError, "problem: got 'rcv1'"),
     ],
 )
 def test_mem_sgd_refuses(problems, change, error, message):

@@ -16,7 +16,7 @@ from theory import bounds
 from theory.claims import Context, find_claim
 from theory.methods.schedules import PolyakLojasiewicz, step_size
 from theory.problems import base
-from theory.problems.linear import astype
+from theory.problems.margins import astype
 
 COVARIANCE = np.array([[2.0, 1.0], [1.0, 2.0]])
 H, CENTER = np.array([1.0, 3.0]), np.array([0.5, -2.0])

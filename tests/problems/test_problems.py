@@ -19,7 +19,7 @@ from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data
 from theory.problems import base
 from theory.problems import matrix as mx
-from theory.problems.linear import curvature, linear_problem, loss, slope
+from theory.problems.margins import curvature, linear_problem, loss, slope
 
 N, D, L2 = 23, 11, 0.07
 KINDS = {"logistic": th.logistic, "ridge": th.ridge}

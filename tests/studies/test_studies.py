@@ -673,12 +673,12 @@ def test_files_that_cannot_be_read_are_answered(capsys, name):
 
 def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
     """`study NAME` is `run --config NAME`; the page and the figures are named after the experiment."""
-    import theory.experiment.configuration as configuration
     import theory.plots
+    from theory.reporting import files
 
     for name, k in (("echo-one", 1), ("echo-two", 2)):
         (tmp_path / f"{name}.toml").write_text(f'study = "echo"\nk = {k}\n', encoding="utf-8")
-    monkeypatch.setattr(configuration, "SHIPPED", tmp_path)
+    monkeypatch.setattr(files, "SHIPPED", tmp_path)
     monkeypatch.setattr(theory.plots, "save_figure", lambda figure, path: [path])
     monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: None))
     pages = {}

@@ -1,4 +1,4 @@
-"""Where the workers live: in this process, or on MPI ranks."""
+"""Running methods: in the simulator or on MPI ranks."""
 
 from .calibration import (
     Calibration,

@@ -1,7 +1,7 @@
-"""Measure the three numbers of a `Network` on the ranks of a job, with the calls that the exchange makes.
+"""Measure the three numbers of a `Network` on the ranks of a job, with the calls of the exchange.
 
-The fit is a line through times that range over four decades; where the processors or the memory are shared by more
-ranks than there are of them, no line fits, and `Calibration.r2` and `Calibration.median_error` say so.
+The fit is a line through times that range over four decades; with more ranks than processors no line fits, as
+`Calibration.r2` and `Calibration.median_error` show.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .mpi import SHORT_NAP, Reduction, crowded, wait
 __all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
 
 SIZES = (64, 512, 4096, 32_768, 262_144, 1_048_576)  # bytes
-TURNS = 5  # of a kind and a size, of which the median counts
-SPELL = 0.01  # seconds that a turn should last: one call is too short for a clock
+TURNS = 5  # repetitions per kind and size; the median is used
+SPELL = 0.01  # target seconds of a turn: one call is too short to measure
 MOST_CALLS = 200
-LONG_ENOUGH = 16_384  # bytes: fewer are added faster than Python calls
+LONG_ENOUGH = 16_384  # bytes: adding fewer is faster than a Python call
 LEVEL = 0.95
 
 
 class Sample(NamedTuple):
-    """A measured time, and what the model counts for it: seconds = starts alpha + sent beta + added gamma."""
+    """A measured time and its terms in the model: seconds = starts alpha + sent beta + added gamma."""
 
     kind: str
     size: int
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """A round of the exchange that took no part in the fit: measured from a barrier on, and by the model."""
+    """A round of the exchange that was not used in the fit: measured from a barrier on, and predicted."""
 
     kind: str
     size: int
@@ -51,26 +51,26 @@ class HeldOut(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """What was fitted, and how well.
+    """The fitted network and the quality of the fit.
 
     Attributes
     ----------
     network : Network
         The three numbers.
     low, high : tuple of float
-        Ends of the 95 % intervals of alpha, beta and gamma, as if the model were right and its relative errors alike.
+        Ends of the 95 % intervals of alpha, beta and gamma, assuming that the model holds with i.i.d. relative errors.
     r2 : float
-        Of the logarithms of the times; 1 is a perfect fit.
+        R^2 of the logarithms of the times; 1 is a perfect fit.
     median_error : float
         Median of ``|predicted - measured| / measured``.
     ranks : int
-        How many measured.
+        Number of ranks.
     crowded : bool
         Whether there were more ranks than processors: then the model is out of its domain.
     samples : list of Sample
         The measured operations that were fitted.
     held_out : list of HeldOut
-        Whole rounds of the package's exchange, which the fit has not seen.
+        Whole rounds of the package's exchange, not used in the fit.
     """
 
     network: Network
@@ -85,14 +85,14 @@ class Calibration(NamedTuple):
 
 
 def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
-    """Least squares of relative errors: of the logarithms of the times, so that half and twice are equally wrong.
+    """Least squares of relative errors: of the logarithms of the times, so that factors of 1/2 and 2 are equally wrong.
 
     Parameters
     ----------
     samples : sequence of Sample
         With times above 0; at least four.
     ranks : int
-        How many measured.
+        Number of ranks.
     crowded : bool
         Whether there were more ranks than processors.
 
@@ -103,7 +103,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
     Raises
     ------
     ValueError
-        If the samples do not tell the three numbers apart.
+        If the samples do not determine the three numbers.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
 
 
 class _Clock:
-    """Times a call on all ranks at once: the slowest rank's, from a barrier on, a median over turns."""
+    """Times a call on all ranks: time of the slowest rank from a barrier on, median over turns."""
 
     def __init__(self, comm, turns):
         self.comm, self.turns = comm, turns
@@ -166,12 +166,12 @@ class _Clock:
     def median(self, call) -> float:
         first = max(self.slowest(call, 2), 1e-9)  # the same number on all ranks
         calls = int(min(MOST_CALLS, max(1, SPELL / first)))
-        turns = self.turns if calls > 1 else min(self.turns, 3)  # slow calls are many to wait for, and vary less
+        turns = self.turns if calls > 1 else min(self.turns, 3)  # slow calls need fewer turns, as they vary less
         return float(np.median([self.slowest(call, calls) for _ in range(turns)]))
 
 
 def _ping(comm, size, gives_way):
-    """One rank to another and back, the others look on: a call takes twice a message's time."""
+    """Ping-pong between two ranks while the others are idle: a call takes twice a message's time."""
     other = comm.Get_size() - 1
     rank, buffer = comm.Get_rank(), np.zeros(size, np.uint8)
 
@@ -213,7 +213,7 @@ def _add(ranks, size):
 
 
 def _gathered(comm, size, gives_way):
-    """What the exchange does with messages that are gathered: their sizes, then the messages."""
+    """The exchange of gathered messages: their sizes, then the messages."""
     sizes, everybody = np.full(1, size), np.empty(comm.Get_size(), np.int64)
     messages = _gather(comm, size, gives_way)
 
@@ -228,7 +228,7 @@ def _gathered(comm, size, gives_way):
 
 
 def _reduced(comm, size, gives_way):
-    """What the exchange does with messages that are added."""
+    """The exchange of messages that are added."""
     numbers, ranks = size // 4, comm.Get_size()
     exchange = Reduction(comm, 1, numbers, np.full(ranks, 1.0 / ranks), np.dtype(np.float32))
     rows, out = np.ones((1, numbers), np.float32), np.empty(numbers, np.float32)
@@ -249,7 +249,7 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
     sizes : sequence of int
         Bytes of a message, multiples of 4.
     turns : int
-        Of each kind and size; the median counts.
+        Repetitions per kind and size; the median is used.
 
     Returns
     -------
@@ -287,12 +287,12 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
 
 
 def save_calibration(path, calibration: Calibration) -> Path:
-    """Write a calibration as JSON; the file appears whole or not at all.
+    """Write a calibration as JSON, atomically.
 
     Parameters
     ----------
     path : str or path
-        The file; an older one is replaced.
+        The file; an existing one is replaced.
     calibration : Calibration
         From `calibrate` or `fit_network`.
 
@@ -311,7 +311,7 @@ def save_calibration(path, calibration: Calibration) -> Path:
 
 
 def load_network(path) -> Network:
-    """The network of a file that :func:`save_calibration` wrote, as ``calibrate --out FILE`` does.
+    """Load the network from a file of :func:`save_calibration` or ``calibrate --out FILE``.
 
     Parameters
     ----------
@@ -321,12 +321,12 @@ def load_network(path) -> Network:
     Returns
     -------
     Network
-        What was fitted; the rest of the file is for the reader.
+        The fitted network; the rest of the file is for information.
 
     Raises
     ------
     ValueError
-        If the file is not one.
+        If it is not such a file.
     """
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Calls of operations: carried out as they come, listed to be replayed, or traced to be shown."""
+"""Calls of operations: executed at once, listed for replay, or traced for display."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..methods.rates import Rate, Rates
 __all__ = ["Calls", "is_always"]
 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
-KEPT = 4096  # calls kept for the rounds to come; a text that makes new arrays in every round would keep them for ever
+KEPT = 4096  # maximum number of cached calls; a round function that makes new arrays in every round would fill memory
 
 
 class Calls:
-    """What becomes of the operations that a text calls."""
+    """Dispatch of the operations that a round function calls."""
 
     replicas: int
     d: int
@@ -31,20 +31,20 @@ class Calls:
 
     def __init__(self):
         self._copies: set[int] = set()  # arrays with a row for every worker, by their ids
-        self._made: dict[Any, Any] = {}  # by `once`: the same line gives the same thing in every round
-        self._bound: dict[Any, Call] = {}  # likewise calls, by their operation and its arguments
-        self.listing: list | None = None  # calls, while the text is read once
-        self.tracing: list | None = None  # operations and the lines that lead to them, for `show`
-        self.nanoseconds = np.zeros(4, np.int64)  # spent in calls of each kind
+        self._made: dict[Any, Any] = {}  # cache of `once`: the same line gives the same object in every round
+        self._bound: dict[Any, Call] = {}  # cache of calls, by operation and arguments
+        self.listing: list | None = None  # calls, while the round function is listed
+        self.tracing: list | None = None  # operations and the lines that call them, for `show`
+        self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
     def once(self, key, make):
-        """What ``make`` makes, once for a run."""
+        """The result of ``make``, which is called once per run."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def call(self, operation, owners: Owners | None = None) -> None:
-        """Carry out an operation for these owners, by default the workers that act, or list it to do so later."""
+        """Execute an operation for these owners, by default the active workers, or list it for later."""
         if self.tracing is not None:
             self.tracing.append((_stack_of_text(), type(operation).__name__))
             return
@@ -58,7 +58,7 @@ class Calls:
         self._do(self._bound[key])
 
     def python(self, function: Callable[[int], None], name: str, kind: int = EXCHANGE) -> None:
-        """The same for a function of the number of the round, in Python."""
+        """The same for a Python function of the round number."""
         if self.tracing is not None:
             self.tracing.append((_stack_of_text(), name))
             return
@@ -73,17 +73,17 @@ class Calls:
         self.nanoseconds[call.kind] += time.perf_counter_ns() - begin
 
     def trace(self, text: Callable[[Any], object]) -> list[tuple]:
-        """The operations of a text, each with the lines that lead to it; nothing is compiled or carried out."""
+        """The operations of a round function, each with the lines that call it; nothing is compiled or executed."""
         self.tracing = []
         try:
-            with self.present(0):  # a text may ask for the number of the round
+            with self.present(0):  # a round function may use the number of the round
                 text(self)
             return self.tracing
         finally:
             self.tracing = None
 
     def list(self, text: Callable[[Any], object]) -> list[Call]:
-        """The calls of a text, in their order; nothing is carried out."""
+        """The calls of a round function, in order; nothing is executed."""
         self.listing = []
         try:
             text(self)
@@ -93,7 +93,7 @@ class Calls:
 
     @contextlib.contextmanager
     def present(self, t: int) -> Iterator[None]:
-        """Within it, operations are carried out at once, for the round t."""
+        """Context in which operations are executed at once, for round t."""
         self.rates.round = t
         try:
             yield
@@ -113,10 +113,10 @@ class Calls:
         return rate.column()
 
     def _check_rows(self, operation, owners: Owners) -> None:
-        """Refuse arrays that are no rows of these owners: kernels look at no bounds."""
+        """Reject arrays that are not rows of these owners: kernels check no bounds."""
         several, shared = owners.index.size, type(operation).shared
         for name, rows in zip(operation._fields, operation, strict=True):
-            if name not in ROWS or hasattr(rows, "_fields"):  # sparse rows: the run alone makes them
+            if name not in ROWS or hasattr(rows, "_fields"):  # sparse rows: only the run makes them
                 continue
             told = f"{type(operation).__name__}: {name}"
             floats = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
@@ -140,14 +140,14 @@ class Calls:
 
 
 def is_always(rate, number: float) -> bool:
-    """Whether a rate is this number in every step."""
+    """Whether a rate equals this number in every step."""
     if isinstance(rate, Rate):
         return rate.constant == number
     return isinstance(rate, (int, float, np.number)) and bool(rate == number)
 
 
 def _stack_of_text() -> tuple:
-    """File and number of the lines that led to an operation, the outermost first; the driver's are left out."""
+    """File and number of the lines that call an operation, outermost first, without the driver's."""
     stack = []
     frame = sys._getframe(2)
     while frame.f_code.co_name != "trace" and frame.f_back is not None:

@@ -1,7 +1,7 @@
-"""Collective operations step by step, in this process: every message is carried out and counted.
+"""Collective operations step by step, in this process: every message is simulated and counted.
 
 A `Machine` moves messages in rounds.  In a round a rank sends one message and receives one, all at the same time, so a
-round costs one start-up and the words of its longest message; additions of a round are those of the busiest rank.
+round costs one start-up and the words of its longest message; its additions are those of the busiest rank.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["ALLGATHERS", "ALLREDUCES", "Machine", "simulate_allgather", "simulat
 
 
 class Machine:
-    """Counts start-ups, words and additions on the longest path, and refuses what ranks cannot do at once."""
+    """Counts start-ups, words and additions on the critical path, and rejects rounds that ranks cannot do at once."""
 
     def __init__(self):
         self.starts, self.words, self.adds = 0, 0, 0
 
     def round(self, messages) -> dict[int, np.ndarray]:
-        """Carry messages ``(source, target, words)`` out at once; what each target received."""
+        """Deliver messages ``(source, target, words)`` at once; return what each target received."""
         for name, ends in (("sources", [m[0] for m in messages]), ("targets", [m[1] for m in messages])):
             require(len(set(ends)) == len(ends), name, ends, "each rank once in a round")
         self.starts += 1
@@ -31,7 +31,7 @@ class Machine:
         return {target: words.copy() for _, target, words in messages}
 
     def one_link(self, messages) -> list[np.ndarray]:
-        """Carry messages to or from one rank out: their start-ups overlap, their words follow one another."""
+        """Deliver messages to or from one rank: start-ups overlap, words are sequential."""
         self.starts += 1
         self.words += sum(m[2].size for m in messages)
         return [words.copy() for _, _, words in messages]
@@ -43,12 +43,12 @@ class Machine:
         self.adds += max((a.size for a, _ in pairs), default=0)
 
     def cost(self) -> CollectiveCost:
-        """What was counted."""
+        """The counts so far."""
         return CollectiveCost(self.starts, self.words, self.adds)
 
 
 def _pieces(vectors):
-    """Every rank's vector in p stretches."""
+    """Split every rank's vector into p pieces."""
     return [np.array_split(v, len(vectors)) for v in vectors]
 
 
@@ -64,7 +64,7 @@ def _ring(machine, vectors):
 
 
 def _fold(p):
-    """How many pairs of ranks become one, so that a power of two is left, and who is left."""
+    """Number of pairs of ranks to merge, so that a power of two remains, and the remaining ranks."""
     extra = p - (1 << (p.bit_length() - 1))
     return extra, [2 * i for i in range(extra)] + list(range(2 * extra, p))
 
@@ -98,7 +98,7 @@ def _rabenseifner(machine, vectors):
             vectors[r][half:] = words
     span = {r: (0, n) for r in left}
     distance = len(left) // 2
-    while distance:  # halves of halves: at the end every rank has the sum of one stretch
+    while distance:  # recursive halving: at the end every rank has the sum of one piece
         messages, kept = [], {}
         for i, r in enumerate(left):
             low, high = span[r]
@@ -161,7 +161,7 @@ def _server_sharded(machine, vectors):
     p, pieces = len(vectors), _pieces(vectors)
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][(r + step) % p]) for r in range(p)])
-        # what has been sent away is not needed again, so a rank may add to its own piece at once
+        # what has been sent is not needed again, so a rank may add to its piece in place
         machine.add([(pieces[r][r], got[r]) for r in range(p)])
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][r]) for r in range(p)])
@@ -217,16 +217,16 @@ def simulate_allreduce(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     Parameters
     ----------
     algorithm : str or callable
-        A key of ``ALLREDUCES``, or a schedule ``(machine, vectors) -> None`` of your own.
+        A key of ``ALLREDUCES``, or your own schedule ``(machine, vectors) -> None``.
     vectors : array_like, shape (ranks, words)
         One vector for each rank.
 
     Returns
     -------
     results : ndarray, shape (ranks, words)
-        What every rank ends with.
+        Final vector of every rank.
     cost : CollectiveCost
-        Counted on the longest path.
+        Counted on the critical path.
 
     Raises
     ------
@@ -253,8 +253,8 @@ def simulate_allgather(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     Parameters
     ----------
     algorithm : str or callable
-        A key of ``ALLGATHERS``, or a schedule ``(machine, blocks) -> None``; ``blocks[r][s]`` is what rank r has of
-        rank s, NaN at first where s is another one.
+        A key of ``ALLGATHERS``, or a schedule ``(machine, blocks) -> None``; ``blocks[r][s]`` is rank r's copy of the
+        vector of rank s, initially NaN for s != r.
     vectors : array_like, shape (ranks, words)
         One vector for each rank.
 

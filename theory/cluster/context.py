@@ -1,8 +1,8 @@
-"""What the text of a method works with: the rows of all replicas and workers, and the operations on them.
+"""The argument of a round function: the rows of all replicas and workers, and the operations on them.
 
-A method is a text, ``method.round(run)``: one round, for all workers at once.  Its lines call the operations below.
-Either each is carried out as it comes, round after round, which is plain Python with compiled pieces; or the text is
-read once, its calls are listed with their arguments, and the list is replayed by a compiled loop.  Both give the same
+A method has a round function, ``method.round(run)``: one round, for all workers at once.  Its lines call the operations
+below.  Either each is executed at once, round after round, in plain Python with compiled pieces; or the function is
+called once, its calls are listed with their arguments, and the list is replayed by a compiled loop.  Both give the same
 bits.
 """
 
@@ -29,13 +29,13 @@ from .rows import check_apart
 
 __all__ = ["PURPOSES", "Run"]
 
-PURPOSES = ("sampling", "rounding", "noise", "memory")  # what random numbers of workers are for
-ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one more than the workers
+PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
+ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
 
 
 @kernel
 def fill_stream_keys(purposes, replica, first, out):
-    """The keys of the workers from number ``first`` on, for every purpose and the replicas from ``replica`` on."""
+    """Compute the keys of the workers from ``first`` on, for every purpose and the replicas from ``replica`` on."""
     for p in range(out.shape[0]):
         for r in range(out.shape[1]):
             stream = derive(purposes[p], replica + r)
@@ -44,22 +44,22 @@ def fill_stream_keys(purposes, replica, first, out):
 
 
 class Run(Exchange):
-    """The rows of a run, and what can be done with them.
+    """The rows of a run and the operations on them.
 
     Attributes
     ----------
     problem : problem
     workers, here, first : int
-        Workers in all, those of this process, and the number of the first of them.
+        Number of workers, number in this process, and the index of the first of these.
     x : ndarray, shape (replicas, models, d)
-        The model; or one for each worker, where the method says ``models = "workers"``.
+        The model; or one per worker if the method has ``models = "workers"``.
     eta, inside, outside : Rate
         The step size, and its parts before and after compression.
     l2, own_l2 : float
-        The weight of the regularizer in what is compressed, and the one that every worker applies by itself.
+        The weight of the regularizer in the compressed vector, and the one that every worker applies locally.
     """
 
-    sparse = False  # whether the rows hold a few entries only
+    sparse = False  # whether the rows are sparse
 
     def __init__(self, setup, transport, replicas: int = 1, replica: int = 0):
         here = setup.workers // transport.ranks
@@ -68,10 +68,13 @@ class Run(Exchange):
         self.setup, self.transport, self.problem = setup, transport, setup.problem
         self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
         self.mean_weights = self.weight[None]
-        self._chooses, self._counts_each = False, False  # whether some do not act, and each has an average of its own
+        self._chooses, self._counts_each = (
+            False,
+            False,
+        )  # some workers inactive; an average per worker
         self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
-        self._named: dict[tuple[int, str], np.ndarray] = {}  # keys of a purpose for a second use of it, by its name
+        self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
         self.sent = self.array("sent", (replicas, ABSENT + 1), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
@@ -85,7 +88,7 @@ class Run(Exchange):
         self.restart(replica)
 
     def _make_model(self):
-        x, self.mean = self.model(".x"), self.model(".mean")  # names that no text will choose
+        x, self.mean = self.model(".x"), self.model(".mean")  # names that no round function will choose
         self.total = self.array("total", x.shape[:2], np.float64)
         return x
 
@@ -93,15 +96,15 @@ class Run(Exchange):
         self.x[:] = self.setup.x0
 
     def vectors(self):
-        """What the workers compress and forget."""
+        """Vectors of the workers that are compressed and then discarded."""
         return self.rows(".p")
 
     def memory(self):
-        """What the workers keep, at the start 0."""
+        """The workers' error memories, initially 0."""
         return self.rows(".error")
 
     def local(self):
-        """The workers' own copies of the model, and their gradients there."""
+        """The workers' local models, and their gradients there."""
         return self.rows(".y"), self.rows(".g")
 
     def read(self, memory) -> np.ndarray:
@@ -109,11 +112,11 @@ class Run(Exchange):
         return memory.copy()
 
     def last(self):
-        """The model, as a plain array; of several, their mean."""
+        """The model, as a plain array; the mean if there are several."""
         return self._mean_of(self.x, 1.0) if self.several else self.x
 
     def restart(self, replica: int) -> None:
-        """Begin anew, with the replicas from number ``replica`` on."""
+        """Restart, with the replicas from ``replica`` on."""
         for array, start in self._arrays.values():
             array[:] = start
         self._start_model()
@@ -127,7 +130,7 @@ class Run(Exchange):
         self.replica = replica
 
     def _fill_keys(self, phase: Phase, replica: int) -> None:
-        """Of a phase: every worker's own key, or that of worker 0 for all; the model's is that of one more worker."""
+        """Fill in the keys of a phase: each worker's own, or worker 0's for all; the model is an extra worker."""
         if not phase.up:
             purpose = self.setup.purposes[ROUNDING]
             phase.keys[:] = [[derive(derive(purpose, replica + r), self.workers)] for r in range(self.replicas)]
@@ -138,11 +141,11 @@ class Run(Exchange):
             phase.keys[:] = self._keys_of(ROUNDING, phase.name, "up")
 
     def _memory_keys(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The workers' keys for what is stored under this name, and room for those of a round."""
+        """The workers' keys for what is stored under this name, and an array for those of a round."""
         return self._keys_of(MEMORY, name, "error"), np.empty_like(self._keys[MEMORY])
 
     def _keys_of(self, purpose: int, name: str, usual: str) -> np.ndarray:
-        """The workers' keys for a purpose: a second use in a round, with a name of its own, draws other numbers."""
+        """The workers' keys for a purpose: a second use in a round, under another name, draws other numbers."""
         if name == usual:
             return self._keys[purpose]
         if (purpose, name) not in self._named:
@@ -157,9 +160,9 @@ class Run(Exchange):
     # --- who acts --------------------------------------------------------------------------------------------------
 
     def choose(self, clients: int) -> None:
-        """Have so many of the workers act from here on, drawn without replacement in every round.
+        """Activate this many workers per round from here on, drawn without replacement.
 
-        Messages of all others are neither sent nor heard, and means are over those who act.
+        The others neither send nor receive messages, and means are over the active workers.
         """
         known = isinstance(clients, (int, np.integer)) and 1 <= clients <= self.workers
         require(known, "clients", clients, f"an integer from 1 to {self.workers}, the number of workers")
@@ -174,7 +177,7 @@ class Run(Exchange):
         self._count_absent(t)
 
     def act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
-        """Have the workers ``chosen[t]`` act in round t, in the order of their numbers, with their ``weights``."""
+        """Activate the workers ``chosen[t]`` in round t, in increasing order, with their ``weights``."""
         fitting = getattr(weights, "shape", None) == (self.workers,)
         require(fitting, "weights", getattr(weights, "shape", weights), f"an array of shape ({self.workers},)")
         self._some_act()
@@ -205,7 +208,7 @@ class Run(Exchange):
         self.weight[chosen] = weights
 
     def _count_absent(self, t: int) -> None:
-        """Those who do not act evaluate no gradients in this round."""
+        """Count the gradients that inactive workers do not evaluate in this round."""
         steps = self.rates.every
         each = drawn(self.setup.batches, (t + 1) * steps) - drawn(self.setup.batches, t * steps)
         self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
@@ -246,7 +249,7 @@ class Run(Exchange):
 
     @contextlib.contextmanager
     def after(self, t: int) -> Iterator[None]:
-        """Within it, operations are carried out at once, after t rounds, for all workers."""
+        """Context in which operations are executed at once, after t rounds, for all workers."""
         active, heard, weight = self.active, self.heard, self.weight.copy()
         self.active, self.heard = self.once("all", self._all)
         self.weight[:] = self.setup.shards.weight
@@ -265,13 +268,13 @@ class Run(Exchange):
     def gradient(self, X, P, rate=1.0, again: bool = False) -> None:
         """P = P + rate (the mean of the losses' gradients over each worker's batch, at X).
 
-        ``again``: of the batch that was drawn before.
+        ``again``: reuse the last batch.
         """
         check_apart(X, P, "P")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
         if not again:
             shards, all_here = self.setup.shards, self.once("all", self._all)[0]
-            owners = all_here if shards.shuffle else self.active  # an absent worker's shuffled pass goes on
+            owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
             self.call(Draw(shards, self.order, self.sampling_keys, self.first, size, before, batch), owners)
         self.call(Gradient(self.problem, X, P, self._column(rate), batch, self.noise_keys, size, before))
 
@@ -284,7 +287,7 @@ class Run(Exchange):
             self.rates.place = (self.rates.every, 0)
 
     def local_steps(self) -> Iterator[int]:
-        """The steps of a round, one after the other: what is called in between belongs to that step."""
+        """Iterate over the local steps of a round: operations called in the loop belong to that step."""
         for h in range(self.rates.every):
             with self._at(h):
                 yield h
@@ -292,7 +295,7 @@ class Run(Exchange):
     # --- the result ------------------------------------------------------------------------------------------------
 
     def average(self, X) -> None:
-        """Have the average of the iterates count X."""
+        """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             fitting = X.shape == self.mean.shape and id(X) not in self._copies
             require(fitting, "X", f"shape {X.shape}", f"shape {self.mean.shape}, as run.x has it")
@@ -301,7 +304,7 @@ class Run(Exchange):
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
     def count_local(self, Y) -> None:
-        """Have the average of the iterates count every worker's Y; see `averaged_local`."""
+        """Add every worker's Y to the average of the iterates; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             self._counts_each = True
             self._check_average()
@@ -309,12 +312,12 @@ class Run(Exchange):
             self.call(Count(Y, sums, totals, self.average_weight.column()))
 
     def averaged(self):
-        """The average of the iterates, or the model where there is none; of several models, their mean."""
+        """The average of the iterates, or the model if there is none; the mean if there are several."""
         averaged = self.mean if self.total[0, 0] > 0.0 else self.x
         return self._mean_of(averaged, 1.0) if self.several else averaged
 
     def averaged_local(self):
-        """The average of all workers' iterates, or the model where there is none."""
+        """The average of all workers' iterates, or the model if there is none."""
         if is_always(self.average_weight, 0.0):
             return self.x
         sums, totals = self._sums()
@@ -323,7 +326,7 @@ class Run(Exchange):
         return self._mean_of(sums, totals[0, 0])
 
     def _mean_of(self, rows, total: float) -> np.ndarray:
-        """The mean of everybody's rows, divided by ``total``."""
+        """The sum of all workers' rows, divided by ``total``."""
         shape = (self.replicas, 1, self.d)
         sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
         self.transport.combine(self, rows, sums, 0, self.d, False)

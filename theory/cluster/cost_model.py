@@ -1,8 +1,8 @@
-"""What a round of the exchange takes on a network of which three numbers are known; a model, not a measurement.
+"""The alpha-beta-gamma model of the time of an exchange round; a prediction, not a measurement.
 
 A message of m bytes takes alpha + m beta seconds, adding m bytes of numbers takes m gamma; a rank sends and receives
-one message at a time.  Nothing is shared: links, memory and processors are each rank's own.  With more ranks than
-processors they are not, and the model is out of its domain.
+one message at a time.  Nothing is shared: each rank has its own links, memory and processor.  With more ranks than
+processors the model does not apply.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = [
     "round_seconds",
 ]
 
-SHORT, LONG = 81_920, 524_288  # bytes in all, where MPICH's all-gather goes over to the ring (its default settings)
+SHORT, LONG = 81_920, 524_288  # total bytes from which MPICH's all-gather uses the ring (default settings)
 
 
 @setting
 class Network(NamedTuple):
-    """Three numbers that stand for a network and its processors.
+    """A network and its processors, described by three numbers.
 
     Parameters
     ----------
     alpha : float
         Seconds to start a message, at least 0.
     beta : float
-        Seconds a byte that is sent, at least 0.
+        Seconds per byte sent, at least 0.
     gamma : float
-        Seconds a byte that is added to another, at least 0.
+        Seconds per byte added, at least 0.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class Network(NamedTuple):
     gamma: float = 0.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in self._fields:
             number = getattr(self, name)
             require(0.0 <= number < math.inf, name, number, "a finite number of seconds, at least 0")
 
 
-# assumptions, not measurements: the nominal bandwidth, a round latency of its kind, 4 Gbyte/s of additions
+# assumptions, not measurements: the nominal bandwidth, a typical latency in round numbers, 4 Gbyte/s of additions
 NETWORKS = {
     "1 Gbit/s": Network(alpha=5e-5, beta=8e-9, gamma=2.5e-10),
     "10 Gbit/s": Network(alpha=2e-5, beta=8e-10, gamma=2.5e-10),
@@ -134,7 +134,7 @@ def allreduce_seconds(network: Network, algorithm: str, ranks: int, size: float)
 
 
 def gather_seconds(network: Network, ranks: int, size: float, workers: int | None = None) -> float:
-    """Time of the exchange of messages that are gathered: all-gather of their sizes, then of the messages.
+    """Time of the exchange of gathered messages: all-gather of their sizes, then of the messages.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def gather_seconds(network: Network, ranks: int, size: float, workers: int | Non
     size : float
         Bytes of the messages of one rank's workers together.
     workers : int, optional
-        N, for the 8 bytes of a size; as many as ranks by default.
+        N, each with a size of 8 bytes; as many as ranks by default.
 
     Returns
     -------
@@ -170,8 +170,8 @@ def gather_seconds(network: Network, ranks: int, size: float, workers: int | Non
 def reduce_seconds(network: Network, ranks: int, size: float, workers: int | None = None) -> float:
     """Time of the exchange of messages that are added: all-to-all, addition by worker, all-gather of the sums.
 
-    Every rank multiplies its stretch of all N messages with their weights and adds them to zero: N additions, where a
-    textbook's sum takes N - 1.
+    Every rank multiplies its piece of all N messages by their weights and adds them to zero: N additions, where a
+    textbook sum takes N - 1.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def reduce_seconds(network: Network, ranks: int, size: float, workers: int | Non
     ranks : int
         Number of ranks.
     size : float
-        Bytes of one worker's message that are added.
+        Bytes of one worker's message that are summed.
     workers : int, optional
         N; as many as ranks by default.
 
@@ -223,7 +223,7 @@ def round_seconds(
     network : Network
         The three numbers of the model.
     method : ParallelSGD
-        The method, which says what is sent.
+        The method, which determines what is sent.
     d : int
         Length of the gradient.
     ranks : int
@@ -231,9 +231,9 @@ def round_seconds(
     workers : int, optional
         N, a multiple of the ranks; as many as ranks by default.
     message_bytes : float, optional
-        Of one worker's message with its frame; needed where messages are gathered (a history has it).
+        Bytes of one worker's message with its frame; required if messages are gathered (the history has it).
     wire_dtype : float32 or float64
-        Of floats in messages.
+        Type of floats in messages.
 
     Returns
     -------

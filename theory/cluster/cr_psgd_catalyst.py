@@ -62,7 +62,7 @@ def catalyst(
     wire_dtype: DTypeLike = np.float32,
     record_every: int | None = None,
 ) -> Result:
-    """Run CR-PSGD-Catalyst: parallel SGD with growing batches on one proximal problem after the other.
+    """Run CR-PSGD-Catalyst: parallel SGD with growing batches on a sequence of proximal problems.
 
     Parameters
     ----------
@@ -86,14 +86,13 @@ def catalyst(
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     comm : mpi4py communicator, optional
-        Run on its ranks, as in `run`.
+        Runs on its ranks, as in `run`.
     compressor : compressor
-        Of the messages; the theorem is about full precision.
+        Compressor of the messages; the theorem assumes full precision.
     wire_dtype : float32 or float64
-        Of floats in messages.
+        Type of floats in messages.
     record_every : int, optional
-        Steps between two rows of the history, rounded up to whole proximal problems; by default there is a row for
-        each.
+        Steps between two rows of the history, rounded up to whole proximal problems; by default one row for each.
 
     Returns
     -------
@@ -193,7 +192,7 @@ def _start(problem, x0) -> np.ndarray:
 
 
 def _kept(rows, record_every: int | None) -> list:
-    """The first row, and each that comes at least so many steps after the one before it."""
+    """The first row, and each at least ``record_every`` steps after the previous kept one."""
     kept = rows[:1]
     for row in rows[1:]:
         if record_every is None or row["step"] - kept[-1]["step"] >= record_every:
@@ -202,7 +201,7 @@ def _kept(rows, record_every: int | None) -> list:
 
 
 def _after(spent, row):
-    """A row of the history of an inner run, with what was spent before it."""
+    """A row of the history of an inner run, plus the costs before it."""
     row = row.copy()
     if isinstance(spent, np.void):
         for name in COSTS:

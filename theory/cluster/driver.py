@@ -1,4 +1,4 @@
-"""Rounds, one after the other: the calls of a method's text are listed once and replayed, or the text runs anew."""
+"""Executes rounds: the calls of a round function are listed once and replayed, or the function runs every round."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ __all__ = ["Driver", "make_run"]
 
 
 def make_run(setup, transport, replicas: int = 1, replica: int = 0) -> Run:
-    """The rows of a run: sparse ones where a step needs no more."""
+    """Make the rows of a run, sparse if that is enough for a step."""
     return (SparseRun if setup.sparse else Run)(setup, transport, replicas, replica)
 
 
 class Driver:
-    """What carries out the rounds of a run.
+    """Executes the rounds of a run.
 
     Parameters
     ----------
     run : Run
     listed : bool
-        Whether the text may be read once; otherwise it runs in every round, in Python.  So does a text from elsewhere,
-        which may do anything, unless its class says ``listed = True``: that it calls operations of the run alone.
+        Whether the round function may be listed once; otherwise it runs in every round, in Python.  So does a user's
+        round function, which may do anything, unless its class has ``listed = True``: it calls only operations of the
+        run.
     """
 
     def __init__(self, run: Run, listed: bool = True):
@@ -40,7 +41,7 @@ class Driver:
         self._pieces = _pieces(self._calls)
 
     def advance(self, start: int, stop: int) -> None:
-        """The rounds from ``start`` to ``stop``."""
+        """Execute the rounds from ``start`` to ``stop``."""
         while start < stop:
             end = self.run.rates.stretch(start, stop)
             if self._loop is not None:
@@ -73,8 +74,8 @@ class Driver:
 
 
 def may_be_listed(method) -> bool:
-    """Whether the texts of a method and of its parts call operations of the run alone."""
-    parts = (getattr(method, name, None) for name in ("feedback", "server", "topology"))  # a server may hold another
+    """Whether the functions of a method and of its parts call only operations of the run."""
+    parts = (getattr(method, name, None) for name in ("feedback", "server", "topology"))  # a server may contain another
     own = _ours(type(method)) or getattr(method, "listed", False)
     return own and all(part is None or may_be_listed(part) for part in parts)
 
@@ -84,7 +85,7 @@ def _ours(cls) -> bool:
 
 
 def _pieces(calls) -> list:
-    """Compiled calls that follow each other become one array of addresses."""
+    """Merge consecutive compiled calls into one array of addresses."""
     pieces: list = []
     for compiled, group in groupby(calls, key=lambda call: call.addresses is not None):
         members = list(group)

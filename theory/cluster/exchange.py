@@ -1,4 +1,4 @@
-"""Messages: vectors are compressed, exchanged, and added up again."""
+"""Messages: vectors are compressed, exchanged and summed."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ __all__ = ["Exchange", "Messages", "Phase", "Stored"]
 
 
 class Phase(NamedTuple):
-    """One exchange in a round: what compresses, and the buffers that serve it from round to round.
+    """One exchange in a round: the compressor, and buffers that are reused from round to round.
 
-    ``symbols`` has a row for each message that there is room for, of which that of the first sender here is ``first``.
-    Values from ``low`` on and before ``high`` are added up before they are decoded, into ``total``; where there are
-    none, messages are gathered.  ``numbers`` are combined before anything is quantized.  ``keys`` are the senders',
-    ``round_keys`` those of the present round.  ``up``: the workers send, otherwise the model does.
+    ``symbols`` has a row for each message; that of the first sender here is ``first``.  Values in ``low`` <= i <
+    ``high`` are summed before decoding, into ``total``; if there are none, messages are gathered.  ``numbers`` are
+    combined before quantization.  ``keys`` are the senders', ``round_keys`` those of the current round.  ``up``: the
+    workers send, otherwise the model does.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Phase(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Messages as they are heard: their symbols, what each counts, and whose they are."""
+    """Received messages: their symbols, weights and senders."""
 
     compressor: Any
     symbols: SymbolRows
@@ -92,14 +92,14 @@ class Stored(NamedTuple):
 
 
 class Exchange(Rows):
-    """What a text does with messages.  Every worker has a message in a phase, or the model has one for all.
+    """Operations on messages.  In a phase every worker has a message, or the model has one for all.
 
     Attributes
     ----------
     sent : ndarray of int64, shape (replicas, 6)
-        What is counted of messages, and the gradients of absent workers; see :mod:`theory.methods.messages`.
+        Counters of messages and of inactive workers' gradients; see :mod:`theory.methods.messages`.
     weight : ndarray, shape (workers,)
-        Of each worker in a mean; 0 for who does not act.
+        Weight of each worker in a mean; 0 for inactive workers.
     """
 
     transport: Any
@@ -113,12 +113,12 @@ class Exchange(Rows):
     def __init__(self, *rows):
         super().__init__(*rows)
         self.phases: dict[str, Phase] = {}
-        self._compressors: dict[str, Any] = {}  # of the phases, as the text gave them
+        self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
 
     def apply(self, compressor, P, keys, name: str):
-        """What a compressor written in Python makes of P, and the compressor in whose messages that travels.
+        """Apply a compressor written in Python to P; return the result and the compressor that encodes it.
 
-        Others see P itself.  The keys are the senders', the workers' or the model's.
+        For other compressors, return P itself.  The keys are those of the senders: the workers or the model.
         """
         if not isinstance(compressor, FunctionCompressor):
             return compressor, P
@@ -129,8 +129,8 @@ class Exchange(Rows):
     def compress(self, compressor, P, *, rest: bool = False, reduce: bool = False, phase: str = "up") -> Phase:
         """Q(P), a message for each worker; with ``rest``, P - Q(P) remains in P.
 
-        ``reduce``: the messages will be added up before they are decoded.  Every exchange of a round is a ``phase``
-        with a name of its own; in the phase "down" the model sends, to all workers.
+        ``reduce``: the messages will be summed before they are decoded.  Every exchange of a round is a ``phase`` with
+        its own name; in the phase "down" the model sends to all workers.
         """
         require(
             not rest or phase != "down",
@@ -222,7 +222,7 @@ class Exchange(Rows):
         return phase
 
     def _check_compressor(self, compressor) -> None:
-        """Refuse what the door of `run` did not see: a second compressor."""
+        """Check a compressor that `run` did not check: a second one."""
         require(
             quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)", TypeError
         )
@@ -236,12 +236,12 @@ class Exchange(Rows):
             self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, bits))
             self.transport.combine(self, p.numbers, p.combined, 0, n, maximum)
             self.call(Settle(p.compressor, p.states, p.combined, self.d))
-        else:  # a single sender has nobody to agree with
+        else:  # a single sender needs no agreement
             self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, 0), self.single)
             self.call(Settle(p.compressor, p.states, p.numbers, self.d), self.single)
 
     def gather(self, phase: Phase) -> Messages:
-        """The messages of all workers, at every one of them."""
+        """Gather the messages of all workers at every worker."""
         require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         self.transport.gather(self, phase)
@@ -250,7 +250,7 @@ class Exchange(Rows):
         )
 
     def broadcast(self, phase: Phase) -> Messages:
-        """The model's message, at every worker."""
+        """Send the model's message to every worker."""
         require(not phase.up, "phase", phase.name, "'down', in which the model sends")
         self.transport.broadcast(self, phase)
         return self.once(
@@ -271,7 +271,7 @@ class Exchange(Rows):
         )
 
     def accumulate(self, heard: Messages, X, rate=1.0) -> None:
-        """X = X + rate (the mean of what is restored from the messages)."""
+        """X = X + rate (the mean of the vectors restored from the messages)."""
         require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
         single = not isinstance(X, np.ndarray) or not (self.several and id(X) in self._models or id(X) in self._copies)
         require(single, "X", "a vector of each worker", "one beside the model; or accumulate_each, for copies")
@@ -279,14 +279,14 @@ class Exchange(Rows):
         self.call(arguments, heard.senders)
 
     def accumulate_each(self, heard: Messages, copies, rate=1.0) -> None:
-        """Each sender's row of ``copies`` = that row + rate (what is restored from its message)."""
+        """Each sender's row of ``copies`` = that row + rate (the vector restored from its message)."""
         require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
         require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
         ones = self.once("ones of all", lambda: np.ones(self.workers))
         self.call(Accumulate(heard.compressor, heard.symbols, copies, self._column(rate), ones, 0), heard.senders)
 
     def stored(self, name: str, compressor) -> Stored:
-        """A vector for each worker here, in the bits of the compressor's messages; 0 at the start."""
+        """A vector for each local worker, stored as the compressor's messages; initially 0."""
         self._check_compressor(compressor)
         shape = (self.replicas, self.here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload, bits = self.array(name, shape, np.uint8), self.array(f"{name}, bits", shape[:2], np.int64, -1)
@@ -296,17 +296,17 @@ class Exchange(Rows):
         return made
 
     def symbols(self, compressor):
-        """Room for one message of a compressor."""
+        """Symbols for one message of a compressor."""
         return new_symbols(compressor, self.d, self.wire)
 
     def store(self, stored: Stored, P) -> None:
-        """Store C(P), in place of what was stored."""
+        """Store C(P), replacing what was stored."""
         base, keys = stored.keys
         self.call(Keys(base, keys))
         compressor, source = self.apply(stored.compressor, P, keys, "stored")
         self.call(Store(compressor, stored.packed, source, keys))
 
     def add_stored(self, stored: Stored, P, rate=1.0) -> None:
-        """P = P + rate (what is stored)."""
+        """P = P + rate (the stored vector)."""
         compressor = WIRE if isinstance(stored.compressor, FunctionCompressor) else stored.compressor
         self.call(AddStored(compressor, stored.packed, P, self._column(rate)))

@@ -1,8 +1,8 @@
-"""The workers on MPI ranks: the same texts as in the simulator, with buffer calls of mpi4py where rows have to travel.
+"""MPI transport: the same round functions as in the simulator, with mpi4py buffer calls for communication.
 
-A rank hosts a run of consecutive workers.  All messages are gathered by everyone and added up in the order of the
-workers, so the sums, and with them all bits of x, do not depend on the number of ranks.  Where messages can be added
-before they are decoded, every rank adds up one stretch of all of them, by worker, and sends the sum to the others.
+A rank hosts consecutive workers.  Every rank gathers all messages and adds them in the order of the workers, so the
+sums, and hence all bits of x, do not depend on the number of ranks.  If messages can be added before they are decoded,
+every rank adds one piece of all of them, in worker order, and sends the sum to the others.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..wire.frame import WireError, header_template, seal, verify
 
-MESSAGE_BYTES = 400  # room for a status message on its way to the other ranks
-NAP = 0.001  # seconds between two looks, where a rank waits for long and should leave the processor to others
-YIELDS = 1000  # looks before the first nap
+MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
+NAP = 0.001  # seconds between polls, when a rank waits long and should yield the processor
+YIELDS = 1000  # polls before the first nap
 SHORT_NAP = (
     5e-5  # the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
 )
 
 
-_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # some systems have no such call
+_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available on all systems
 
 
 def wait(request, nap=NAP) -> None:
-    """Wait for a non-blocking call without keeping a processor from others (a blocking MPI call would spin).
+    """Wait for a non-blocking call without occupying a processor (a blocking MPI call would spin).
 
-    At first it lets those go first who are ready to run; what takes longer than that, it sleeps through.
+    First yields to threads that are ready to run, then sleeps between polls.
     """
     for _ in range(YIELDS):
         if request.Test():
@@ -47,7 +47,7 @@ def wait(request, nap=NAP) -> None:
 
 
 def crowded(comm) -> bool:
-    """Whether the ranks on some machine of this job are more than the processors that they may use."""
+    """Whether some machine of this job has more ranks than processors available to them."""
     from mpi4py import MPI
 
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -60,10 +60,10 @@ def crowded(comm) -> bool:
 
 @contextlib.contextmanager
 def abort_on_error(comm):
-    """End the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
+    """Abort the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
 
-    Without it, a rank that raises leaves the others waiting for ever.  Where all ranks raise the same error, the lowest
-    rank speaks first and the others are ended before they do.
+    Without it, a rank that raises leaves the others waiting forever.  If all ranks raise the same error, only the
+    lowest rank prints it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def abort_on_error(comm):
     Yields
     ------
     None
-        A context: what stands in it is watched.
+        The context in which errors abort the job.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def abort_on_error(comm):
 
 
 def agree(comm, digest: str) -> None:
-    """Raise ``ValueError`` on every rank unless all ranks hold the same digest of their arguments."""
+    """Raise ``ValueError`` on every rank unless the digests of the arguments agree on all ranks."""
     mine = np.frombuffer(bytes.fromhex(digest), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
     comm.Allgather(mine, all_of_them)
@@ -104,10 +104,10 @@ def agree(comm, digest: str) -> None:
 
 
 def in_turn(comm, work) -> None:
-    """Rank 0 does ``work`` first (it compiles, and stores what it compiled), then the others (they load that).
+    """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load).
 
-    Of the other machines, one rank each goes before the rest: where their cache is a folder of their own, or their
-    processor another one, it has to compile again.
+    On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,
+    it has to compile again.
     """
     from mpi4py import MPI
 
@@ -121,7 +121,7 @@ def in_turn(comm, work) -> None:
 
 
 def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int, str]:
-    """Rank 0's ``row`` (overwritten in place on the others), status and message, on every rank."""
+    """Broadcast rank 0's ``row`` (in place), status and message to every rank."""
     buffer = np.zeros(row.nbytes + 8 + MESSAGE_BYTES, np.uint8)
     split = row.nbytes + 8
     if comm.Get_rank() == 0:
@@ -137,7 +137,7 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
 
 @kernel
 def _place(sizes, here, counts, displacements):
-    """Where the messages of each rank, of ``here`` workers each, go in the inbox; how many bytes they are in all."""
+    """Place the messages of each rank, with ``here`` workers each, in the inbox; return their total bytes."""
     total = 0
     for rank in range(counts.size):
         displacements[rank] = total
@@ -148,20 +148,20 @@ def _place(sizes, here, counts, displacements):
 
 
 class Reduction:
-    """Rows of numbers, one for each worker, combined to one row that every rank has, in the order of the workers.
+    """Combines rows of numbers, one per worker, to one row on every rank, in the order of the workers.
 
-    Each rank receives one stretch of all rows, combines it, and sends the result to all.  The bits are those of one
-    process, whatever the number of ranks; each rank sends and receives as much as in any all-reduce of large vectors.
+    Each rank receives one piece of all rows, combines it, and sends the result to all.  The bits do not depend on the
+    number of ranks; each rank sends and receives as much as in any all-reduce of large vectors.
 
     Parameters
     ----------
     comm : mpi4py communicator
     here, length : int
-        Rows on each rank, and their length.
+        Number of rows on each rank, and their length.
     weight : numpy.ndarray
-        Of the workers.
+        Weights of the workers.
     dtype : dtype
-        Of the numbers.
+        Type of the numbers.
     """
 
     def __init__(self, comm, here, length, weight, dtype):
@@ -175,8 +175,8 @@ class Reduction:
         self.stretch = np.empty(self.mine, dtype)
 
     def combine(self, rows, out, maximum: bool, gives_way: bool) -> None:
-        """``out`` = the weighted sum of everybody's rows, or their maximum."""
-        for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's stretch, one behind the other
+        """``out`` = the weighted sum of all workers' rows, or their maximum."""
+        for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
@@ -196,7 +196,7 @@ class Reduction:
 
 
 class Sealed:
-    """The messages of one phase, packed and sealed here and checked and unpacked where they arrive.
+    """The messages of one phase: packed and sealed by the sender, verified and unpacked by the receiver.
 
     Parameters
     ----------
@@ -204,9 +204,9 @@ class Sealed:
     run : Run
     phase : Phase
     gives_way : bool
-        Whether to wait without keeping a processor from others.
+        Whether to wait without occupying a processor.
     here, senders : int
-        How many messages are made on this rank, and on all.
+        Number of messages made on this rank, and on all ranks.
     """
 
     NAME = "the message of worker {}"
@@ -221,20 +221,20 @@ class Sealed:
         self.wrong = np.zeros(senders, np.bool_)
 
     def pack(self, first, owners=None) -> None:
-        """Have the run pack messages, and put frames around them."""
+        """Add calls that pack messages and frame them."""
         p = self.phase
         self.run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, first, p.frame, self.run.d), owners)
         self.run.python(self.seal, "seal", CODING)
 
     def unpack(self, inbox, owners) -> None:
-        """Have the run check the frames of what has come, and unpack it."""
+        """Add calls that verify the frames of received messages and unpack them."""
         p, d = self.phase, self.run.d
         self.run.python(self.verify, "verify", CODING)
         self.run.call(Unpack(p.compressor, p.symbols, inbox, self.offset, self.bits, p.frame, d, self.wrong), owners)
         self.run.python(self.judge, "check", CODING)
 
     def seal(self, t=0) -> None:
-        """Put a frame around each message from here."""
+        """Frame each local message."""
         raise NotImplementedError
 
     def verify(self, t=0) -> None:
@@ -242,7 +242,7 @@ class Sealed:
         raise NotImplementedError
 
     def judge(self, t=0) -> None:
-        """Raise where symbols could not be unpacked."""
+        """Raise an error if symbols could not be unpacked."""
         if self.wrong.any():
             which = self.NAME.format(np.flatnonzero(self.wrong)[0])
             raise WireError(f"{which} has a valid checksum but does not hold valid symbols")
@@ -253,19 +253,19 @@ class Gathering(Sealed):
 
     def __init__(self, comm, run, phase, gives_way):
         super().__init__(comm, run, phase, gives_way, run.here, run.workers)
-        self.inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # what no message reaches costs nothing
-        self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and where they go
+        self.inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
+        self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
         self.displacements = np.zeros_like(self.counts)
         self.message, self.mine = np.empty(0, np.uint8), np.zeros(run.here, np.int64)
 
     def list(self) -> None:
-        """Have the run pack its messages, exchange them, and unpack everybody's."""
+        """Add calls that pack, exchange and unpack the messages."""
         self.pack(self.phase.first)
         self.run.python(self.exchange, "Allgatherv", EXCHANGE)
         self.unpack(self.inbox, self.run.heard)
 
     def seal(self, t=0) -> None:
-        """Put a frame around each message from here, and one behind the other; who does not act sends nothing."""
+        """Frame and concatenate the local messages; inactive workers send nothing."""
         self.mine[:] = 0
         lengths = self.phase.lengths[0].tolist()
         for w in acting(self.run.active):
@@ -276,7 +276,7 @@ class Gathering(Sealed):
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
 
     def exchange(self, t=0) -> None:
-        """Send the messages from here, and receive everybody's."""
+        """All-gather the messages."""
         if self.gives_way:
             wait(self.comm.Iallgather(self.mine, self.sizes), SHORT_NAP)
         else:
@@ -308,7 +308,7 @@ class Broadcast(Sealed):
         super().__init__(comm, run, phase, gives_way, 1, 1)
 
     def list(self) -> None:
-        """Have the run pack the message on rank 0, send it, and unpack it elsewhere."""
+        """Add calls that pack the message on rank 0, send it, and unpack it on the others."""
         elsewhere = self.comm.Get_rank() > 0
         if not elsewhere:
             self.pack(0, self.run.single)
@@ -317,11 +317,11 @@ class Broadcast(Sealed):
             self.unpack(self.outbox[0], self.run.single)
 
     def seal(self, t=0) -> None:
-        """Put a frame around the message."""
+        """Frame the message."""
         self.sizes[0] = seal(self.outbox[0], self.header, int(self.phase.lengths[0, 0]))
 
     def exchange(self, t=0) -> None:
-        """Send the message, first how long it is."""
+        """Send the length of the message, then the message."""
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
             if self.gives_way:
@@ -330,19 +330,19 @@ class Broadcast(Sealed):
                 self.comm.Bcast(part, root=0)
 
     def verify(self, t=0) -> None:
-        """Check the frame, and count what has come."""
+        """Check the frame, and count what was received."""
         self.bits[0] = verify(self.outbox[0, : self.sizes[0]], self.header)
         self.run.sent[0, DOWN_BITS] += self.bits[0]
         self.run.sent[0, DOWN_BYTES] += self.sizes[0]
 
 
 def acting(owners) -> list[int]:
-    """The numbers of those who act."""
+    """The indices of the active workers."""
     return owners.index[: owners.count[0]].tolist()
 
 
 class Ranks:
-    """The transport of MPI: rows travel as sealed messages, and sums by stretches, in the order of the workers.
+    """The MPI transport: rows are sent as sealed messages, sums piece by piece, in the order of the workers.
 
     Parameters
     ----------
@@ -354,19 +354,19 @@ class Ranks:
         self.gives_way = crowded(comm)
 
     def gather(self, run, phase) -> None:
-        """Every worker gets the messages of all."""
+        """Send every worker the messages of all."""
         self.gathering(run, phase).list()
 
     def gathering(self, run, phase) -> Gathering:
-        """What gathers the messages of a phase, made once."""
+        """The gathering of a phase, made once."""
         return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
 
     def broadcast(self, run, phase) -> None:
-        """Every worker gets the model's message, which rank 0 has made."""
+        """Send every worker the model's message, which rank 0 made."""
         run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.gives_way)).list()
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
-        """total[0, 0] = everybody's numbers from ``low`` on and before ``high``, their mean or their maximum."""
+        """total[0, 0] = mean or maximum of all workers' numbers in ``low`` <= i < ``high``."""
         reduction = run.once(
             ("reduction", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
         )

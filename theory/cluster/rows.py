@@ -1,4 +1,4 @@
-"""The rows of a run: vectors of the workers and vectors beside the model, and sums of them."""
+"""The rows of a run: vectors of the workers and of the models, and sums of them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Rows", "check_apart", "same_setting"]
 
 
 class Rows(Calls):
-    """Arrays of shape (replicas, owners, d), made when first they are asked for, and what is done with them.
+    """Arrays of shape (replicas, owners, d), made at first use, and operations on them.
 
     Parameters
     ----------
     setup : Setup
     replicas : int
     here, first : int
-        Workers of this process, and the number of the first of them.
+        Number of workers in this process, and the index of the first of them.
     several : bool
-        Whether each worker has a model of its own.
+        Whether each worker has its own model.
     """
 
     def __init__(self, setup, replicas: int, here: int, first: int, several: bool):
@@ -33,13 +33,13 @@ class Rows(Calls):
         self.models = here if several else 1
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
         self.active, self.heard, self.single = Owners.first(here), Owners.first(self.workers), Owners.first(1)
-        self._models: set[int] = set()  # arrays that stand beside the model, by their ids
+        self._models: set[int] = set()  # arrays with one row per model, by their ids
         self._arrays: dict[str, tuple[np.ndarray, float]] = {}
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
     def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
-        """The array of this name, made when first it is asked for; every run begins with ``start`` in it."""
+        """The array of this name, made at first use; every run fills it with ``start``."""
         if name not in self._arrays:
             self._arrays[name] = np.full(shape, start, dtype), start
         made = self._arrays[name][0]
@@ -48,28 +48,28 @@ class Rows(Calls):
         return made
 
     def rows(self, name: str) -> np.ndarray:
-        """A vector for each worker here, shape (replicas, workers, d); 0 at the start."""
+        """A vector for each local worker, shape (replicas, workers, d); initially 0."""
         return self.array(f"{name}, workers here", (self.replicas, self.here, self.d), self.dtype)
 
     def model(self, name: str) -> Any:
-        """A vector beside each model here, shape (replicas, models, d); 0 at the start."""
+        """A vector for each local model, shape (replicas, models, d); initially 0."""
         made = self.array(f"{name}, models", (self.replicas, self.models, self.d), self.dtype)
         self._models.add(id(made))
         return made
 
     def copies(self, name: str) -> np.ndarray:
-        """What is known here of a vector of each worker, shape (replicas, workers, d); 0 at the start."""
+        """Local copies of a vector of each worker, shape (replicas, workers, d); initially 0."""
         made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype)
         self._copies.add(id(made))
         return made
 
     def own(self, copies: np.ndarray) -> np.ndarray:
-        """Of these, the rows of the workers here."""
+        """The rows of the local workers in ``copies``."""
         require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
         return self.once(("own", id(copies)), lambda: copies[:, self.first : self.first + self.here])
 
     def _of(self, Y) -> Owners:
-        """Whose rows an operation on Y touches: those of the workers that act, here or everywhere, or the model's."""
+        """The owners of the rows that an operation on Y touches: active workers, local or all, or the models."""
         if id(Y) in self._copies:
             return self.heard
         return self.single if id(Y) in self._models and not self.several else self.active
@@ -113,7 +113,7 @@ class Rows(Calls):
     def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:
         """X = X + rate (weights Y): for each row of X, the sum of all rows of Y with its row of the weights.
 
-        Shape (owners of all X, owners of Y).
+        ``weights`` has shape (owners of all X, owners of Y).
         """
         owners = self._of(X)
         first, several = (self.first, self.workers) if owners is self.active else (0, owners.index.size)
@@ -127,7 +127,7 @@ class Rows(Calls):
 
 
 def check_apart(X, Y, name: str) -> None:
-    """Refuse rows that would change while others are made of them."""
+    """Reject rows that would change while they are read."""
     apart = not (isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)) or not np.may_share_memory(X, Y)
     require(apart, name, "the array X itself", "another array: X would change while it is read")
 

@@ -1,4 +1,4 @@
-"""``run``: one method on one problem, in the simulator or on MPI ranks."""
+"""``run`` executes one method on one problem, in the simulator or on MPI ranks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .driver import Driver, make_run
 from .setup import prepare
 from .simulator import Memory, replicate
 
-DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's for a callback that stopped the run
-HOPELESS = 1e9  # a run has diverged where f is that many times 1 + |f(x_0)|
+DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
+HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
     [
@@ -59,18 +59,18 @@ def run(
     comm=None,
     fast: bool = True,
 ) -> Result:
-    """Run a method on a problem and record what it cost.
+    """Run a method on a problem and record its costs.
 
     Parameters
     ----------
     method : ParallelSGD, LocalSGD or a method of your own
-        What the workers do in a step; see :func:`theory.method`.
+        The method; see :func:`theory.method`.
     problem : problem
         From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic`, ...
     workers : int
         Number N of workers.  With ``comm``, the number of ranks divides it.
     steps : int, optional
-        Number of steps; for ``LocalSGD`` of local steps, a multiple of those in a round.
+        Number of steps; for ``LocalSGD`` local steps, a multiple of those in a round.
     seed : int
         The same seed gives the same bits, in the simulator and on any number of ranks.
     samples : int, optional
@@ -79,31 +79,31 @@ def run(
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     replicas : int
-        Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` holds
-        each replica's f, ``fun`` and the history's f their mean.
+        Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` has each
+        replica's f, ``fun`` and the history's f are their mean.
     record_every : int, optional
         Steps between two rows of the history, rounded up to whole rounds; by default about 50 rows.
     callback : callable, optional
         Called as ``callback(intermediate_result)`` after every row (on rank 0); may raise ``StopIteration``.
     dtype : float64 or float32
-        Of x, the memories and the data.
+        Type of x, the memories and the data.
     wire_dtype : float32 or float64
-        Of floats in messages.
+        Type of floats in messages.
     comm : mpi4py communicator, optional
-        Run on its ranks.  Every rank calls with the same arguments and gets the same result; the history's seconds
+        Runs on its ranks.  Every rank calls with the same arguments and gets the same result; the history's seconds
         are rank 0's.
     fast : bool
-        Whether the method's text is read once and its calls replayed in compiled code, or a compiled loop takes its
-        place; with False the text that `show` prints runs in every round, in Python.  The bits are the same.
+        Whether the round function is called once and its operations replayed in compiled code, or replaced by a
+        compiled loop; if False, the round function that `show` prints runs in every round, in Python.  The bits are the
+        same.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (what
-        the workers did not send, shape (workers, d); on MPI those of this rank; decoded where it is held compressed),
-        ``memory_bytes`` (what each worker holds of it between two steps), ``nit``, ``success``, ``status`` and
-        ``message``; a run that diverges stops, and one that ends
-        above f(x_0) does not; both have ``success`` false and the reason in ``message``.
+        ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
+        error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
+        (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
+        ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def run(
 
 
 def _rehearse(setup, transport) -> None:
-    """Compile (or load) everything that a run calls, without a message to anyone."""
+    """Compile (or load) everything that a run calls, without communication."""
     run = make_run(setup, transport)
     Driver(run)
     _evaluate(setup.problem, setup.x0)
@@ -173,7 +173,7 @@ def _run_once(setup, callback, transport, fast):
         done = int(record)
         with run.after(done):
             x = setup.method.result(run)[0, 0]
-            last = run.last()[0, 0] if callback is not None or run.several else None  # which may take all ranks
+            last = run.last()[0, 0] if callback is not None or run.several else None  # may need all ranks
         history[k] = _row(setup, done, run.sent.sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
@@ -219,7 +219,7 @@ def _run_once(setup, callback, transport, fast):
 def _row(setup, rounds, sent, nanoseconds, seconds):
     """A row of the history without f: costs are per worker.
 
-    It receives the messages that all others send, and the model's; what is reduced it sends and receives once.
+    A worker receives the messages of all others and of the model; reduced values are sent and received once.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps

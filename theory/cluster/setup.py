@@ -1,4 +1,4 @@
-"""The arguments of a run, checked, and every choice made that a method leaves open."""
+"""Checked arguments of a run, with all defaults of the method resolved."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..methods.sparse.dense import warn_of_dense_steps
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
 from ..problems.base import dimension, regularization, rows
-from ..problems.linear import astype
+from ..problems.margins import astype
 from .context import PURPOSES
 
 __all__ = ["Setup", "plan_batches", "prepare"]
 
-RECORDS = 50  # how many points a history has unless record_every says otherwise
+RECORDS = 50  # default number of rows of a history
 
 
 class Setup(NamedTuple):
-    """A run, checked, with every choice made.
+    """A checked run with all defaults resolved.
 
-    ``l2`` is the weight of the regularizer in what is compressed, ``own_l2`` the one that every worker applies itself;
-    ``batches`` are the sizes of the first batches, the last of them is that of all later steps, too; the history gets
-    a row after the rounds ``records``.
+    ``l2`` is the weight of the regularizer in the compressed vector, ``own_l2`` the one that every worker applies
+    locally; ``batches`` are the sizes of the first batches, the last of which holds for all later steps; the history
+    gets a row after the rounds ``records``.
     """
 
     method: Any
@@ -68,7 +68,7 @@ def prepare(
     wire_dtype=np.float32,
     comm=None,
 ) -> Setup:
-    """Check the arguments of `run`, and make every choice that is left."""
+    """Check the arguments of `run` and resolve all defaults."""
     require(
         hasattr(method, "round") and not isinstance(method, type),
         "method",
@@ -76,7 +76,7 @@ def prepare(
         "a method, such as ParallelSGD(...)",
         TypeError,
     )
-    method.domain()  # what _replace changed was not checked yet
+    method.domain()  # changes by _replace have not been checked
     require(
         dimension.implements(type(problem)),
         "problem",
@@ -152,9 +152,9 @@ def prepare(
 
 
 def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:
-    """The sizes of the first steps' batches (the last of them is that of all later steps, too), and how many steps.
+    """The batch sizes of the first steps (the last holds for all later steps), and the number of steps.
 
-    With ``samples``, as many whole rounds as a worker's budget pays for.
+    With ``samples``, as many whole rounds as a worker's budget allows.
     """
     if isinstance(batch, int):
         sizes = np.array([batch], np.int64)
@@ -170,7 +170,7 @@ def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarra
 
 
 def _growing(batch, steps, samples) -> list[int]:
-    """The sizes of the batches of so many steps, or until a worker's budget is exceeded."""
+    """The batch sizes of ``steps`` steps, or until a worker's budget is exceeded."""
     sizes: list[int] = []
     spent = 0
     while len(sizes) < steps if samples is None else spent <= samples:

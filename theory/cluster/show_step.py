@@ -16,33 +16,33 @@ from .simulator import Memory
 
 __all__ = ["show"]
 
-WIDTH = 84  # of a line, before the operations that it calls
+WIDTH = 84  # of a line, in front of its operations
 
 
 def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
-    """Print the step of a method: its text, and below each line what that leads to in this run.
+    """Print the step of a method: its round function, and below each line what it calls in this run.
 
-    Lines of the parts (a feedback rule, a topology, a server) are marked by a bar; at their right stand the operations
-    on rows that they call.  Where a compiled loop takes the place of the text, its name and the test that equates the
-    two come last; ``run(..., fast=False)`` runs the text.  Nothing is run.
+    Lines of the parts (a feedback rule, a topology, a server) are marked by a bar, with the operations on rows that
+    they call on the right.  If a compiled loop replaces the round function, its name and the test that compares the two
+    come last; ``run(..., fast=False)`` runs the round function.  Nothing is run.
 
-    Without a problem, the source of a function or of a class: ``show(QSGD.quantize)``.
+    Without a problem, print the source of a function or class: ``show(QSGD.quantize)``.
 
     Parameters
     ----------
     method : ParallelSGD, LocalSGD or a method of your own; a function or a class
-        What the workers do in a step; see :func:`theory.method`.
+        What to show; see :func:`theory.method`.
     problem : problem, optional
-        What it is run on.
+        The problem of the method.
     workers : int
-        How many workers there are.
+        Number of workers.
     comm : mpi4py communicator, optional
-        Show what runs on its ranks; rank 0 prints.
+        Show the step as run on its ranks; rank 0 prints.
 
     Raises
     ------
     ValueError
-        For what :func:`theory.run` refuses.
+        For arguments that :func:`theory.run` rejects.
     TypeError
         If there is no problem, and ``method`` is neither a function nor a class.
 
@@ -65,7 +65,7 @@ def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
         run.add_difference(p, run.x, y)  # p = p + (x - y)                               -> Difference
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
             | return run.compress(compressor, p, rest=rest, reduce=True)                 -> Keys, Quantize
-        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
+        self.feedback.store(run, p)  # e = p, or as the rule stores it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
             | return run.reduce(messages)                                                -> First, Combined
         self.server.update(run, received)  # x = x - mean Q(p)
@@ -84,18 +84,18 @@ def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
 
 
 def _steps(method) -> int:
-    """Those of one round; `prepare` refuses what is no method."""
+    """The steps of one round; `prepare` rejects what is not a method."""
     steps = getattr(method, "local_steps", 1)
     return max(1, steps) if isinstance(steps, int) else 1
 
 
 def _lines(run) -> list[str]:
-    """What `show` prints of a run."""
+    """The lines that `show` prints."""
     method = run.setup.method
     text = type(method).round
     try:
         source, first = inspect.getsourcelines(text)
-    except OSError:  # typed at the prompt: its lines are nowhere to be read, but what they call is known
+    except OSError:  # typed at the prompt: the source is not available, but the operations are
         source, first = ["def round(self, run):\n"], text.__code__.co_firstlineno
     below, hidden = _below(run.trace(method.round)), _docstring_lines(source)
     if len(source) == 1:
@@ -113,7 +113,7 @@ def _lines(run) -> list[str]:
 
 
 def _merged(below: dict) -> dict:
-    """What all lines lead to."""
+    """Merge the operations of all lines."""
     return {name: inner for node in below.values() for name, inner in node.items()}
 
 
@@ -127,7 +127,7 @@ def _docstring_lines(source: list[str]) -> range:
 
 
 def _below(operations) -> dict:
-    """For each line, what it leads to: lines in turn, at the end of them operations."""
+    """For each line, what it calls: a tree of lines with operations as leaves."""
     tree: dict = {}
     for stack, operation in operations:
         node = tree
@@ -138,7 +138,7 @@ def _below(operations) -> dict:
 
 
 def _write(node: dict, indent: int, found: list[str]) -> None:
-    """The lines below a line; operations stand at its right."""
+    """Append the lines below a line; operations go on its right."""
     operations = [name for name in node if isinstance(name, str)]
     if operations:
         found[-1] = f"{found[-1]:<{WIDTH}} -> {', '.join(operations)}"

@@ -1,4 +1,4 @@
-"""All workers in this process: messages are handed over as they are, and replicas run side by side in threads."""
+"""The simulator: all workers in this process, messages in shared memory, replicas in parallel threads."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .driver import Driver, make_run
 __all__ = ["Memory", "replicate"]
 
 
-CACHE = 2**19  # bytes that the rows of replicas which run together may take
-MOST = 256  # replicas that run together
+CACHE = 2**19  # maximum bytes of the rows of replicas that run together
+MOST = 256  # maximum number of replicas that run together
 
 
 class Memory:
-    """The transport of one process: nothing has to travel."""
+    """The transport within one process: nothing is sent."""
 
     ranks, rank, comm = 1, 0, None
 
     def gather(self, run, phase) -> None:
-        """Every message is where it is wanted."""
+        """Do nothing: every message is already in place."""
 
     def broadcast(self, run, phase) -> None:
-        """The message is where it is wanted."""
+        """Do nothing: the message is already in place."""
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
-        """total[r, 0] = the workers' numbers from ``low`` on and before ``high``, their mean or their maximum."""
+        """total[r, 0] = mean or maximum of the workers' numbers in ``low`` <= i < ``high``."""
         run.call(Combined(numbers, total, low, high, run.weight, maximum), run.single)
 
 
 class Replicas:
-    """What independent runs end with: arrays whose first axis is the replica."""
+    """Results of independent runs: arrays whose first axis is the replica."""
 
     def __init__(self, setup, replicas: int):
         records, shape = setup.records.size, (replicas, setup.d)
@@ -47,20 +47,20 @@ class Replicas:
 
 
 def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
-    """Make ``replicas`` independent runs in threads; the result does not depend on how many threads there are."""
+    """Make ``replicas`` independent runs in threads; the result does not depend on the number of threads."""
     result = Replicas(setup, replicas)
     cores = os.cpu_count() or 1
-    together = min(_together(setup, replicas), -(-replicas // cores))  # each core has something to do
+    together = min(_together(setup, replicas), -(-replicas // cores))  # work for every core
     jobs = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
     threads = min(cores, len(jobs))
-    jobs.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels twice at most
+    jobs.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels at most twice
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda mine: _work(setup, mine, result, listed), [jobs[k::threads] for k in range(threads)]))
     return result
 
 
 def _together(setup, replicas: int) -> int:
-    """How many replicas run as the rows of one array: as many as stay in a processor's cache."""
+    """Number of replicas that run as rows of one array: as many as fit in cache."""
     if getattr(setup.method, "one_by_one", False):
         return 1
     size = setup.x0.itemsize * setup.d * (3 + 3 * setup.workers)
@@ -68,7 +68,7 @@ def _together(setup, replicas: int) -> int:
 
 
 def _work(setup, jobs, result, listed) -> None:
-    """Runs of one thread, one range of replicas after the other."""
+    """The work of one thread: ranges of replicas, one after the other."""
     driver, values = None, np.empty(0)
     for first, stop in jobs:
         if driver is None or driver.run.replicas != stop - first:

@@ -1,4 +1,4 @@
-"""A run whose rows are sparse: the same operations, at the cost of what rows and messages hold."""
+"""A run with sparse rows: the same operations, at a cost proportional to the non-zeros of rows and messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SparseRun(Run):
         (start_moving if self.setup.sparse.moving else start_model)(self.x, self.setup.x0)
 
     def vectors(self) -> GradientRows:
-        """What the workers compress and forget, at the start 0."""
+        """Vectors of the workers that are compressed and then discarded, initially 0."""
         return self.once("vectors", lambda: self._gradients("p", self.setup.sparse.longest))
 
     def _gradients(self, name: str, longest: int) -> GradientRows:
@@ -78,7 +78,7 @@ class SparseRun(Run):
         )
 
     def memory(self) -> MemoryRows:
-        """What the workers keep, at the start 0."""
+        """The workers' error memories, initially 0."""
         x, shape = self.x, (self.replicas, self.here)
         return self.once(
             "memory",
@@ -92,11 +92,11 @@ class SparseRun(Run):
         )
 
     def model(self, name: str) -> Velocity:
-        """What stands beside the model: its velocity."""
+        """The vector of the model: its velocity."""
         return self.once("velocity", lambda: Velocity(self.x))
 
     def local(self):
-        """The workers' own copies of the model, and their gradients there."""
+        """The workers' local models, and their gradients there."""
         how, shape = self.setup.sparse, (self.replicas, self.here)
 
         def make():
@@ -118,7 +118,7 @@ class SparseRun(Run):
         return out
 
     def set(self, Y, X, rate=1.0) -> None:
-        """Y = rate X.  A worker's own copy is the model already; a gradient there begins with its entries alone."""
+        """Y = rate X.  A local model already equals the model; a gradient there starts with its entries only."""
         if isinstance(Y, GradientRows):
             own = isinstance(X, LocalRows)
             self.call(Begin(Y, self._column(0.0 if own else rate)))
@@ -151,16 +151,16 @@ class SparseRun(Run):
         self.call((ProjectMoving if self.setup.sparse.moving else ProjectModel)(X, radius), self.single)
 
     def average(self, X) -> None:
-        """Have the average of the iterates count X."""
+        """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             make = AverageMoving if self.setup.sparse.moving else AverageModel
             self.call(make(X, self.average_weight.column()), self.single)
 
     def count_local(self, Y) -> None:
-        """Local steps with an average have no sparse rows."""
+        """Never called: local steps with an average have no sparse rows."""
 
     def averaged(self):
-        """The average of the iterates, or the model where there is none."""
+        """The average of the iterates, or the model if there is none."""
         self.call(ReadOut(self.x, self._last, self.mean), self.single)
         return self.mean
 

@@ -1,7 +1,7 @@
-"""Stragglers with simulated clocks: every round waits for the fastest k of n workers, and nobody sleeps.
+"""Stragglers with simulated clocks: every round waits for the fastest k of n workers, without real waiting.
 
-Times of different rounds and workers are independent; who is not among the fastest is told to stop, and starts the next
-round with the others.
+Times of different rounds and workers are independent; workers that are not among the fastest are stopped, and start the
+next round with the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .run import run
 __all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
 
 FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])
-CLOCK = 2  # of the streams of a replica
+CLOCK = 2  # purposes of the streams of a replica
 
 draw_time = generic(
     "draw_time",
@@ -34,7 +34,7 @@ draw_time = generic(
 
 @setting
 class ShiftedExponential(NamedTuple):
-    """Times shift + Exp(rate): what every worker needs, and what chance adds; a speed multiplies the rate.
+    """Times shift + Exp(rate): a constant plus an exponential; a speed multiplies the rate.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ShiftedExponential(NamedTuple):
     rate: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 <= self.shift < math.inf, "shift", self.shift, "a finite number, at least 0")
         require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
 
@@ -80,7 +80,7 @@ class Pareto(NamedTuple):
     scale: float = 1.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in self._fields:
             number = getattr(self, name)
             require(0.0 < number < math.inf, name, number, "a finite number above 0")
@@ -91,7 +91,7 @@ class Pareto(NamedTuple):
 
 @kernel
 def _race(times, speeds, stream, waits, chosen):
-    """For every round the k smallest times in order, and the workers that they belong to, in the workers' order."""
+    """For every round, the k smallest times in order, and their workers in increasing order."""
     rounds, k = chosen.shape
     for t in range(rounds):
         clock, filled = derive(stream, t), 0
@@ -148,12 +148,12 @@ def _count(low: int, high: float = math.inf, **numbers) -> None:
 def race(
     times, *, workers: int, fastest: int, rounds: int, seed: int = 0, speeds=None, replica: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Who is among the fastest, and when.
+    """Draw which workers are the fastest, and their times.
 
     Parameters
     ----------
     times : ShiftedExponential or Pareto
-        The law of the times of the workers.
+        Distribution of the workers' times.
     workers, fastest, rounds : int
         n, k and the number of rounds.
     seed : int
@@ -161,14 +161,14 @@ def race(
     speeds : array_like, shape (workers,), optional
         1 for all by default.
     replica : int
-        Fresh random numbers for each.
+        Each has independent random numbers.
 
     Returns
     -------
     waits : ndarray, shape (rounds, k)
-        The times of the fastest, in order: the last one is what the round takes.
+        The times of the fastest, in order: the last one is the time of the round.
     chosen : ndarray of int64, shape (rounds, k)
-        Who they are, in the order of their numbers.
+        Their workers, in increasing order.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def run_fastest_k(
     replicas: int = 1,
     record_every: int | None = None,
 ) -> Result:
-    """SGD that waits for the fastest k of n workers in every round, on simulated clocks.
+    """Run SGD that waits for the fastest k of n workers in every round, on simulated clocks.
 
     Parameters
     ----------
@@ -218,16 +218,16 @@ def run_fastest_k(
     step : float
         Constant step size, above 0.
     times : ShiftedExponential or Pareto
-        Of a worker's round.
+        Distribution of the time of a worker's round.
     speeds : array_like, shape (workers,), optional
         1 for all by default.
     weights : {"plain", "inclusion"}
-        What a gradient that counts is multiplied by: 1/k, or 1/(n pi_i) with the probability pi_i that worker i is
+        The weight of a gradient that is used: 1/k, or 1/(n pi_i) with the probability pi_i that worker i is
         among the fastest (Horvitz-Thompson); different speeds need ShiftedExponential for it.
     batch : int
         Rows that a worker averages.
     shards : {"shared", "contiguous"}
-        Which rows a worker draws from; workers count alike in the mean.
+        Which rows a worker draws from; workers have equal weights in the mean.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     seed, replicas : int

@@ -1,16 +1,16 @@
-"""What every compressor answers: the generic functions, and the one container that symbols travel in.
+"""The interface of a compressor: the generic functions, and the one container for symbols.
 
 A compressor is a :func:`theory.core.setting` of numbers and other compressors.  Written in one file, it registers
 
-``capacity``  how much room its symbols take (and ``parts``, if it is made of several messages),
+``capacity``  how many symbols it needs at most (and ``parts``, if it is made of several messages),
 ``quantize``  a vector becomes symbols (norms, indices, levels: sparse stays sparse),
 ``accumulate``  symbols become a multiple of the restored vector, added to a vector,
-``pack``, ``unpack``, ``payload_bits``  symbols become bits and come back,
+``pack``, ``unpack``, ``payload_bits``  symbols become bits and back,
 
-where messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening``
-and what belongs to it),
+if messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening`` and
+the generics that go with it),
 
-and, in Python, what all of this computes as plain NumPy (:func:`reference`, to which the tests hold the kernels equal),
+and, in Python, a plain NumPy version of all this (:func:`reference`, with which the tests compare the kernels),
 its closed forms (:func:`omega` or :func:`delta`, :func:`expected_nonzeros`,
 :func:`expected_payload_bits`) and, where the dimension matters, :func:`check`.  As ``restore(quantize(v))`` and
 ``decode(encode(v))`` run through the same symbols, they agree by construction.
@@ -35,7 +35,7 @@ class Symbols(NamedTuple):
     index : numpy.ndarray of uint32
         Positions.
     value : numpy.ndarray of float32 or float64
-        Numbers as they stand on the wire: the dtype of this array *is* the wire's, so storing rounds.
+        Numbers as sent: the dtype of this array *is* that of the wire, so storing rounds.
     level : numpy.ndarray of int32
         Signed integers.
     scratch : numpy.ndarray of uint32
@@ -51,7 +51,7 @@ class Symbols(NamedTuple):
 
 capacity = generic(
     "capacity",
-    "capacity(c, d) -> (int, int, int, int): room for index, value, level and scratch for vectors of length d.",
+    "capacity(c, d) -> (int, int, int, int): lengths of index, value, level and scratch for vectors of length d.",
     interpreted=True,
 )
 parts = generic(
@@ -69,7 +69,7 @@ state_size = generic(
 quantize = generic(
     "quantize",
     "quantize(c, state, v, stream, symbols): fill symbols with the message for v; randomness from the key `stream`. "
-    "v is an array or any vector of theory.core.vectors (then entry, largest and nonzeros are asked).",
+    "v is an array or any vector of theory.core.vectors (then entry, largest and nonzeros are called).",
     inline=False,
 )
 accumulate = generic(
@@ -108,9 +108,9 @@ max_payload_bits = generic(
 
 
 def buffer_bits(c, d: int, float_bits: int) -> int:
-    """Room for the payload of any message, also where what a compressor states about its own length is too little.
+    """Buffer size for the payload of any message, even if the compressor's own bound is too small.
 
-    Packing checks no bounds, so a slip in a compressor of one's own would write over memory.
+    Packing checks no bounds, so a mistake in a user's compressor would overwrite memory.
     """
     return max(int(max_payload_bits(c, d, float_bits)), int(_max_payload_bits(c, d, float_bits)))
 
@@ -158,7 +158,7 @@ decode_into = generic(
 )
 
 
-# --- what workers can do together -------------------------------------------------------------------------------------
+# --- joint compression by several workers -----------------------------------------------------------------------------
 
 shares_stream = generic(
     "shares_stream",
@@ -175,8 +175,8 @@ summed = generic(
 )
 opening = generic(
     "opening",
-    "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Two generics more are "
-    "then asked, propose and settle. Where nobody combines anything, quantize proposes to itself.",
+    "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Then propose and "
+    "settle are called, too. Without other workers, quantize uses its own proposal.",
     lambda c, d: 0,
     interpreted=True,
 )
@@ -207,12 +207,12 @@ propose = generic(
 )
 settle = generic(
     "settle",
-    "settle(c, d, state, numbers): note the combined numbers in the worker's state; the next quantize uses them.",
+    "settle(c, d, state, numbers): store the combined numbers in the worker's state, for the next quantize.",
     _settle,
 )
 update_state = generic(
     "update_state",
-    "update_state(c, d, state, symbols): what a worker's state learns from its own message, or from the sum of all "
+    "update_state(c, d, state, symbols): update a worker's state from its own message, or from the sum of all "
     "where messages are added (a warm start).",
     _update_state,
 )
@@ -221,8 +221,7 @@ update_state = generic(
 def new_symbols(c, d: int, wire) -> Symbols:
     """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire.
 
-    From NumPy, which asks the system for large pages: that halves the time of a long vector.  And there is nothing to
-    compile.
+    Allocated by NumPy, which uses large pages: that halves the time for a long vector, and nothing needs compiling.
 
     Parameters
     ----------
@@ -236,13 +235,13 @@ def new_symbols(c, d: int, wire) -> Symbols:
     Returns
     -------
     Symbols
-        With room for the longest message.
+        With capacity for the longest message.
     """
     indices, values, levels, scratch = capacity(c, d)
     return Symbols(
         np.zeros(3 * parts(c, d), np.int64),
         np.empty(indices, np.uint32),
-        np.zeros(values, wire.dtype),  # so that all of it can be looked through, used or not
+        np.zeros(values, wire.dtype),  # initialized, so that all of it can be compared, used or not
         np.empty(levels, np.int32),
         np.empty(scratch, np.uint32),
     )
@@ -253,7 +252,7 @@ def new_symbols(c, d: int, wire) -> Symbols:
 
 @question
 def reference(c, v, stream, wire) -> np.ndarray:
-    """What the receiver restores from the message for ``v``, by NumPy from the definition: slow, and made to be read.
+    """What the receiver restores from the message for ``v``, computed in NumPy from the definition: slow, but readable.
 
     Parameters
     ----------
@@ -269,8 +268,8 @@ def reference(c, v, stream, wire) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (d,)
-        Rounded to the dtype of v it is what :func:`theory.compress` returns, but for the sign of zeros; a compressor
-        whose kernels compute in another way says how far away it is.
+        Rounded to the dtype of v it equals what :func:`theory.compress` returns, except for the sign of zeros; a
+        compressor whose kernels compute differently documents the difference.
 
     Examples
     --------
@@ -362,7 +361,7 @@ def delta(c, d: int) -> float:
 
 
 def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
-    """Raise a ``TypeError`` that sends the reader to the other factor only where there is one."""
+    """Raise a ``TypeError`` that mentions the other factor only if it is defined."""
     name = type(c).__name__
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
     there = other.dispatch(type(c)) is not other.dispatch(object)
@@ -384,7 +383,7 @@ def expected_nonzeros(c, v) -> float:
     Returns
     -------
     float
-        Of all coins that the compressor throws, the mean.
+        The mean over the compressor's random numbers.
 
     Examples
     --------

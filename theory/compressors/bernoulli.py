@@ -39,13 +39,13 @@ class Bernoulli(NamedTuple):
     p: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.p <= 1.0, "p", self.p, "a probability in (0, 1]")
 
     def sent_entries(c, v, stream):
         log_lost = math.log1p(-c.p) if c.p < 1.0 else -math.inf
         index, j, draw = np.zeros(0, int), 0, 0
-        while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # so many coins fail in a row
+        while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # number of consecutive failures
             j += int(gap)
             index = np.append(index, j)
             j, draw = j + 1, draw + 1
@@ -57,7 +57,7 @@ class Bernoulli(NamedTuple):
     def quantize(c, state, v, stream, symbols):
         d, count, j, draw = length(v), 0, 0, 0
         log_lost = math.log1p(-c.p)
-        while True:  # how many are lost in front of the next one that is kept: P(at least g) = (1 - p)**g
+        while True:  # number of coordinates dropped before the next kept one: P(at least g) = (1 - p)**g
             gap = math.log(1.0 - uniform(stream, draw)) / log_lost
             draw += 1
             if not gap < d - j:
@@ -99,7 +99,7 @@ class Bernoulli(NamedTuple):
 class Ultra(NamedTuple):
     """Ultra-sparsification: one uniformly drawn coordinate with probability k, otherwise nothing.
 
-    A contraction with delta = k/d, for less than one coordinate a message.
+    A contraction with delta = k/d, for less than one coordinate per message.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Ultra(NamedTuple):
     unbiased: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.k < 1.0, "k", self.k, "a number between 0 and 1 (from 1 on: RandK)")
 
     def sent_entries(c, v, stream):

@@ -9,16 +9,16 @@ LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is s
 
 
 def check_dimension(d: int) -> None:
-    """Refuse lengths that no compressor takes."""
+    """Raise ValueError for a length outside the range that compressors accept."""
     require(isinstance(d, int) and 1 <= d <= LARGEST_D, "d", d, f"an integer from 1 to {LARGEST_D}")
 
 
 def check_kept(c, d: int) -> None:
-    """Refuse a compressor that keeps more coordinates than there are."""
+    """Raise ValueError if the compressor keeps more coordinates than there are."""
     check_dimension(d)
     require(c.k <= d, "k", c.k, f"at most the length of the vector, {d}")
 
 
 def check_compressor(name: str, c) -> None:
-    """Refuse what is no compressor, in the argument of this name."""
+    """Raise an error, with the name of the argument, unless c is a compressor."""
     require(quantize.implements(type(c)), name, c, "a compressor, such as QSGD(7)", TypeError)

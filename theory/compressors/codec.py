@@ -26,8 +26,8 @@ from .numpy_function import WIRE, FunctionCompressor, check_parts
 __all__ = ["compress", "decode", "encode"]
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
-ROOM = 16  # numbers that a foreign message may ask room for, for each of max_d coordinates
-SPARE_ROOM = 2**20  # and on top of that: a sketch does not shrink with its vector
+ROOM = 16  # numbers that a foreign message may allocate per coordinate of max_d
+SPARE_ROOM = 2**20  # and in addition: a sketch does not shrink with its vector
 
 
 @kernel
@@ -44,7 +44,7 @@ def _first_bad(v):
 
 
 def _enter(c, v, wire_dtype) -> np.ndarray:
-    """The vector as a contiguous array, once everything about it and the compressor is known to be in order."""
+    """Validate vector and compressor; return the vector as a contiguous array."""
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
     check_parts("c", c)
     try:
@@ -64,7 +64,7 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
 
 
 def _stream(key) -> np.uint64:
-    """The key of a stream of random numbers, once it is one."""
+    """Validate the key of a stream of random numbers."""
     fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
     require(fitting, "key", key, "an integer from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
     return np.uint64(key)
@@ -94,7 +94,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     wire_dtype : dtype
         Floats of the message: float32 or float64.
     out : numpy.ndarray, optional
-        Room for the result, of the shape and dtype of v.
+        Array for the result, with the shape and dtype of v.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     Raises
     ------
     ValueError
-        If v is not finite, does not fit the compressor, or overflows the floats of the wire, or the key is none.
+        If v is not finite, does not fit the compressor or overflows the floats of the wire, or if the key is invalid.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
 
 
 def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
-    """Write the payload for v at bit ``cursor``, in the fastest way that c knows; return the cursor behind it."""
+    """Write the payload for v at bit ``cursor``, by the fastest implementation of c; return the cursor behind it."""
     if encode_into.implements(type(c)):
         return encode_into(c, state, v, stream, symbols, buffer, cursor)
     quantize(c, state, v, stream, symbols)
@@ -132,7 +132,7 @@ def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
 
 
 def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
-    """Read a payload into ``out``, in the fastest way that c knows; return the cursor behind it, or -1."""
+    """Read a payload into ``out``, by the fastest implementation of c; return the cursor behind it, or -1."""
     if decode_into.implements(type(c)):
         return decode_into(c, buffer, cursor, end, symbols, out)
     cursor = unpack(c, buffer, cursor, end, out.size, symbols)
@@ -142,7 +142,7 @@ def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
 
 
 def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
-    """The message for ``v``, frame and payload.
+    """Encode ``v`` as a message: frame and payload.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
         c, v = WIRE, np.ascontiguousarray(c.apply(v, stream), v.dtype)
     header = header_template(c, v.size, wire_dtype)
     symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
-    # pages of zeros cost nothing until they are written to; to count the bits of a code first would take as long again
+    # pages of zeros cost nothing until written; counting the bits of a code first would double the time
     longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
     buffer = np.zeros(message_size(header, longest), np.uint8)
     begin = 8 * overhead(header)
@@ -185,13 +185,13 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
 
 
 def _room(c, d: int) -> int:
-    """How many numbers the symbols of ``c`` take; too many rather than too few, and in Python's integers."""
+    """Upper bound on the numbers in the symbols of ``c``, in Python integers."""
     here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
     return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
 
 
 def _admit(c, d: int, max_d: int) -> None:
-    """Refuse what the frame of a foreign message asks for, before anything is made for it."""
+    """Check the frame of a foreign message before anything is allocated for it."""
     if d > max_d:
         raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
     try:
@@ -204,14 +204,14 @@ def _admit(c, d: int, max_d: int) -> None:
 
 
 def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
-    """The vector that a message holds.
+    """Decode a message into its vector.
 
     Parameters
     ----------
     message : bytes-like
-        From anywhere: it is checked before anything is believed.
+        From any source: it is validated before use.
     max_d : int
-        The longest vector to make room for.
+        The longest vector that is accepted.
     dtype : dtype
         Of the result: float64, or float32, which takes half the time and memory.
 
@@ -223,9 +223,9 @@ def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
     Raises
     ------
     WireError
-        If the message is truncated, altered, foreign, or for a vector that is longer than ``max_d``.
+        If the message is truncated, altered or foreign, or its vector is longer than ``max_d``.
     TypeError
-        If it is nothing that holds bytes.
+        If it is not bytes-like.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
         raise TypeError(f"message: got {type(message).__name__}, allowed: bytes, as encode returns them") from None
     c, d, wire_dtype, start, bits = open_frame(message)
     _admit(c, d, max_d)
-    buffer = np.frombuffer(message, np.uint8).copy()  # writable, as all other buffers: one type for Numba
+    buffer = np.frombuffer(message, np.uint8).copy()  # writable like all other buffers: one Numba type
     symbols = new_symbols(c, d, np.empty(0, wire_dtype))
     end = 8 * start + bits
     out = np.empty(d, dtype)

@@ -1,7 +1,7 @@
-"""Half precision: 16 bits a coordinate, rounded at random and without bias, with one common power of two.
+"""Half precision: 16 bits per coordinate, with unbiased random rounding with one common power of two.
 
 A float16 has few exponents: without a common factor small gradients would vanish, and large ones overflow.  The factor
-brings the largest entry to [2^14, 2^15), a power of two below the largest float16.  Only entries 2^28 times smaller
+brings the largest entry into [2^14, 2^15), just below the largest float16.  Only entries 2^28 times smaller
 than it are then rounded to multiples of a fixed spacing.
 """
 
@@ -38,8 +38,8 @@ class HalfPrecision(NamedTuple):
     Notes
     -----
     The variance factor is 2^-22/(1 + 2^-10), plus a share of d that is lost in rounding: see
-    :func:`theory.bounds.half_variance`.  Rounding to the nearest, as processors do it, has the same worst error,
-    half of it on the average, and a bias.
+    :func:`theory.bounds.half_variance`.  Rounding to nearest, as in hardware, has at most half the error of a
+    coordinate, but a bias.
 
     Examples
     --------

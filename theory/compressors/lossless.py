@@ -29,7 +29,7 @@ __all__ = ["Lossless"]
 
 @setting
 class Lossless(NamedTuple):
-    """The vector itself, rounded to the floats of the wire; a bit says which of the messages of `Identity` follows.
+    """The vector itself, rounded to the floats of the wire; one bit selects one of the two messages of `Identity`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Lossless(NamedTuple):
 
 @kernel
 def is_sparse(symbols) -> bool:
-    """Whether the symbols list non-zeros: fewer numbers than coordinates, which are as many as there is room for."""
+    """Whether the symbols list non-zeros: fewer numbers than coordinates (the length of ``value``)."""
     return symbols.count[1] < symbols.value.size
 
 

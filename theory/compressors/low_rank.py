@@ -1,4 +1,4 @@
-"""PowerSGD: one step of subspace iteration, whose two halves workers can average before anything is decoded.
+"""PowerSGD: one step of subspace iteration, whose two factors workers can average before decoding.
 
 With M_i the matrix of worker i and one start Q for all of them::
 
@@ -7,9 +7,9 @@ With M_i the matrix of worker i and one start Q for all of them::
     Q = mean of M_i' P^         (the sum of the messages)
     receive P^ Q' = P^ P^' M,   M = mean of M_i
 
-so that what comes out is what one worker that holds M would send.  A warm start takes the last Q; a cold one, and the
-first, Gaussian numbers that all workers draw alike.  Only the range of Q matters: its columns are scaled to unit
-length, which keeps P within the range of the floats, and columns that are zero (M had no such rank) are drawn anew.
+so that the result is what a single worker with M would send.  A warm start uses the last Q; a cold start, and the first
+step, Gaussian numbers that are the same for all workers.  Only the range of Q matters: its columns are scaled to unit
+length, which keeps P within the range of the floats, and zero columns (M had lower rank) are drawn again.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import kernel, require, setting
-from ..core.random import normal
+from ..core.normals import normal
 from ..core.vectors import add_entry, entry
 from ..wire.bits import read_floats, write_floats
 from .base import (
     propose,
 )
 from .kernels.linear_algebra import orthonormalize, room
+from .kernels.spectral import check_shape, require_shape, squarest
 from .registry import register
-from .spectral import check_shape, require_shape, squarest
 
 __all__ = ["PowerSGD"]
 
 
 @setting
 class PowerSGD(NamedTuple):
-    """The matrix projected on the range of its product with a start Q: a cheap approximation of low rank.
+    """The matrix projected onto the range of its product with a start Q: a cheap approximation of low rank.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class PowerSGD(NamedTuple):
     rank : int
         Number of columns of Q, from 1 to the smaller of rows and columns.
     warm : bool
-        Begin with the Q of the last step; otherwise with a new one, Gaussian, in every step.
+        Start from the Q of the last step; otherwise from a new Gaussian one in every step.
 
     Notes
     -----
@@ -62,7 +62,7 @@ class PowerSGD(NamedTuple):
     warm: bool = True
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
@@ -177,12 +177,12 @@ class PowerSGD(NamedTuple):
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
-# With a first, Gaussian Q; the projection by LAPACK, in the kernels by Gram-Schmidt: the same to rounding.
+# With an initial Gaussian Q; projection by LAPACK here, by Gram-Schmidt in the kernels: equal up to rounding.
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
-# The state: Q (columns x rank, zero if there is none), whether P is settled (1 or 0), P (rows x rank).
+# The state: Q (columns x rank, zero if there is none), whether P has been settled (1 or 0), P (rows x rank).
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Natural compression: the mantissa is rounded away, at random and without bias; sign and exponent travel.
+"""Natural compression: unbiased random rounding to powers of two; only sign and exponent are sent.
 
-The exponent travels in as many bits as the floats of the wire have for theirs, 8 or 11: code 0 stands for 0, code 1 for
-the smallest normal float (between the two, what is below is rounded), and the largest code, which for floats means
-infinity, for the power of two above the largest float, so that also the largest numbers are rounded without bias.
+The exponent has as many bits as that of the wire's floats, 8 or 11: code 0 stands for 0, code 1 for the smallest normal
+float (smaller numbers are rounded to one of the two), and the largest code, which for floats means infinity, for the
+power of two above the largest float, so that the largest numbers, too, are rounded without bias.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
 class Natural(NamedTuple):
     """Natural compression: every coordinate becomes one of the two powers of two around it, without bias.
 
-    A sign and an exponent are 9 bits a coordinate where the wire has float32, 12 where it has float64.
+    Sign and exponent take 9 bits per coordinate for float32 on the wire, 12 for float64.
 
     Notes
     -----
     Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural Compression for Distributed Deep Learning" (MSML 2022).
-    Numbers below the smallest normal float of the wire become that or 0.
+    Numbers below the smallest normal float of the wire become that float or 0.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Natural(NamedTuple):
 class NaturalDithering(NamedTuple):
     """Natural dithering: random rounding to the levels 0, 2^(1-s), ..., 1/2, 1 of the vector's norm.
 
-    These are the levels of ``NUQSGD(s - 1)``, with s counted as its authors do, and the messages are the same.
+    These are the levels of ``NUQSGD(s - 1)``, with s counted as in the paper, and the messages are the same.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class NaturalDithering(NamedTuple):
     norm: float = 2.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(1 <= self.s <= 120, "s", self.s, "an integer from 1 to 120")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
@@ -197,7 +197,7 @@ def _powers(value):
 
 @kernel
 def _room(symbols, v):
-    """Note in ``value[0]``, which does not travel, whether every coordinate can be rounded: 0, or infinity."""
+    """Store in ``value[0]``, which is not sent, whether every coordinate can be rounded: 0, or infinity if not."""
     symbols.value[0] = 0.0
     if v.itemsize > symbols.value.itemsize and norm_of(v, np.inf) >= 2.0**128:
         symbols.value[0] = np.inf
@@ -206,7 +206,7 @@ def _room(symbols, v):
 
 @kernel
 def _power(level, value):
-    """The number that a level stands for, as float64."""
+    """The value of a level, as float64."""
     if level == 0:
         return 0.0
     size = bits_to_float(u64(i64(abs(level)) + (1023 - _top(value) // 2)) << u64(52), 0.0)

@@ -1,4 +1,4 @@
-"""A compressor given by one Python function: nothing is compiled for it, so it answers at once, and slowly."""
+"""A compressor given by one Python function: nothing is compiled for it, so it starts at once but runs slowly."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .lossless import Lossless
 
 __all__ = ["FunctionCompressor", "compressor"]
 
-WIRE = Lossless()  # how its vectors travel
+WIRE = Lossless()  # the encoding of its vectors
 
 
 @setting
 class FunctionCompressor(NamedTuple):
-    """What a Python function makes of a vector, sent in full precision; made by `compressor`.
+    """The result of a Python function on a vector, sent in full precision; see `compressor`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class FunctionCompressor(NamedTuple):
     random : bool
         Which of the two.
     factors : dict
-        What is known of it: ``omega``, ``delta``.
+        The known factors: ``omega``, ``delta``.
     """
 
     function: Any
@@ -52,7 +52,7 @@ class FunctionCompressor(NamedTuple):
 
     def apply(self, v, stream) -> np.ndarray:
         """The vector that is sent for v."""
-        v = np.array(v)  # the function may do as it likes with it
+        v = np.array(v)  # the function may modify it
         found = np.asarray(self.function(v, generator(stream)) if self.random else self.function(v), float)
         require(found.shape == v.shape, "function", f"shape {found.shape}", f"an array of shape {v.shape}")
         return found
@@ -61,8 +61,8 @@ class FunctionCompressor(NamedTuple):
 def compressor(function: Callable, *, omega: float | None = None, delta: float | None = None) -> FunctionCompressor:
     """Make a compressor of a Python function, for every method, in the simulator and over MPI.
 
-    Its vectors travel in full precision, all of their numbers or the non-zeros with their positions, whichever is
-    shorter.  For codes of your own, and for speed, write a class: see "Add a compressor" in the documentation.
+    Its vectors are sent in full precision, as all numbers or as non-zeros with positions, whichever is shorter.  For
+    codes of your own, and for speed, write a class: see "Add a compressor" in the documentation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
 
 
 def check_parts(name: str, c) -> None:
-    """Raise ``TypeError`` where a function stands within another compressor, whose kernels could not call it."""
+    """Raise ``TypeError`` if a function is inside another compressor, whose kernels cannot call it."""
     for part in c if isinstance(c, tuple) and not isinstance(c, FunctionCompressor) else ():
         require(
             not isinstance(part, FunctionCompressor),

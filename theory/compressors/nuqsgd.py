@@ -1,4 +1,4 @@
-"""NUQSGD: levels that are dense near zero, and the levels of its authors' released code, among which is no zero."""
+"""NUQSGD: levels that are dense near zero, and the levels of its authors' released code, which have no zero."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class NUQSGD(NamedTuple):
     Parameters
     ----------
     s : int
-        How many levels lie between 0 and 1, from 0 to 2000.
+        Number of levels strictly between 0 and 1, from 0 to 2000.
     ratio : float
-        p, in (0, 1); 1/2 in the paper.  :func:`theory.optimal_ratio` gives the one of least worst variance.
+        p, in (0, 1); 1/2 in the paper.  :func:`theory.optimal_ratio` minimizes the worst-case variance.
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
     elias : bool
-        Send the number of non-zeros, then for each its distance from the one before, its sign and the index of its
+        Send the number of non-zeros, then for each the distance from the previous one, the sign and the index of its
         level (1 for p^s, s + 1 for 1), in Elias omega codes; otherwise all levels in the same number of bits.
 
     Notes
     -----
     Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD" (JMLR 22(114), 2021).  With s = 6, 15 signed
-    levels take 4 bits a coordinate.  A level below 1e-36 is refused.
+    levels take 4 bits per coordinate.  Levels below 1e-36 raise ValueError.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class NUQSGD(NamedTuple):
     elias: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0 <= self.s <= 2000, "s", self.s, "an integer from 0 to 2000")
         require(0.0 < self.ratio < 1.0, "ratio", self.ratio, "a number in (0, 1)")
         require(self.ratio**self.s >= 1e-36, "ratio", self.ratio, "such that ratio**s is at least 1e-36")
@@ -93,12 +93,12 @@ class NUQSGDReleased(NamedTuple):
     Parameters
     ----------
     bits : int
-        Bits of a coordinate, from 2 to 7: its sign and one of 2**(bits - 1) magnitudes.
+        Bits per coordinate, from 2 to 7: its sign and one of 2**(bits - 1) magnitudes.
 
     Notes
     -----
     Every bit pattern is a level, but a coordinate that is 0 is sent as plus or minus the smallest one: unbiased, at the
-    cost of its square in variance.  So nothing is sparse, and s of :class:`NUQSGD` is not what the ``bits`` say.
+    cost of its square in variance.  So nothing is sparse, and ``bits`` does not correspond to s of :class:`NUQSGD`.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class NUQSGDReleased(NamedTuple):
     bits: int = 4
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(2 <= self.bits <= 7, "bits", self.bits, "an integer from 2 to 7")
 
     def reference(c, v, stream, wire):

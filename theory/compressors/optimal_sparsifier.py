@@ -1,13 +1,13 @@
 """The optimal unbiased sparsifier with independent coins: p_i = min(1, |v_i| / m).
 
-Coordinates of size m and more are sent as they are.  Of the others, those that are kept have v_i / p_i = m sign(v_i):
-m is sent once, and for each of them its position and a sign.
+Coordinates of size at least m are sent exactly.  The others, if kept, have v_i / p_i = m sign(v_i): m is sent once, and
+for each of them a position and a sign.
 
 The magnitude m is the root of a concave (budget) or convex (variance) piecewise linear function.  Newton's method
-approaches it from one side, so that the set of sure coordinates only grows: where it no longer does, m is exact.  With
-a budget these are the rounds of the greedy algorithm: clip at 1, and spread what is left over the others.
+approaches it from one side, so that the set of coordinates with probability 1 only grows: once it stops, m is exact.
+With a budget these are the rounds of the greedy algorithm: clip at 1, and spread the remaining budget over the others.
 
-What travels is m rounded *up* to a float of the wire, and the probabilities are those that belong to the rounded m.
+The wire has m rounded *up* to one of its floats, and the probabilities are those of the rounded m.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["OptimalSparsifier"]
 f64, i64, u32, u64 = np.float64, np.int64, np.uint32, np.uint64
 
 LANES = 32  # partial sums
-PIECE = 16  # coordinates that are skipped together where none of them is kept
-TILE = 1024  # coordinates whose random bits are drawn together, a draw for two of them
-TIES = u64(1 << 63)  # the further bits, where 32 do not decide, are draws of the same stream, far from the others
+PIECE = 16  # coordinates that are skipped together if none of them is kept
+TILE = 1024  # coordinates whose random bits are drawn together, two per draw
+TIES = u64(1 << 63)  # where 32 bits do not decide, further bits come from draws of the same stream, far from the others
 
 
 @setting
@@ -48,10 +48,10 @@ class OptimalSparsifier(NamedTuple):
     budget : float
         Expected number of non-zeros: exactly min(budget, non-zeros of v).
     variance : float
-        ``E||Q(v) - v||^2 = variance ||v||^2``, exactly, for every v; with the fewest non-zeros that allow it.
+        ``E||Q(v) - v||^2 = variance ||v||^2``, exactly, for every v, with the fewest expected non-zeros.
     rounds : int
-        0: the exact optimum.  Otherwise the greedy algorithm stopped after so many rounds, with a budget only: 1 clips
-        the probabilities at 1 and does not spread what that leaves, so the budget is not used up.
+        0: the exact optimum.  Otherwise the greedy algorithm, stopped after this many rounds (with a budget only): 1
+        clips the probabilities at 1 and does not redistribute the remainder, so the budget is not used up.
 
     Notes
     -----
@@ -69,7 +69,7 @@ class OptimalSparsifier(NamedTuple):
     rounds: int = 0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 <= self.budget < math.inf, "budget", self.budget, "a finite number above 0")
         require(0.0 <= self.variance < math.inf, "variance", self.variance, "a finite number above 0")
         both = (self.budget, self.variance)
@@ -84,7 +84,7 @@ class OptimalSparsifier(NamedTuple):
             return v.astype(wire).astype(float)
         p = np.abs(v) / m
         r, U = random_bits(stream, v.size, 32), uniforms(stream, v.size, int(TIES))
-        kept = U < 2.0**32 * p - r  # (r + U) / 2^32 < p; the kernel's p is a product: another one once in 2^80 draws
+        kept = U < 2.0**32 * p - r  # (r + U) / 2^32 < p; the kernel's p is a product and differs once in 2^80 draws
         return np.where(p >= 1.0, v.astype(wire), np.where(kept, np.copysign(m, v), 0.0))
 
     def capacity(c, d):
@@ -192,7 +192,7 @@ class OptimalSparsifier(NamedTuple):
 
 @kernel
 def _below(v, m, factor):
-    """How many of the sizes |v_j| factor are at least m, and the sums of the others and of their squares."""
+    """Number of the |v_j| factor that are at least m, and the sums of the others and of their squares."""
     sums, squares = np.zeros(LANES), np.zeros(LANES)
     sure, whole = 0, v.size - v.size % LANES
     for start in range(0, whole, LANES):
@@ -217,11 +217,11 @@ def _below(v, m, factor):
 
 @kernel
 def magnitude(v, budget, variance, rounds):
-    """The magnitude m as float64; 0 where all coordinates are to be sent as they are."""
+    """The magnitude m as float64; 0 if all coordinates are sent exactly."""
     top = norm_of(v, np.inf)
     if top == 0.0:
         return 0.0
-    factor = 2.0 ** -max(math.frexp(top)[1], -1000)  # so that no square overflows or vanishes
+    factor = 2.0 ** -max(math.frexp(top)[1], -1000)  # so that no square overflows or underflows
     if variance == 0.0:
         count = 0
         for j in range(v.size):
@@ -255,8 +255,8 @@ def _round_up(x, like):
 
 @kernel
 def _draw(v, m, stream, words, count, index):
-    """List the coordinates below m that are kept, behind the ``count`` that are listed; return how many there are."""
-    lift = 1.0 if m > 1e-200 else 2.0**300  # so that the quotient is no infinity
+    """Append the kept coordinates below m to the ``count`` listed ones; return the new count."""
+    lift = 1.0 if m > 1e-200 else 2.0**300  # so that the quotient stays finite
     factor = 4294967296.0 / (m * lift)
     for start in range(0, v.size, TILE):
         tile = v[start : min(start + TILE, v.size)]

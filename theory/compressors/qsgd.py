@@ -1,13 +1,13 @@
 """QSGD: a norm, and for each coordinate one of the levels 0, 1/s, ..., 1 of it, rounded at random without bias.
 
-What travels for the norm is ``scale``: norm / s, rounded *up* to a float of the wire (and of v, if these are shorter).
+The norm is sent as ``scale``: norm / s, rounded *up* to a float of the wire (and of v, if that is shorter).
 So u_i = v_i / scale lies between -s and s, the level of coordinate i is floor(u_i + R_i) with R_i uniform on [0, 1),
 and the receiver restores scale * level_i: one product, rounded once if at all, and the same wherever it is taken.
 
 R_i = (r + U) / 65536 has 69 random bits: a 16-bit number r and a uniform U on [0, 1).  One draw of the generator serves
-four coordinates with their r, and U matters only where floor(65536 u_i) + r is one short of a multiple of 65536, once
-in 65,536 coordinates: only there it is drawn.  The fast loop computes floor(65536 u_i) in the precision of v, with an
-error of less than ``slack``; where this could change a level, that level is computed anew in double precision.
+four coordinates with their r, and U matters only where floor(65536 u_i) + r is one less than a multiple of 65536, once
+in 65,536 coordinates: it is drawn only there.  The fast loop computes floor(65536 u_i) in the precision of v, with an
+error of less than ``slack``; where this could change a level, that level is recomputed in double precision.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ __all__ = ["QSGD", "qsgd_bits"]
 
 f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels float() keeps float32
 
-TILE = 1024  # coordinates whose random bits are drawn together, a draw for four of them
-PIECE = 32  # coordinates that are looked at again together, where one of them may need it
-BLOCK = 5 * TILE  # levels that are written or read together and stay near; whole bytes, of trits as well
+TILE = 1024  # coordinates whose random bits are drawn together, four per draw
+PIECE = 32  # coordinates that are rechecked together, if one of them may need it
+BLOCK = 5 * TILE  # levels that are written or read together and fit in cache; whole bytes, also for trits
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
 
@@ -65,13 +65,13 @@ class QSGD(NamedTuple):
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
     elias : bool
-        Send the number of non-zeros, then for each its distance from the one before, its sign and its level, in Elias
+        Send the number of non-zeros, then for each the distance from the previous one, the sign and the level, in Elias
         omega codes; otherwise all levels in the same number of bits.
 
     Notes
     -----
     Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD" (NIPS 2017), section 3.1.  The paper's code ends with the message;
-    here the number of non-zeros stands in front, so that messages can be put one after another.
+    here the number of non-zeros comes first, so that messages can be concatenated.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class QSGD(NamedTuple):
     elias: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
@@ -111,7 +111,7 @@ class QSGD(NamedTuple):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[start : start + piece.size]
             draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-            for j in range(piece.size):  # while both are at hand
+            for j in range(piece.size):  # while both are in cache
                 piece[j] = piece.dtype.type(f64(piece[j]) - scale * level[j])
 
     def compress_into(c, state, v, stream, symbols, out):
@@ -137,7 +137,7 @@ class QSGD(NamedTuple):
         if not c.elias:
             return float_bits + d * bits_for(2 * c.s + 1)
         longest = 0
-        for digits in range(1, 26):  # the code of a number is longest, for its digits, where these begin to be as many
+        for digits in range(1, 26):  # the length of a code depends only on the number of digits
             if (1 << (digits - 1)) <= c.s:
                 longest = max(longest, omega_length(1 << (digits - 1)))
         return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
@@ -225,7 +225,7 @@ class QSGD(NamedTuple):
 
 
 def round_at_random(u, stream) -> np.ndarray:
-    """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536 uniform on [0, 1), added up such that nothing is rounded."""
+    """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536 uniform on [0, 1), summed without rounding."""
     whole = np.floor(u)
     ticks = 65536.0 * (u - whole)
     r, U = random_bits(stream, u.size, 16), uniforms(stream, u.size, int(TIES))
@@ -269,11 +269,11 @@ def _exact_level(x, scale, s, r, stream, j):
 @no_refcount
 @kernel
 def _fast_chunk(x, word, left, factor, aside, unit, out):
-    """``out = unit * level`` for one chunk; return how near the closest call was (small: near).
+    """``out = unit * level`` for one chunk; return the smallest distance to a rounding boundary.
 
-    Random are the upper 16 bits of the words, shifted ``left``.
+    The random bits are the upper 16 of the words, shifted ``left``.
 
-    The casts keep integers at 32 bits, so that the processor takes as many of them at a time as of floats.
+    The casts keep integers at 32 bits, so that they vectorize as wide as floats.
     """
     least = u32(0xFFFFFFFF)
     for p in range(x.size):
@@ -285,22 +285,22 @@ def _fast_chunk(x, word, left, factor, aside, unit, out):
 
 @kernel
 def draw_levels(v, begin, scale, s, stream, words, unit, out):
-    """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: room for TILE / 2.
+    """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: work space for TILE / 2.
 
-    ``begin``, a multiple of TILE, is the number of the first coordinate, where v is a piece of a vector.
+    ``begin``, a multiple of TILE, is the number of the first coordinate, if v is part of a vector.
     """
     if not 0.0 < scale < np.inf:
         out[:] = 0
         return
     kind = v.dtype.type
     rounding = 2.0**-23 if v.itemsize == 4 else 2.0**-52
-    factor = kind(65536.0 / scale * (1.0 - 4.0 * rounding))  # a little less, so that no level exceeds s
-    slack = 2 + int(s * (2.0**20 * rounding))  # 1 for cutting off instead of rounding down
+    factor = kind(65536.0 / scale * (1.0 - 4.0 * rounding))  # slightly less, so that no level exceeds s
+    slack = 2 + int(s * (2.0**20 * rounding))  # 1 for truncating instead of rounding down
     fast = s < FAST_LEVELS and factor < np.inf
     aside, clear = u32((1 + slack) << 16), (2 * slack + 1) << 16
     for start in range(0, v.size, TILE):
         end = min(start + TILE, v.size)
-        for p in range(end, end + TILE, 64 // v.itemsize):  # comes while random bits are drawn
+        for p in range(end, end + TILE, 64 // v.itemsize):  # prefetched while random bits are drawn
             fetch_early(v, p, 0)
         quarter = (end - start + 3) // 4
         fill_bits(stream, (begin + start) // 4, words[:quarter], words[quarter : 2 * quarter])
@@ -341,11 +341,11 @@ def read_checked(buffer, cursor, level, offset, width, most):
     return cursor if top <= most else -1
 
 
-# --- a name by its bits -----------------------------------------------------------------------------------------------
+# --- construction from a number of bits -------------------------------------------------------------------------------
 
 
 def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
-    """QSGD whose levels take ``bits`` bits a coordinate, sign included: s = 2**(bits - 1) - 1.
+    """QSGD whose levels take ``bits`` bits per coordinate, sign included: s = 2**(bits - 1) - 1.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ __all__ = ["RandomBlock"]
 
 @setting
 class RandomBlock(NamedTuple):
-    """k coordinates one after another, from a uniformly drawn start; behind the last coordinate comes the first.
+    """k consecutive coordinates from a uniformly drawn start, wrapping around at the end.
 
     All workers draw the same start, so their messages can be added before they are decoded.
 
@@ -40,7 +40,7 @@ class RandomBlock(NamedTuple):
     unbiased: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
     def sent_entries(c, v, stream):
@@ -49,7 +49,7 @@ class RandomBlock(NamedTuple):
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
 
     def capacity(c, d):
-        return 2, c.k, 0, 0  # the start, and d, where the block wraps round
+        return 2, c.k, 0, 0  # the start, and d, where the block wraps around
 
     def quantize(c, state, v, stream, symbols):
         d = length(v)

@@ -1,4 +1,4 @@
-"""Who is known: every compressor, its number on the wire, and ready instances of it."""
+"""Registry of compressors: class, wire code and example instances."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _examples: dict[type, Callable[[int], list]] = {}
 
 
 def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
-    """Make a compressor known: to the wire, to the property tests, to the audit and to the documentation.
+    """Register a compressor for the wire, the property tests, the audit and the documentation.
 
     Parameters
     ----------
     cls : type
         A NamedTuple made with `setting`; the type itself, not an instance.
     code : int
-        Its number on the wire; from 128 on for classes outside this package.
+        Its code on the wire; 128 or more for classes outside this package.
     examples : callable
-        ``examples(d)`` returns ready instances for vectors of length d >= 1.
+        ``examples(d)`` returns instances for vectors of length d >= 1.
 
     Returns
     -------
@@ -32,18 +32,18 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     Examples
     --------
     >>> from theory import TopK
-    >>> register(TopK, 2, lambda d: [TopK(max(1, d // 10))])
+    >>> register(TopK, 2, lambda d, made=TopK: [made(max(1, d // 10))])
     <class 'theory.compressors.sparsifiers.TopK'>
     """
     register_wire(code, cls)
     for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:
-        del _examples[known]  # a notebook's cell that runs twice makes its class twice
+        del _examples[known]  # a notebook cell that is run twice defines its class twice
     _examples[cls] = examples
     return cls
 
 
 def registered() -> tuple[type, ...]:
-    """The classes of all known compressors, in the order in which they became known.
+    """The classes of all registered compressors, in the order of registration.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def registered() -> tuple[type, ...]:
 
 
 def compressor_examples(d: int) -> Iterator[NamedTuple]:
-    """Ready instances of every known compressor, for vectors of length ``d``.
+    """Example instances of every registered compressor, for vectors of length ``d``.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Signs: one bit a coordinate, alone or with one number that gives all of them their size.
+"""Signs: one bit per coordinate, alone or with one common magnitude.
 
-The sign of 0 is +1, and so is that of -0.0: every coordinate has one of two signs, and one bit says which.
+The sign of 0 is +1, and so is that of -0.0: so one bit per coordinate is enough.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LANES = 32  # partial sums of absolute values
 
 @setting
 class Sign(NamedTuple):
-    """The sign of every coordinate, +1 or -1: biased, and no contraction; the sign of 0 is +1.
+    """The sign of every coordinate, +1 or -1: biased and not a contraction; the sign of 0 is +1.
 
     Notes
     -----
-    Several workers' signs are combined by :func:`majority_vote`.  The zero vector becomes a vector of ones.
+    :func:`majority_vote` combines the signs of several workers.  The zero vector becomes a vector of ones.
 
     Examples
     --------
@@ -94,9 +94,9 @@ class ScaledSign(NamedTuple):
     Parameters
     ----------
     norm : int
-        1: the number is ||v||_1 / d, the best one for these signs, and the operator a contraction.
-        2: it is ||v||_2 / sqrt(d), which keeps the length of v, but a vector with few large entries is restored
-        almost twice as far away from it as the zero vector is.
+        1: the number is ||v||_1 / d, the best one for these signs, and the operator is a contraction.
+        2: it is ||v||_2 / sqrt(d), which preserves the norm of v, but for a vector with few large entries the squared
+        error is almost twice that of sending nothing.
 
     Notes
     -----
@@ -112,7 +112,7 @@ class ScaledSign(NamedTuple):
     norm: int = 1
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.norm in (1, 2), "norm", self.norm, "1 or 2")
 
     def reference(c, v, stream, wire):
@@ -130,7 +130,7 @@ class ScaledSign(NamedTuple):
     def compress_into(c, state, v, stream, symbols, out):
         symbols.value[0] = sign_scale(v, c.norm)
         plus = out.dtype.type(symbols.value[0])
-        minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as accumulate makes it
+        minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as in accumulate
         for j in range(v.size):
             out[j] = minus if v[j] < 0 else plus
 
@@ -180,7 +180,7 @@ class ScaledSign(NamedTuple):
 
 
 def majority_vote(vectors) -> np.ndarray:
-    """The sign that most workers have sent, coordinate by coordinate; a tie is +1.
+    """The sign that most workers sent, coordinate by coordinate; a tie gives +1.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""Count sketches: every coordinate is added, with a random sign, to one of few counters in each row.
+"""Count sketches: every coordinate is added, with a random sign, to one of a few counters in each row.
 
-A coordinate's bucket comes from 31 random bits by a product and a shift.  Buckets then differ in probability, by less
-than 2**-31; as the chance of a collision is the sum of their squares, it differs from 1/width by a share of less than
-(width / 2**31)**2, below 10**-4 for all widths allowed here and below 10**-8 up to 10**5.  The sign has a bit of its
-own, so that means are exact.
+A coordinate's bucket is computed from 31 random bits by a product and a shift.  Buckets then differ in probability, by
+less than 2**-31; as the chance of a collision is the sum of their squares, it differs from 1/width by a relative error
+of less than (width / 2**31)**2, below 10**-4 for all widths allowed here and below 10**-8 up to 10**5.  The sign has a
+separate bit, so that means are exact.
 
-A message holds the key of its hash (none if the hash is fixed) and the counters.  Sketches with the same hash can be
-added counter by counter: so all workers draw the same hash, and their sum is the sketch of the sum.
+A message has the key of its hash (none if the hash is fixed) and the counters.  Sketches with the same hash can be
+added counter by counter: so all workers draw the same hash, and the sum of their sketches is the sketch of the sum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ f64, i64, u32, u64 = np.float64, np.int64, np.uint32, np.uint64
 FRESH, FIXED, BALANCED = 0, 1, 2
 
 TILE = 1024  # coordinates that are hashed together; even
-LONGEST = 16  # a sketch has at most this many counters a coordinate
+LONGEST = 16  # a sketch has at most this many counters per coordinate
 KEY_BITS = 64
 
 
@@ -44,17 +44,17 @@ class CountSketch(NamedTuple):
     Parameters
     ----------
     width : int
-        Counters in a row, from 1 to 2**24.
+        Counters per row, from 1 to 2**24.
     rows : int
         From 1 to 64; rows * width is at most 16 times the length of the vector.
     hash : int
         ``FRESH`` (0): new independent buckets and signs in every message.
-        ``FIXED`` (1): the same for ever, made from ``seed``: a linear operator, unbiased only over the seeds.
+        ``FIXED`` (1): always the same, derived from ``seed``: a linear operator, unbiased only over the seeds.
         ``BALANCED`` (2): new in every message, by a random permutation, so that buckets are equally full.
     median : bool
-        Estimate by the median of the rows (of an even number: the mean of the two in the middle), not by their mean.
+        Estimate by the median of the rows (for an even number: the mean of the middle two) instead of their mean.
     seed : int
-        Of the fixed hash, at least 0.
+        Seed of the fixed hash, at least 0.
 
     Notes
     -----
@@ -74,7 +74,7 @@ class CountSketch(NamedTuple):
     seed: int = 0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(1 <= self.width <= 2**24, "width", self.width, "an integer from 1 to 2**24")
         require(1 <= self.rows <= 64, "rows", self.rows, "an integer from 1 to 64")
         require(self.hash in (FRESH, FIXED, BALANCED), "hash", self.hash, "0 (FRESH), 1 (FIXED) or 2 (BALANCED)")
@@ -273,7 +273,7 @@ def _balance(row_key, width, order, codes):
 
 @kernel
 def _prepare(c, key, d, scratch):
-    """For a balanced hash: the codes of all coordinates, row after row, behind the room for the shuffle."""
+    """For a balanced hash: store the codes of all coordinates, row by row, behind the space for the shuffle."""
     if c.hash == BALANCED:
         for r in range(c.rows):
             _balance(derive(key, r), c.width, scratch[:d], scratch[(r + 1) * d : (r + 2) * d])
@@ -295,7 +295,7 @@ def _codes(c, key, r, start, end, d, low, tile, scratch):
 
 @kernel
 def _room(c, d):
-    """Where the tiles begin in scratch, behind the codes of a balanced hash."""
+    """Offset of the tiles in scratch, behind the codes of a balanced hash."""
     return (c.rows + 1) * d if c.hash == BALANCED else 0
 
 
@@ -307,7 +307,7 @@ def _count(c, symbols):
 
 @kernel
 def _middle(estimates):
-    """The median of a few numbers, which are sorted by the way."""
+    """The median of a few numbers, which are sorted in place."""
     n = estimates.size
     for p in range(1, n):
         x, q = estimates[p], p
@@ -321,7 +321,7 @@ def _middle(estimates):
 @no_refcount
 @kernel
 def _look_up(row, codes, out):
-    """What one row says about the coordinates with these codes; never -0.0."""
+    """The estimates of one row for the coordinates with these codes; never -0.0."""
     zero = out.dtype.type(0)
     for p in range(out.size):
         x = out.dtype.type(row[codes[p] >> u32(1)])

@@ -26,7 +26,7 @@ KEY_BITS = 64
 
 @setting
 class TopK(NamedTuple):
-    """The k entries with the largest absolute values; among equals those with the lowest index.
+    """The k entries with the largest absolute values; ties go to the lowest index.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class TopK(NamedTuple):
     k: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
     def sent_entries(c, v, stream):
-        order = np.argsort(-np.abs(v), kind="stable")  # equals stay in their order
+        order = np.argsort(-np.abs(v), kind="stable")  # ties keep their order
         index = np.sort(order[: c.k])
         return index, v[index]
 
@@ -95,7 +95,7 @@ class RandK(NamedTuple):
         Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.  Otherwise the operator is
         a contraction with delta = k/d.
     shared : bool
-        All workers draw the same coordinates.  A message then holds the key of the draw and no positions, and the
+        All workers draw the same coordinates.  A message then has the key of the draw and no positions, and the
         messages of several workers can be added before they are decoded.
 
     Examples
@@ -109,7 +109,7 @@ class RandK(NamedTuple):
     shared: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
     def sent_entries(c, v, stream):
@@ -193,7 +193,7 @@ def _(c, symbols, weight, out):
 @restore.register(TopK, RandK)
 def _(c, symbols, out):
     begin = 0
-    for p in range(symbols.count[0]):  # zeros up to an entry, then the entry: its line of the cache is there
+    for p in range(symbols.count[0]):  # zeros up to an entry, then the entry: its cache line is loaded
         j = np.int64(symbols.index[p])
         out[begin:j] = 0.0
         out[j] = symbols.value[p] + 0.0

@@ -1,9 +1,9 @@
 """Compressors of matrices that keep some of the singular triplets, or round the singular values.
 
-The vector is a rows x columns matrix X, row by row, with X = sum_i s_i u_i v_i'.  A message holds k atoms as two tall
+The vector is a rows x columns matrix X, row by row, with X = sum_i s_i u_i v_i'.  A message has k atoms as two tall
 matrices, k numbers for each row and k for each column, so that the receiver restores an entry as one sum of k products.
-For `SpectralAtomo` and `BestRank` an atom's weight stands half (its square root) in either factor: numbers that fit on
-the wire as v fit there, too.
+For `SpectralAtomo` and `BestRank` each factor has the square root of an atom's weight: if v fits on the wire, so do the
+factors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import generic, kernel, require, setting
+from ..core import require, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
-from ..wire.bits import bits_for, read, read_floats, write, write_floats
+from ..wire.bits import bits_for, write, write_floats
 from .base import (
     accumulate,
     check,
@@ -24,34 +24,36 @@ from .base import (
     payload_bits,
     unpack,
 )
-from .checks import check_dimension
-from .kernels.linear_algebra import load_scaled, room, svd
+from .kernels.linear_algebra import room
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, uniforms
+from .kernels.spectral import (
+    check_shape,
+    decompose,
+    level_bits,
+    most_atoms,
+    put_factors,
+    put_weighted,
+    require_shape,
+    singular_values,
+    spread,
+    squarest,
+    triplets,
+    unpack_atoms,
+    words,
+)
 from .qsgd import scale_for
 from .registry import register
 
-__all__ = ["BestRank", "QuantizedSpectrum", "SpectralAtomo", "squarest"]
-
-
-def check_shape(c, d: int) -> None:
-    """Refuse vectors that are not a matrix of the compressor's shape."""
-    check_dimension(d)
-    require(c.rows * c.columns == d, "rows, columns", (c.rows, c.columns), f"rows * columns = {d}, the length of v")
-
-
-def require_shape(c) -> None:
-    """Refuse shapes that no matrix has."""
-    for name in ("rows", "columns"):
-        require(getattr(c, name) >= 1, name, getattr(c, name), "an integer, at least 1")
+__all__ = ["BestRank", "QuantizedSpectrum", "SpectralAtomo"]
 
 
 @setting
 class SpectralAtomo(NamedTuple):
     """ATOMO on the singular values: triplet i is sent with probability p_i, multiplied by 1/p_i.
 
-    p_i = min(1, c s_i), where c is such that the p_i add up to the budget: what triplets of probability 1 cannot use
-    goes to the others.  Unbiased, with the least variance for this expected number of triplets.
+    p_i = min(1, c s_i), where c is such that the p_i add up to the budget: what triplets of probability 1 cannot use is
+    redistributed.  Unbiased, with the least variance for this expected number of triplets.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ class SpectralAtomo(NamedTuple):
     budget: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(0.0 < self.budget <= q, "budget", self.budget, f"a number above 0, at most min(rows, columns) = {q}")
@@ -139,7 +141,7 @@ class BestRank(NamedTuple):
     rank: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
@@ -174,7 +176,7 @@ class BestRank(NamedTuple):
 class QuantizedSpectrum(NamedTuple):
     """QSGD on the singular values: each is rounded at random to one of s levels of the matrix's Frobenius norm.
 
-    The singular vectors of the values that do not become zero are sent as they are.
+    The singular vectors of the values that are not rounded to zero are sent uncompressed.
 
     Parameters
     ----------
@@ -194,7 +196,7 @@ class QuantizedSpectrum(NamedTuple):
     s: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require_shape(self)
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
 
@@ -248,7 +250,7 @@ class QuantizedSpectrum(NamedTuple):
         return bits_for(c.s)
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        return _unpack(c, buffer, cursor, end, symbols, 1, c.s)
+        return unpack_atoms(c, buffer, cursor, end, symbols, 1, c.s)
 
     def omega(c, d: int) -> float:
         from ..bounds import qsgd_variance
@@ -263,108 +265,10 @@ class QuantizedSpectrum(NamedTuple):
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
-# By LAPACK, the kernels by Jacobi rotations: the same to rounding where the singular values differ.
-
-
-def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U, s and V' of the matrix that v is; rounding errors of zero are 0."""
-    U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
-    s[s <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(s)] = 0.0
-    return U, s, Vt
+# By LAPACK here, by Jacobi rotations in the kernels: equal up to rounding where the singular values differ.
 
 
 # --- the fast path: atoms ---------------------------------------------------------------------------------------------
-
-
-@kernel
-def decompose(rows, columns, v, scratch):
-    """Singular triplets of the matrix; in the scratch.
-
-    Returns
-    -------
-    (vectors, turned, values, exponent, rank)
-        As :func:`~theory.compressors.kernels.linear_algebra.svd`, of the matrix times 2**-exponent; its
-        q = min(rows, columns) vectors are the columns if there are at most as many as rows, else the rows.
-    """
-    by_columns = columns <= rows
-    q, n = min(rows, columns), max(rows, columns)
-    vectors, turned = room(scratch, 0, q * n), room(scratch, q * n, q * q)
-    values = room(scratch, q * (n + q), q)
-    exponent = load_scaled(v, rows, columns, by_columns, vectors)
-    rank = svd(vectors, q, n, turned, values)
-    return vectors, turned, values, exponent, rank
-
-
-@kernel
-def words(rows, columns):
-    """How much of the symbols' scratch `decompose` takes, and a flag for each atom."""
-    q, n = min(rows, columns), max(rows, columns)
-    return 2 * q * (n + q + 2)
-
-
-@kernel
-def put_factors(rows, columns, vectors, turned, values, atom, count, place, size, left, right, out):
-    """Atom number ``atom`` becomes column ``place`` of the two factors of ``count`` columns in ``out``.
-
-    The longer vector is multiplied by ``size / values[atom]`` times ``left`` and the shorter by ``size`` times
-    ``right``, where these come to stand at the rows and at the columns; ``left`` and ``right`` are powers of two.
-    """
-    q, n = min(rows, columns), max(rows, columns)
-    by_columns = columns <= rows
-    long_start, short_start = (0, rows * count) if by_columns else (rows * count, 0)
-    long_factor, short_factor = (left, right) if by_columns else (right, left)
-    factor = size / values[atom]
-    for p in range(n):
-        out[long_start + p * count + place] = vectors[atom * n + p] * factor * long_factor
-    for p in range(q):
-        out[short_start + p * count + place] = turned[atom * q + p] * size * short_factor
-
-
-@kernel
-def put_weighted(rows, columns, vectors, turned, values, exponent, weights, kept, symbols):
-    """The message of the atoms i with weights[i] > 0, weighted so: the square root of it in either factor."""
-    half = exponent // 2
-    left, right = math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)
-    place = 0
-    for i in range(values.size):
-        if weights[i] > 0.0:
-            put_factors(
-                rows,
-                columns,
-                vectors,
-                turned,
-                values,
-                i,
-                kept,
-                place,
-                math.sqrt(weights[i]),
-                left,
-                right,
-                symbols.value,
-            )
-            place += 1
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, kept * (rows + columns), 0
-
-
-@kernel
-def spread(values, rank, budget, p):
-    """p_i = min(1, c s_i) that add up to the budget (or to the rank, if that is less), for decreasing values."""
-    left, rest = budget, 0.0
-    for i in range(rank - 1, -1, -1):
-        p[i] = rest  # what comes behind i
-        rest += values[i]
-    i = 0
-    while i < rank:
-        rest = p[i] + values[i]
-        if values[i] * left < rest:
-            break
-        p[i] = 1.0
-        left -= 1.0
-        i += 1
-    for j in range(i, rank):
-        p[j] = min(1.0, left * values[j] / rest)
-    for j in range(rank, p.size):
-        p[j] = 0.0
 
 
 @accumulate.register(SpectralAtomo, BestRank)
@@ -380,9 +284,6 @@ def _(c, symbols, weight, out):
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
-
-most_atoms = generic("most_atoms", "most_atoms(c) -> int: no message has more atoms.", lambda c: min(c.rows, c.columns))
-level_bits = generic("level_bits", "level_bits(c) -> int: bits of the level of an atom; 0: none are sent.", lambda c: 0)
 
 
 @payload_bits.register(SpectralAtomo, BestRank, QuantizedSpectrum)
@@ -400,38 +301,12 @@ def _(c, symbols, d, buffer, cursor):
     return write_floats(buffer, cursor, symbols.value[: symbols.count[1]])
 
 
-@kernel
-def _unpack(c, buffer, cursor, end, symbols, extra, s):
-    """Read the number of atoms, their levels if there are any (s > 0), and ``extra`` numbers more than the factors."""
-    width = bits_for(most_atoms(c) + 1)
-    if cursor + width > end:
-        return -1
-    count = np.int64(read(buffer, cursor, width))
-    cursor += width
-    floats, levels = extra + count * (c.rows + c.columns), count if s > 0 else 0
-    if count > most_atoms(c) or cursor + levels * level_bits(c) + floats * 8 * symbols.value.itemsize > end:
-        return -1
-    for p in range(levels):
-        level = np.int64(read(buffer, cursor, level_bits(c))) + 1
-        if level > s:
-            return -1
-        symbols.level[p] = level
-        cursor += level_bits(c)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, floats, levels
-    return read_floats(buffer, cursor, symbols.value[:floats])
-
-
 @unpack.register(SpectralAtomo, BestRank)
 def _(c, buffer, cursor, end, d, symbols):
-    return _unpack(c, buffer, cursor, end, symbols, 0, 0)
+    return unpack_atoms(c, buffer, cursor, end, symbols, 0, 0)
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-def singular_values(c, v) -> np.ndarray:
-    """Singular values of the matrix that v is; rounding errors of zero are 0."""
-    return triplets(c, v)[1]
 
 
 @check.register(SpectralAtomo)
@@ -439,18 +314,6 @@ def singular_values(c, v) -> np.ndarray:
 @check.register(QuantizedSpectrum)
 def _(c, d: int) -> None:
     check_shape(c, d)
-
-
-def squarest(d: int) -> tuple[int, int]:
-    """The shape (rows, columns) nearest to a square whose matrices have d entries; rows >= columns.
-
-    Examples
-    --------
-    >>> squarest(40), squarest(41)
-    ((8, 5), (41, 1))
-    """
-    columns = next(k for k in range(math.isqrt(d), 0, -1) if d % k == 0)
-    return d // columns, columns
 
 
 register(SpectralAtomo, 30, lambda d: [SpectralAtomo(*squarest(d), 0.5 * min(squarest(d)))])

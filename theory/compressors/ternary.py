@@ -2,7 +2,7 @@
 
 The scale C must be at least the largest magnitude; a larger one gives fewer non-zeros and more variance, and their
 product ``(second moment) (expected non-zeros) = ||v||_1^2`` is the same for every C.  On the wire: C, then five
-coordinates in a byte.  The levels are drawn as those of QSGD with s = 1.
+coordinates per byte.  The levels are drawn as those of QSGD with s = 1.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ def round_to_three(v, size: float, stream, wire) -> np.ndarray:
     return scale * round_at_random(u, stream)
 
 
-# --- the fast path: what all of them share ----------------------------------------------------------------------------
+# --- the fast path: common to all -------------------------------------------------------------------------------------
 
 
 @kernel
 def _scale(c, state, v, wire):
-    """The scale as it travels: rounded up to a float that both v and the wire hold."""
+    """The scale as sent: rounded up to a float that both v and the wire can represent."""
     return round_up(round_up(wanted_scale(c, state, v), v), wire)
 
 
 @kernel
 def _cut(v, scale, unit, out):
-    """Whatever exceeds the scale becomes the scale; only clipping leaves such coordinates."""
+    """Clip coordinates at the scale; only clipping leaves any above it."""
     for j in range(v.size):
         if abs(v[j]) > scale > 0.0:
             out[j] = unit if v[j] > 0 else -unit
@@ -177,7 +177,7 @@ class Ternary(NamedTuple):
     ----------
     scale : float
         C, above 0.  No ternary quantizer with a scale below ``max|v_i|`` is unbiased, so for a vector with a larger
-        entry the scale is that entry: what is used, and sent, is ``max(scale, max|v_i|)``.
+        entry the scale is that entry: the scale used and sent is ``max(scale, max|v_i|)``.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class Ternary(NamedTuple):
     scale: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.scale < math.inf, "scale", self.scale, "a finite number above 0")
 
     def reference(c, v, stream, wire):
@@ -204,16 +204,16 @@ class Ternary(NamedTuple):
 @_ternary
 @setting
 class TernGrad(NamedTuple):
-    """Unbiased ternary quantization with the smallest scale that there is: the largest magnitude.
+    """Unbiased ternary quantization with the smallest possible scale: the largest magnitude.
 
-    For a scale of its own for every layer, wrap it: ``Bucketed(TernGrad(), size)`` for layers of equal length.
+    For a separate scale per layer, wrap it: ``Bucketed(TernGrad(), size)`` for layers of equal length.
 
     Parameters
     ----------
     shared : bool
         The workers agree on the largest of their scales before they quantize (an opening of one number), and use that.
-        Then their levels can be added up as small integers: the sum of N messages takes 2 N + 1 values.  Where
-        nobody agrees on anything, and where an entry exceeds what was agreed on, the own scale is used.
+        Then their levels can be added up as small integers: the sum of N messages takes 2 N + 1 values.  Without an
+        agreed scale, or if an entry exceeds it, the worker's own scale is used.
 
     Notes
     -----
@@ -227,7 +227,7 @@ class TernGrad(NamedTuple):
 
     shared: bool = False
 
-    def reference(c, v, stream, wire):  # also where the scale is shared: nobody has agreed on one
+    def reference(c, v, stream, wire):  # also with shared=True: no scale has been agreed on
         return round_to_three(v, norm_of(v, np.inf), stream, wire)
 
     def wanted_scale(c, state, v):
@@ -238,7 +238,7 @@ class TernGrad(NamedTuple):
         return scale
 
     def state_size(c, d):
-        return 2 if c.shared else 0  # whether a scale was settled since the last message, and which
+        return 2 if c.shared else 0  # whether a scale was settled since the last message, and its value
 
     def opening(c, d):
         return 1 if c.shared else 0
@@ -264,13 +264,13 @@ class TernGrad(NamedTuple):
 @_ternary
 @setting
 class ClippedTernGrad(NamedTuple):
-    """TernGrad after clipping, which is biased: entries beyond ``clip`` standard deviations are cut to there first.
+    """TernGrad after clipping, which is biased: entries beyond ``clip`` standard deviations are clipped first.
 
     Parameters
     ----------
     clip : float
-        c, above 0; the paper's is 2.5.  The standard deviation is the root mean square deviation of the entries from
-        their mean, so a vector whose entries are all the same is cut to 0.
+        c, above 0; 2.5 in the paper.  The standard deviation is the root mean square deviation of the entries from
+        their mean, so a constant vector is clipped to 0.
 
     Examples
     --------
@@ -281,7 +281,7 @@ class ClippedTernGrad(NamedTuple):
     clip: float = 2.5
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.clip < math.inf, "clip", self.clip, "a finite number above 0")
 
     def reference(c, v, stream, wire):

@@ -1,4 +1,4 @@
-"""Entries above a threshold: as many as there are."""
+"""Entries above a threshold; their number varies."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Threshold(NamedTuple):
     size : float
         Entries with ``|v_j| >= size`` are sent.
     relative : bool
-        The size counts in units of the largest ``|v_j|``, and is at most 1.  Then the operator is a contraction; with
-        an absolute size nothing may be sent, and it is none.
+        The size is relative to the largest ``|v_j|``, and at most 1. Then the operator is a contraction; with an
+        absolute size possibly nothing is sent, and it is not.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Threshold(NamedTuple):
     relative: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.size < math.inf, "size", self.size, "a finite number above 0")
         require(not self.relative or self.size <= 1.0, "size", self.size, "at most 1 where it is relative")
 

@@ -1,4 +1,4 @@
-"""What everything rests on: generic functions, compiled kernels and their cache, settings, random streams."""
+"""Foundations: generic functions, compiled kernels and their cache, settings, random streams."""
 
 from .compile_cache import force_inline, kernel, no_refcount, when_compiling
 from .generics import generic, question, registers

@@ -8,7 +8,16 @@ import warnings
 __all__ = ["advise"]
 
 # modules between the caller and the check
-ON_THE_WAY = (".setup", ".run", ".show_step", ".comparison", ".linear", ".multinomial", ".nonconvex_regularizer")
+ON_THE_WAY = (
+    ".setup",
+    ".run",
+    ".show_step",
+    ".comparison",
+    ".arguments",
+    ".linear",
+    ".multinomial",
+    ".nonconvex_regularizer",
+)
 
 _told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
 

@@ -1,10 +1,10 @@
-"""Operations: kernels bound to their arguments, so that a compiled loop can call them without knowing them.
+"""Operations: kernels bound to their arguments, so that a compiled loop can call them by address.
 
-An *operation* is a NamedTuple, its arguments, with a kernel that does one thing for a row, that of one replica and one
-worker: ``Gradient``, ``Quantize``, ...  To *bind* it is to write the arguments into memory once, as Numba lays them
-out, and to compile the kernel for their types; what remains are two addresses.  A round of a method is a list of such
-pairs, and :func:`replay` runs it, round after round and row after row, for any method.  So a kernel is compiled for a
-problem, or for a compressor, and never for a pair of them.
+An *operation* is a NamedTuple of arguments with a kernel that does one thing for one row (one replica and one worker):
+``Gradient``, ``Quantize``, ...  To *bind* it means to write the arguments into memory once, in Numba's layout, and to
+compile the kernel for their types; what remains are two addresses.  A round of a method is a list of such pairs, and
+:func:`replay` runs it, round after round and row after row, for any method.  So a kernel is compiled for a problem, or
+for a compressor, and never for a pair of them.
 
 >>> @operation
 ... class Shift(NamedTuple):
@@ -53,7 +53,7 @@ __all__ = [
     "replay",
 ]
 
-GRADIENT, CODING, EXCHANGE, OTHER = range(4)  # whose seconds a call counts among
+GRADIENT, CODING, EXCHANGE, OTHER = range(4)  # the kinds of calls, whose times are counted separately
 CLOCK = int(time.CLOCK_MONOTONIC)
 
 
@@ -62,7 +62,7 @@ CLOCK = int(time.CLOCK_MONOTONIC)
 
 @functools.cache
 def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
-    """How a value of a Numba type is laid out: a function that lists its numbers, and their format in a struct."""
+    """Memory layout of a Numba type: a function that lists the numbers of a value, and their struct format."""
     if isinstance(tp, types.Array):
         dimensions = tp.ndim
 
@@ -99,15 +99,15 @@ def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
 
 
 def _aligned(form: str) -> str:
-    """A format between marks that begin and end it where its widest number may stand."""
+    """The struct format, padded at both ends to the alignment of its widest number."""
     widest = max((c for c in form if c.isalpha() or c == "?"), key=struct.calcsize, default="")
     return f"0{widest}{form}0{widest}" if widest else ""
 
 
 def encode(value: NamedTuple) -> np.ndarray:
-    """The bytes of a NamedTuple of arrays, numbers and NamedTuples, as a kernel reads them.
+    """Encode a NamedTuple of arrays, numbers and NamedTuples as the bytes that a kernel reads.
 
-    Its arrays have no owner in there: whoever keeps the bytes keeps the NamedTuple, too.
+    The bytes do not own the arrays: whoever keeps the bytes must keep the NamedTuple, too.
     """
     return _encoded(value, *_encoder(numba.typeof(value)))
 
@@ -160,10 +160,10 @@ _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32
 
 @kernel
 def replay(calls, start, stop, time, nanoseconds):
-    """Make the calls for the rounds from ``start`` to ``stop``, and count the time of each kind of them.
+    """Make the calls of rounds ``start`` to ``stop`` and sum the time of each kind.
 
     ``calls`` has a row for each: the addresses of code and arguments, the kind, how many replicas there are, and the
-    addresses of the list of owners and of its length.  ``time`` is room for two numbers.
+    addresses of the list of owners and of its length.  ``time`` is a buffer for two numbers.
     """
     _clock_gettime(CLOCK, time.ctypes)
     before = time[0] * 1_000_000_000 + time[1]
@@ -183,7 +183,7 @@ def replay(calls, start, stop, time, nanoseconds):
 
 
 class Owners(NamedTuple):
-    """Whose rows a kernel is called for, in their order: the first ``count[0]`` of the list."""
+    """The owners whose rows a kernel is called for, in order: the first ``count[0]`` of the list."""
 
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
     count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
@@ -195,17 +195,17 @@ class Owners(NamedTuple):
 
 
 class Call:
-    """Something to be done in every round: ``call(t)`` does it.
+    """A step of every round, executed by ``call(t)``.
 
     Attributes
     ----------
     name : str
     kind : int
-        Whose seconds it counts among: GRADIENT, CODING, EXCHANGE or OTHER.
+        Where its time is counted: GRADIENT, CODING, EXCHANGE or OTHER.
     arguments : NamedTuple or None
-        What a kernel is bound to.
+        The arguments that the kernel is bound to.
     addresses : ndarray of int64, or None
-        The row that `replay` takes; None where Python carries it out.
+        Its row in the table of `replay`; None if it runs in Python.
     """
 
     def __init__(self, name, kind, function: Callable[[int], object] | None, arguments=None, addresses=None, keep=()):
@@ -213,7 +213,7 @@ class Call:
         self.addresses, self._keep = addresses, keep
 
     def __call__(self, t: int) -> None:
-        """Do it for the round t."""
+        """Execute round t."""
         if self._function is not None:
             self._function(t)
         else:
@@ -223,8 +223,8 @@ class Call:
 def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> Any:
     """Make an operation of a NamedTuple with a function ``_row(pointer, t, r, w)``, which begins ``b = at(pointer)``.
 
-    ``shared``: the fields of which one row may stand for those of all owners.  See `in_python` for arguments that
-    kernels do not see.
+    ``shared``: the fields of which one row may serve all owners.  See `in_python` for arguments that kernels cannot
+    take.
     """
     if cls is None:
         return lambda cls: operation(cls, kind=kind, shared=shared)
@@ -233,7 +233,7 @@ def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> A
 
 
 def in_python(made, *classes):
-    """Decorate a function ``(arguments, t, r, w)`` that replaces an operation where the first field is of these."""
+    """Decorate a function ``(arguments, t, r, w)`` that replaces an operation whose first field is of such a class."""
 
     def decorate(function):
         made.plain.update(dict.fromkeys(classes, function))
@@ -243,7 +243,7 @@ def in_python(made, *classes):
 
 
 def bind(arguments, replicas: int, owners: Owners) -> Call:
-    """An operation with its arguments, for the rows of so many replicas and of these owners."""
+    """Bind an operation to its arguments, for the rows of all replicas and these owners."""
     made = type(arguments)
     plain = made.plain.get(type(arguments[0]))
     if plain is not None:
@@ -259,11 +259,11 @@ def bind(arguments, replicas: int, owners: Owners) -> Call:
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
 
 
-_known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address, and how they are laid out
+_known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address and the memory layout
 
 
 def _kind_of(value):
-    """All that the Numba type of a value depends on; to ask Numba itself takes five times as long."""
+    """All that the Numba type of a value depends on; asking Numba takes five times as long."""
     if isinstance(value, tuple):
         return (type(value), *map(_kind_of, value))
     if isinstance(value, np.ndarray):
@@ -273,7 +273,7 @@ def _kind_of(value):
 
 
 def _entry(compiled, tp) -> int:
-    """Address of the code for arguments of this type, which is compiled (or loaded) when first it is wanted."""
+    """Address of the code for arguments of this type, compiled or loaded at first use."""
     return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
 
 

@@ -1,12 +1,12 @@
-"""Kernels as other kernels call them: code to be copied into a caller, and nothing that the caller does not need.
+"""Kernels compiled for inlining into other kernels, without what only a call from Python or C needs.
 
-Numba compiles whatever a kernel calls as if Python might call it, too: with two wrappers that take its arguments from
-Python and from C, as machine code of its own, and once more for every number that some caller writes as a literal.
-A caller has its own copy of it, so all this is never run, and it takes longer than to compile the kernel itself.
-:func:`callee_of` leaves it out; what Python calls is compiled as ever.  A kernel of the package must not call itself.
+Numba compiles whatever a kernel calls as if Python might call it, too: with two wrappers for calls from Python and from
+C, as machine code of its own, and once more for every literal that a caller passes.  Callers inline the kernel, so none
+of this ever runs, yet it takes longer than compiling the kernel itself.  :func:`callee_of` leaves it out; what Python
+calls is compiled as usual. A kernel of the package must not be recursive.
 
-This uses parts of Numba that may change: with a version that was not tried, everything is compiled as Numba does it,
-which takes longer and gives the same code.
+This uses parts of Numba that may change: with an untested version, everything is compiled the standard way, which takes
+longer and gives the same results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["OPTIONS", "CalleeImpl", "callee_of", "stand_in"]
 
 
 class _Unplaced:
-    """A code generator that has no place in memory to note a function's environment."""
+    """A code generator without storage for a function's environment."""
 
     def __init__(self, codegen):
         self._codegen = codegen
@@ -33,11 +33,11 @@ class _Unplaced:
         return getattr(self._codegen, name)
 
     def set_env(self, name, environment) -> None:
-        """Nothing: there is no code that would look there."""
+        """Do nothing: no code reads the environment."""
 
 
 class _Callee(JITCodeLibrary):
-    """LLVM's code, optimized, ready to be linked into others; never machine code."""
+    """Optimized LLVM code, ready to be linked into other libraries; never machine code."""
 
     @property
     def codegen(self):
@@ -57,7 +57,7 @@ class _Callee(JITCodeLibrary):
 
 
 class _Compiler(Compiler):
-    """Numba's, but into such a library."""
+    """Numba's compiler, with `_Callee` as its library."""
 
     def __init__(self, typing_context, target_context, library, *others):
         if library is None:
@@ -67,10 +67,10 @@ class _Compiler(Compiler):
 
 
 class CalleeImpl(CompileResultCacheImpl):
-    """How it is read from the disk."""
+    """Cache entry of a callee: how it is read from disk."""
 
     def rebuild(self, target_context, payload):
-        """The compiled kernel, as Numba would make it."""
+        """Rebuild the compiled kernel as Numba does."""
         (name, _, code), fndesc, environment, signature, objectmode, lifted, annotation, reload_init, _ = payload
         library = _Callee(target_context.codegen(), name)
         library._final_module = llvm.parse_bitcode(code)
@@ -98,13 +98,13 @@ OPTIONS: dict[str, Any] = (
 
 
 def callee_of(dispatcher) -> Any:
-    """The same kernel, with the same options, for callers."""
+    """The same kernel with the same options, to be called by other kernels."""
     options = {k: v for k, v in dispatcher.targetoptions.items() if k not in ("nopython", "boundscheck")}
     return numba.njit(**options | OPTIONS)(dispatcher.py_func)
 
 
 def stand_in(dispatcher: Any, make) -> None:
-    """Have kernels that call ``dispatcher`` find what ``make()`` returns, when they first do."""
+    """Make kernels that call ``dispatcher`` use what ``make()`` returns; it is called at first use."""
     if not TRIED:
         return
     made: list[Any] = []

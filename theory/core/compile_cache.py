@@ -1,9 +1,9 @@
-"""Kernels: functions compiled with Numba, and the folder on disk that keeps their machine code.
+"""Kernels: functions compiled with Numba, and the folder on disk that stores their machine code.
 
 Numba notices only changes in the file of the function that it stores, not in what that function calls.  So the folder
-is named by a digest of the source.  The packages that only use kernels (``LEAVES``) are left out of it, unless the
-kernel stands in one of them, so that work on a figure does not compile everything again.  A function that was compiled
-for a type with an implementation from outside the package (a notebook's, say) is never stored.
+is named after a digest of the source.  The packages that only use kernels (``LEAVES``) are left out of it, unless the
+kernel is in one of them, so that work on a figure does not compile everything again.  A function that was compiled for
+a type with an implementation from outside the package (a notebook's, say) is never stored.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ NAME = __name__.partition(".")[0]
 LEAVES = frozenset(
     {"data", "bounds", "measure", "claims", "plots", "studies", "experiment"}
 )  # no other package's kernels call these
-SHARED = "claims/mutants"  # in a leaf, but types of its files are compiled into the core's kernels
-KEPT_VERSIONS = 24  # folders of compiled code kept on disk: for each state of the source its core and a leaf or two
+SHARED = "claims/mutants"  # in a leaf, but its types are compiled into kernels of the core
+KEPT_VERSIONS = 24  # number of folders kept on disk: for each state of the source, the core and a leaf or two
 
-F = TypeVar("F", bound=Callable[..., Any])  # what is compiled keeps the signature that it is written with
+F = TypeVar("F", bound=Callable[..., Any])  # a compiled function keeps its type signature for the type checker
 
 external: set[type] = set()  # classes with an implementation from outside the package
 
 
 @functools.cache
 def region_of_file(source: str | None) -> str | None:
-    """What part of the package a file is in: "" for its core, the name of a leaf, or None outside the package."""
+    """The region of a file: "" for the core, the name of a leaf, or None outside the package."""
     try:
         inside = Path(source).resolve().relative_to(PACKAGE) if source else None
     except ValueError:
@@ -56,7 +56,7 @@ def region_of_file(source: str | None) -> str | None:
 
 
 def region_of(function: Callable[..., Any]) -> str | None:
-    """The same for where a function stands."""
+    """The region of the file in which a function is defined."""
     try:
         return region_of_file(inspect.getsourcefile(function))
     except TypeError:
@@ -74,7 +74,7 @@ def source_digest(region: str = "", root: Path = PACKAGE) -> str:
 
 
 def cache_root() -> Path:
-    """The user's cache folder (``THEORY_CACHE`` overrides it), or a temporary one where that cannot be written."""
+    """The user's cache folder (``THEORY_CACHE`` overrides it), or a temporary one if that is not writable."""
     home, base = os.environ.get("THEORY_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if home is not None:
         root = Path(home)
@@ -87,13 +87,13 @@ def cache_root() -> Path:
         if os.access(root, os.W_OK):
             return root
     except OSError:
-        pass  # a read-only home: compiled code then lives as long as the temporary folder does
+        pass  # read-only home: compiled code lasts as long as the temporary folder
     return Path(tempfile.gettempdir()) / f"theory-{os.getuid()}"
 
 
 @functools.cache
 def cache_folder(region: str = "") -> Path:
-    """Where compiled code of this state of the source is stored; older states are pruned."""
+    """Folder for the compiled code of this state of the source; older states are pruned."""
     root = cache_root() / "compiled"
     folder = root / (source_digest(region) + (f"-{region}" if region else ""))
     folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             exclusive: contextlib.AbstractContextManager = contextlib.nullcontext()
-        except OSError:  # some file systems of clusters have no locks
+        except OSError:  # some cluster file systems have no locks
             exclusive = _lock_folder(folder / "lock.folder")
         with exclusive:
             yield
@@ -140,7 +140,7 @@ def _lock_folder(path: Path, patience: float = 30.0) -> Iterator[None]:
             path.mkdir()
             break
         except FileExistsError:
-            with contextlib.suppress(OSError):  # it may be gone by now
+            with contextlib.suppress(OSError):  # it may be gone already
                 stat = path.stat()
                 if holder != (stat.st_ino, stat.st_mtime_ns):
                     holder, since = (stat.st_ino, stat.st_mtime_ns), time.monotonic()
@@ -159,7 +159,7 @@ CONTAINERS = tuple(f"{NAME}.{part}" for part in ("methods.", "compressors.base",
 
 
 def _piece(signature) -> str:
-    """Whose kernel has this signature: the class of its first argument, or of what that points to, its first field."""
+    """Whose kernel has this signature: class of the first argument, or of its first field if that is a pointer."""
     first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
     if isinstance(first, cast(Any, types).CPointer):
         first = next(iter(getattr(first.dtype, "types", ())), None)
@@ -168,7 +168,7 @@ def _piece(signature) -> str:
 
 
 def _tell_who_watches(what: str, folder: Path, stored: bool) -> None:
-    """One line, where somebody sits at a terminal or a notebook."""
+    """Print one line if standard error is a terminal, or in a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     watched = sys.stderr is not None and (sys.stderr.isatty() or shell is not None)
     if watched and os.environ.get("THEORY_PROGRESS") != "0" and "PYTEST_CURRENT_TEST" not in os.environ:
@@ -181,16 +181,25 @@ _told: set[str] = set()
 
 
 def when_compiling(tell: Callable[[str, Path, bool], object] | None) -> None:
-    """Have ``tell(what, folder, stored)`` called when a kernel is not found in the cache; None: nobody is told.
+    """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; None: no call.
 
-    ``what`` is a compressor, a problem or what is common; each is told once.  By default there is a line on standard
-    error where that is a terminal, or in a notebook.
+    By default a line is printed on standard error if that is a terminal, or in a notebook.
+
+    Parameters
+    ----------
+    tell : callable or None
+        ``what`` names a compressor, a problem or the common part, each once; ``folder`` is the cache, and ``stored``
+        tells whether the code will be found there next time.
+
+    Examples
+    --------
+    >>> when_compiling(None)  # from now on nobody is told
     """
     _teller[:] = [] if tell is None else [tell]
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk, but for signatures whose callees it could not tell apart."""
+    """Numba's disk cache, except for signatures whose callees it cannot tell apart."""
 
     def load_overload(self, sig, target_context):
         is_external = _mentions_external(sig)
@@ -202,12 +211,12 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig, data):
         if not _mentions_external(sig):
-            with _alone(Path(self.cache_path)):  # two processes that store at once would mix up Numba's index
+            with _alone(Path(self.cache_path)):  # concurrent writes would corrupt Numba's index
                 super().save_overload(sig, data)
 
 
 class _CalleeCache(_Cache):
-    """The same for kernels as kernels call them, which are stored beside the others."""
+    """Disk cache of callees, stored beside the other kernels."""
 
     _impl_class = CalleeImpl
 
@@ -216,7 +225,28 @@ class _CalleeCache(_Cache):
 
 
 def kernel(function: F, **options) -> F:
-    """Compile with Numba, without the interpreter lock, and store the machine code on disk (if it is the package's)."""
+    """Compile with Numba, release the GIL, and store the machine code on disk (for functions of the package).
+
+    Parameters
+    ----------
+    function : callable
+        What ``numba.njit`` compiles.
+    **options
+        Of ``numba.njit``.
+
+    Returns
+    -------
+    callable
+        The compiled function; ``.py_func`` is the plain one.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def add(a, b):
+    ...     return a + b
+    >>> add(1, 2)
+    3
+    """
     dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     region = region_of(function)
     if region is None:
@@ -233,9 +263,9 @@ def kernel(function: F, **options) -> F:
 
 
 def _stored(kind, function, region: str):
-    """A cache for a function, in the package's folder."""
+    """The disk cache of a function, in the package's folder."""
     saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(region))  # read once, here; other packages keep their own folder
+    numba.config.CACHE_DIR = str(cache_folder(region))  # read only here; other packages keep their own folder
     try:
         return kind(function)
     finally:
@@ -243,19 +273,55 @@ def _stored(kind, function, region: str):
 
 
 def force_inline(dispatcher: F) -> F:
-    """Have LLVM copy a kernel into its callers, whatever its size; used above ``@kernel``.
+    """Make LLVM inline a kernel into its callers, whatever its size; used above ``@kernel``.
 
     A call that is not inlined counts references to every array in its arguments, atomically: for a problem of five
-    arrays that doubles the time of a sparse step.  Worth it for what runs once a row or once an entry.
+    arrays that doubles the time of a sparse step.  Use it for code that runs once per row or entry.
+
+    Parameters
+    ----------
+    dispatcher : kernel
+        It is changed in place.
+
+    Returns
+    -------
+    kernel
+        The same.
+
+    Examples
+    --------
+    >>> @force_inline
+    ... @kernel
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(2)
+    4
     """
     cast(Any, dispatcher).targetoptions["forceinline"] = True
     return dispatcher
 
 
 def no_refcount(dispatcher: F) -> F:
-    """As :func:`force_inline`, and references are not counted: for a kernel that makes, returns and keeps no array.
+    """Like :func:`force_inline`, without reference counts: for a kernel that creates, returns and stores no array.
 
-    Where there are branches the counting survives the copying; to read a few bits took ten times as long.
+    With branches, reference counts survive inlining; reading a few bits took ten times as long.
+
+    Parameters
+    ----------
+    dispatcher : kernel
+        It is changed in place.
+
+    Returns
+    -------
+    kernel
+        The same.
+
+    Examples
+    --------
+    >>> @no_refcount
+    ... @kernel
+    ... def first(v):
+    ...     return v[0]
     """
     cast(Any, dispatcher).targetoptions["_nrt"] = False
     return force_inline(dispatcher)

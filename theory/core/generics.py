@@ -37,7 +37,7 @@ T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 
 Register = Callable[[type, Callable[..., Any]], object]
-GENERICS: dict[str, Register] = {}  # by name: how a class registers its own
+GENERICS: dict[str, Register] = {}  # generics by name, for `registers`
 _waiting: dict[str, list[tuple[type, Callable[..., Any]]]] = {}  # functions of classes that stand before the generic
 
 
@@ -49,7 +49,7 @@ def _known(name: str, register: Register) -> None:
 
 
 class GenericFunction(Protocol):
-    """What :func:`generic` makes: a function that dispatches on the class of its first argument."""
+    """Type of a generic: a function that dispatches on the class of its first argument."""
 
     __name__: str
     table: dict[type, Any]
@@ -75,23 +75,30 @@ def generic(
     Parameters
     ----------
     name : str
+        What the function is called, and what functions in class bodies are called that implement it.
     doc : str
         Its contract: arguments, shapes and what it returns.
     default : function, optional
         Runs for classes without an implementation of their own.
     inline : bool
-        Whether every kernel that calls it gets a copy, as with :func:`force_inline`.  False for what is long and runs
-        once a message: LLVM optimizes each copy again, at every level of the calls, what a first run waits for.
+        Whether it is inlined into every kernel that calls it, as with :func:`force_inline`.  False for long code that
+        runs once per message: LLVM optimizes each copy again at every call level, which slows down the first run.
     interpreted : bool
-        Whether Python interprets the implementation where it is called from Python: for a few sums, which would take
-        longer to compile.
+        Whether calls from Python run the implementation uncompiled: for short sums that take longer to compile than to
+        run.
 
     Returns
     -------
     function
         Dispatches on the class of its first argument.  ``.register(cls)`` is a decorator that adds an implementation,
-        ``.in_python(cls)`` one that is never compiled, for classes that kernels do not see;
+        ``.in_python(cls)`` one that is never compiled, for classes that kernels never take;
         ``.table`` maps classes to compiled implementations; ``.implements(cls)`` tells whether one exists.
+
+    Examples
+    --------
+    >>> double = generic("double", "double(x) -> int: twice x.", lambda x: 2 * x)
+    >>> double(4)
+    8
     """
     table: dict[Any, Any] = {}
     home = region_of_file(sys._getframe(1).f_code.co_filename)  # only a leaf's own kernels call its generics
@@ -103,12 +110,12 @@ def generic(
             known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
             raise TypeError(
                 f"{name}: no implementation for {type(setting).__name__} (known: {known}); "
-                f"write one and decorate it with @{name}.register({type(setting).__name__})"
+                f"write a function {name} in the body of {type(setting).__name__}, below @setting"
             )
         return (implementation.py_func if interpreted else implementation)(setting, *arguments)
 
     def typed(setting, *arguments):
-        # Numba compiles the plain function once for each signature and process; the caller is what is stored.
+        # Numba compiles the plain function once per signature and process; only the caller is stored.
         implementation = table.get(getattr(setting, "instance_class", None), fallback)
         return implementation and implementation.py_func
 
@@ -143,7 +150,26 @@ def generic(
 
 
 def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
-    """Decorator: a generic that Python alone asks; the function answers for classes without an answer of their own."""
+    """Decorator: a generic called only from Python; the function is the default implementation.
+
+    Parameters
+    ----------
+    function : callable
+        Its first parameter is the setting.
+
+    Returns
+    -------
+    callable
+        ``functools.singledispatch`` of it, with which class bodies register as with :func:`generic`.
+
+    Examples
+    --------
+    >>> @question
+    ... def price(thing) -> float:
+    ...     return 1.0
+    >>> price("anything")
+    1.0
+    """
     made = singledispatch(function)
     _known(function.__name__, lambda cls, own: made.register(cls)(own))
     return made
@@ -154,6 +180,28 @@ def registers(cls: Class) -> Class:
 
     Its first parameter is the setting and must not be called ``self``, which is for methods.  :func:`setting` does the
     same.
+
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> width = generic("width", "width(c) -> int: how wide it is.")
+    >>> @registers
+    ... class Box(NamedTuple):
+    ...     side: int
+    ...     def width(c):
+    ...         return c.side
+    >>> width(Box(3))
+    3
     """
     for name, function in list(vars(cls).items()):
         own = inspect.isfunction(function) and not name.startswith("_")

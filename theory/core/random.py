@@ -1,113 +1,27 @@
-"""Stateless random streams: a key names a stream, an index names a draw, and nothing is remembered.
+"""Stateless random streams: a key names a stream, an index names a draw, and there is no state.
 
 ``key(seed, "rounding", worker, step)`` is a 64-bit name; ``uniform(key, i)`` is the i-th number of that stream.  So a
-draw depends only on what it is for, never on how many were made before, on the rank that makes it or on the order.
+draw depends only on its purpose, never on earlier draws, on the rank or on the order.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
-3", SC 2011); the tests hold it against the known answers published with Random123.
+3", SC 2011); the tests compare it with the known answers published with Random123.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 
 import numpy as np
 from numba.extending import overload
 
 from .compile_cache import force_inline, kernel, no_refcount
+from .threefry import threefry2x32, threefry2x32_13
 
-__all__ = [
-    "bits",
-    "derive",
-    "fill_bits",
-    "fill_keys",
-    "fill_normals",
-    "generator",
-    "integer",
-    "key",
-    "normal",
-    "threefry2x32",
-    "threefry2x32_13",
-    "uniform",
-]
+__all__ = ["bits", "derive", "fill_bits", "generator", "integer", "key", "uniform"]
 
 u32, u64, i64 = np.uint32, np.uint64, np.int64
 
-PARITY = u32(0x1BD11BDA)  # key-schedule constant of Threefry (C240 of Skein, 32-bit half)
 FOLD = u64(0x9E3779B97F4A7C15)  # keeps the keys derived from a key apart from its draws
-
-
-@kernel
-def _mix(x0, x1, rotation):
-    x0 = u32(x0 + x1)
-    x1 = u32(u32((x1 << u32(rotation)) | (x1 >> u32(32 - rotation))) ^ x0)
-    return x0, x1
-
-
-@kernel
-def threefry2x32_13(k0, k1, c0, c1):
-    """Threefry-2x32 with 13 rounds, the fewest without known statistical flaws (says Random123's threefry.h).
-
-    Parameters
-    ----------
-    k0, k1 : uint32
-        Halves of the key.
-    c0, c1 : uint32
-        Halves of the counter.
-
-    Returns
-    -------
-    first, second : uint32
-        The halves of what comes out.
-    """
-    k2 = u32(k0 ^ k1 ^ PARITY)
-    x0, x1 = u32(c0 + k0), u32(c1 + k1)
-    x0, x1 = _mix(x0, x1, 13)
-    x0, x1 = _mix(x0, x1, 15)
-    x0, x1 = _mix(x0, x1, 26)
-    x0, x1 = _mix(x0, x1, 6)
-    x0, x1 = u32(x0 + k1), u32(x1 + u32(k2 + u32(1)))
-    x0, x1 = _mix(x0, x1, 17)
-    x0, x1 = _mix(x0, x1, 29)
-    x0, x1 = _mix(x0, x1, 16)
-    x0, x1 = _mix(x0, x1, 24)
-    x0, x1 = u32(x0 + k2), u32(x1 + u32(k0 + u32(2)))
-    x0, x1 = _mix(x0, x1, 13)
-    x0, x1 = _mix(x0, x1, 15)
-    x0, x1 = _mix(x0, x1, 26)
-    x0, x1 = _mix(x0, x1, 6)
-    x0, x1 = u32(x0 + k0), u32(x1 + u32(k1 + u32(3)))
-    return _mix(x0, x1, 17)
-
-
-@kernel
-def threefry2x32(k0, k1, c0, c1):
-    """Threefry-2x32-20: encrypt the counter (c0, c1) under the key (k0, k1); all four and both results are uint32.
-
-    Parameters
-    ----------
-    k0, k1 : uint32
-        Halves of the key.
-    c0, c1 : uint32
-        Halves of the counter.
-
-    Returns
-    -------
-    first, second : uint32
-        The halves of what comes out.
-    """
-    k2 = u32(k0 ^ k1 ^ PARITY)
-    x0, x1 = threefry2x32_13(k0, k1, c0, c1)
-    x0, x1 = _mix(x0, x1, 29)
-    x0, x1 = _mix(x0, x1, 16)
-    x0, x1 = _mix(x0, x1, 24)
-    x0, x1 = u32(x0 + k1), u32(x1 + u32(k2 + u32(4)))
-    x0, x1 = _mix(x0, x1, 13)
-    x0, x1 = _mix(x0, x1, 15)
-    x0, x1 = _mix(x0, x1, 26)
-    x0, x1 = _mix(x0, x1, 6)
-    return u32(x0 + k2), u32(x1 + u32(k0 + u32(5)))
 
 
 @kernel
@@ -162,7 +76,7 @@ def _derive(stream, name):
 
 
 def derive(stream, name) -> np.uint64:
-    """The key of the sub-stream with the whole-number ``name`` (a worker, a step, a bucket).
+    """The key of the sub-stream with the integer ``name`` (a worker, a step, a bucket).
 
     Parameters
     ----------
@@ -187,7 +101,7 @@ def derive(stream, name) -> np.uint64:
         whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
         if not whole or not 0 <= int(number) < 2**64:
             raise ValueError(f"{what}: got {number!r}, allowed: an integer from 0 to 2**64 - 1")
-    return u64(_compiled_derive(u64(stream), u64(name)))  # Numba takes a Python int above 2**63 for one below
+    return u64(_compiled_derive(u64(stream), u64(name)))  # Numba would wrap a Python int of 2**63 or more to int64
 
 
 _compiled_derive = kernel(_derive)
@@ -199,7 +113,7 @@ def _(stream, name):
 
 
 def generator(stream) -> np.random.Generator:
-    """A generator of NumPy's for what is written in Python.
+    """A NumPy generator, for code in Python.
 
     Parameters
     ----------
@@ -221,8 +135,8 @@ def generator(stream) -> np.random.Generator:
 
 @force_inline
 @kernel
-def _unit(high, low):
-    """From two halves of 64 bits to [0, 1), with 53 of them."""
+def unit_interval(high, low):
+    """Map the two halves of 64 bits to [0, 1), using 53 bits."""
     return (((u64(high) << u64(32)) | u64(low)) >> u64(11)) * 2.0**-53
 
 
@@ -278,132 +192,14 @@ def integer(stream, i, n):
     return np.int64(((draw >> u64(32)) * n + low) >> u64(32))
 
 
-# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place: a
-# processor then takes several at a time, and they are the same on every machine, as a system's own are not.
+# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place:
+# they then vectorize and are the same on every machine, unlike a system's own.
 
-ROOT_HALF = i64(0x3FE6A09E00000000)  # the bits of sqrt(1/2), about
-LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, the first with zeros at its end
-
-
-@force_inline
-@kernel
-def _log(x):
-    """Log x for positive numbers that are not subnormal: x = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt 2."""
-    shifted = np.float64(x).view(i64) - ROOT_HALF
-    k = np.float64(shifted >> i64(52))
-    f = i64((shifted & i64(0x000FFFFFFFFFFFFF)) + ROOT_HALF).view(np.float64) - 1.0
-    s, half = f / (2.0 + f), 0.5 * f * f
-    z = s * s
-    w = z * z
-    odd = z * (0.6666666666666735 + w * (0.2857142874366239 + w * (0.1818357216161805 + w * 0.14798198605116586)))
-    even = w * (0.3999999999940942 + w * (0.22222198432149784 + w * 0.15313837699209373))
-    return k * LOG2_HIGH - ((half - (s * (half + odd + even) + k * LOG2_LOW)) - f)
+LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, split
 
 
-@force_inline
-@kernel
-def _cosine(turns):
-    """Cos(2 pi turns) for 0 <= turns < 1: from the nearest quarter turn, which is subtracted without an error."""
-    quarter = math.floor(4.0 * turns + 0.5)
-    y = 2.0 * math.pi * (turns - 0.25 * quarter)
-    z = y * y
-    c = 2.087572321298175e-09 - z * 1.1359647557788195e-11
-    c = 2.480158728947673e-05 + z * (-2.7557314351390663e-07 + z * c)
-    c = 1.0 - (0.5 * z - z * z * (0.0416666666666666 + z * (-0.001388888888887411 + z * c)))
-    s = -2.5050760253406863e-08 + z * 1.58969099521155e-10
-    s = -0.0001984126982985795 + z * (2.7557313707070068e-06 + z * s)
-    s = y + y * z * (-0.16666666666666632 + z * (0.00833333333332249 + z * s))
-    size = s if quarter == 1.0 or quarter == 3.0 else c
-    return -size if quarter == 1.0 or quarter == 2.0 else size
-
-
-@force_inline
-@kernel
-def _gaussian(first, second):
-    """Box-Muller, one of the pair: a standard normal number from two numbers that are uniform on [0, 1)."""
-    return math.sqrt(-2.0 * _log(1.0 - first)) * _cosine(second)
-
-
-@kernel
-def normal(stream, i):
-    """The i-th standard normal number of a stream, from its draws 2i and 2i + 1.
-
-    Parameters
-    ----------
-    stream : uint64
-        A key, from `key` or `derive`.
-    i : int
-        Number of the draw, from 0 on.
-
-    Returns
-    -------
-    float
-        Of mean 0 and variance 1.
-
-    Examples
-    --------
-    >>> bool(normal(key(0), 1) == normal(key(0), 1))
-    True
-    """
-    i = u64(i) * u64(2)
-    return _gaussian(uniform(stream, i), uniform(stream, i + u64(1)))
-
-
-# Many streams at once: the loops over streams have neither branches nor calls, so that a processor takes several at a
-# time; a stream's numbers are the same as one by one.
-
-
-@no_refcount
-@kernel
-def fill_keys(stream, first, high, low):
-    """``derive(stream, first + k)`` for k = 0, 1, ..., in halves of 32 bits.
-
-    Parameters
-    ----------
-    stream : uint64
-        A key, from `key` or `derive`.
-    first : int
-        Name of the first sub-stream.
-    high, low : ndarray of uint32
-        Where the halves are written; both have the same length.
-    """
-    folded, first = u64(stream) ^ FOLD, u64(first)
-    k0, k1 = u32(folded >> u64(32)), u32(folded)
-    for k in range(high.size):
-        name = first + u64(k)
-        high[k], low[k] = threefry2x32(k0, k1, u32(name >> u64(32)), u32(name))
-
-
-@force_inline
-@kernel
-def _fill_draws(high, low, i, above, below):
-    """The i-th 64 bits of all streams, in halves."""
-    c0, c1 = u32(u64(i) >> u64(32)), u32(i)
-    for k in range(high.size):
-        above[k], below[k] = threefry2x32(high[k], low[k], c0, c1)
-
-
-@no_refcount
-@kernel
-def fill_normals(high, low, room, out):
-    """``out[i, k]`` is the i-th standard normal number of stream k, whose key's halves are ``high[k]`` and ``low[k]``.
-
-    ``room`` is for four rows of uint32, as long as there are streams.
-
-    Parameters
-    ----------
-    high, low : ndarray of uint32, shape (m,)
-        Halves of the keys.
-    room : ndarray of uint32, shape (4, m)
-        Work space.
-    out : ndarray, shape (n, m)
-        Where the numbers are written.
-    """
-    for i in range(out.shape[0]):
-        _fill_draws(high, low, 2 * i, room[0], room[1])
-        _fill_draws(high, low, 2 * i + 1, room[2], room[3])
-        for k in range(high.size):
-            out[i, k] = _gaussian(_unit(room[0, k], room[1, k]), _unit(room[2, k], room[3, k]))
+# Many streams at once: the loops over streams have neither branches nor calls, so that they vectorize; the numbers are
+# the same as when drawn one by one.
 
 
 def key(seed: int, *path: int | str) -> np.uint64:

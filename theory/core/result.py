@@ -1,4 +1,4 @@
-"""What a run and a solver give back: SciPy's result, with the types of the fields that all of them have."""
+"""Result of runs and solvers: SciPy's ``OptimizeResult`` with typed common fields."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ __all__ = ["Result"]
 
 
 class Result(OptimizeResult):
-    """A SciPy ``OptimizeResult``, whose fields an editor and a type checker know.
+    """A SciPy ``OptimizeResult``, with typed fields for editors and type checkers.
 
-    Other fields are said where they are made: :func:`theory.run`, :func:`theory.solve` and their kin.
+    Further fields are documented where they are set: :func:`theory.run`, :func:`theory.solve` etc.
 
     Attributes
     ----------
     x : ndarray
-        The point that was asked for.
+        The solution.
     fun : float
         The function's value there.
     last : ndarray
-        Of a run: the last iterate.
+        For a run: the last iterate.
     history : ndarray
-        Of a run: a structured array with a row for each evaluation.
+        For a run: a structured array with a row for each evaluation.
     nit : int
-        Steps that were taken.
+        Number of steps.
     success : bool
-        Whether it came to its end.
+        Whether it completed.
     status : int
         0 if it did.
     message : str
-        How it ended, in words.
+        How it ended.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Settings: NamedTuples that check their own domain and compare by type.
 
 A plain ``NamedTuple`` has two traps.  ``TopK(10) == RandK(10)`` is true, and ``QSGD(2, 2)`` and ``QSGD(2, 2.0)`` are
-two types for Numba, hence two compilations.  The decorator :func:`setting` mends both: fields are converted to the type
-that is written beside them, equality and hash include the class, and ``domain`` refuses bad values when they are given.
+two types for Numba, hence two compilations.  The decorator :func:`setting` fixes both: fields are converted to their
+annotated type, equality and hash include the class, and ``domain`` rejects bad values at construction.
 """
 
 from __future__ import annotations
@@ -23,8 +23,23 @@ _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 def require(condition: object, name: str, got: object, allowed: str, error: type[Exception] = ValueError) -> None:
-    """Raise ``error`` that names the argument, what came and what is allowed, unless ``condition`` holds.
+    """Raise ``error`` that names the argument, its value and what is allowed, unless ``condition`` holds.
 
+    Parameters
+    ----------
+    condition : object
+        Whether the value is allowed.
+    name : str
+        Of the argument.
+    got : object
+        Its value, or what is wrong with it.
+    allowed : str
+        What would be allowed.
+    error : type
+        The exception that is raised.
+
+    Examples
+    --------
     >>> require(0 >= 1, "k", 0, "an integer from 1 to d")
     Traceback (most recent call last):
         ...
@@ -51,23 +66,23 @@ def _convert(name: str, hint: str, value):
 
 
 def wants_two(function: Callable) -> bool:
-    """Whether a function must be given two arguments.
+    """Whether a function requires two arguments.
 
     >>> wants_two(lambda v, rng: v), wants_two(lambda v, scale=2.0: v), wants_two(np.sign)
     (True, False, False)
     """
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some of NumPy's own functions do not say
+    except (TypeError, ValueError):  # some NumPy functions have no signature
         return False
     wanted = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len(wanted) == 2
 
 
 def field_types(cls) -> dict[str, str]:
-    """What is written beside each field of a NamedTuple: "int", "float", ...
+    """The annotation of each field of a NamedTuple: "int", "float", ...
 
-    NamedTuple keeps annotations that are not evaluated (``from __future__ import annotations``) as forward references.
+    NamedTuple stores unevaluated annotations (``from __future__ import annotations``) as forward references.
     """
     written = {}
     for name, hint in cls.__annotations__.items():
@@ -82,6 +97,18 @@ def setting(cls: type[T]) -> type[T]:
     The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.  A function in its
     body with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
 
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
     >>> from typing import NamedTuple
     >>> @setting
     ... class Keep(NamedTuple):
@@ -95,7 +122,7 @@ def setting(cls: type[T]) -> type[T]:
         ...
     ValueError: k: got 0, allowed: an integer, at least 1
     """
-    made = cast(Any, cls)  # a NamedTuple, whose methods are exchanged
+    made = cast(Any, cls)  # a NamedTuple, whose methods are replaced
     make = made.__new__
     hints = field_types(cls)
 
@@ -136,7 +163,7 @@ def _feed(sha, value) -> None:
 
 
 def _feed_function(sha, function) -> None:
-    """What a function does, as far as that can be read: its code, and the values that it was given."""
+    """Feed what determines a function, as far as it can be read: its code, defaults and closure."""
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     sha.update(f"function {getattr(function, '__module__', None)}.{name};".encode())
@@ -162,7 +189,7 @@ def _feed_code(sha, code) -> None:
 
 
 def digest(value) -> str:
-    """Digest of a value of numbers, strings, arrays, NamedTuples and dicts that also tells their types apart.
+    """Type-sensitive digest of a value made of numbers, strings, arrays, NamedTuples and dicts.
 
     >>> digest((1, 2.0)) == digest((1, 2))
     False

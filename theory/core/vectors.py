@@ -1,7 +1,7 @@
-"""What a vector must answer, so that a kernel need not know how it is held.
+"""Generic access to vectors, so that kernels do not depend on their storage.
 
-A plain array holds its entries.  An iterate may be held as scale times array, a memory as a sum of two parts (see
-:mod:`theory.methods.sparse`); they register their own answers to the same questions.
+A plain array stores its entries.  An iterate may be stored as scale times array, a memory as a sum of two parts (see
+:mod:`theory.methods.sparse`); they register their own implementations of the same generics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a matrix comes from: RCV1, LIBSVM files, scikit-learn's small sets, the synthetic twin; checked at the door."""
+"""Data sets: RCV1, LIBSVM files, scikit-learn's small sets, the synthetic twin; all checked on loading."""
 
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .load import NAMES, load_data

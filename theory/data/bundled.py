@@ -1,4 +1,4 @@
-"""Data sets that come by way of scikit-learn: small real ones inside it, and RCV1, which it downloads."""
+"""Data sets from scikit-learn: small real ones that it contains, and RCV1, which it downloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POSITIVE_TOPICS, NEGATIVE_TOPICS = ("CCAT", "ECAT"), ("GCAT", "MCAT")
 
 def breast_cancer():
     """Breast Cancer Wisconsin (Diagnostic): 569 x 30, unscaled; +1 benign, -1 malignant."""
-    from sklearn.datasets import load_breast_cancer  # 0.9 s to import, so only here
+    from sklearn.datasets import load_breast_cancer  # takes 0.9 s to import, so imported here
 
     X, y = load_breast_cancer(return_X_y=True)
     return X, np.where(y == 1, 1.0, -1.0), ("+1 is benign, -1 malignant",)
@@ -28,7 +28,7 @@ def digits():
 
 
 def digits_10():
-    """The same digits in ten classes, 0 to 9."""
+    """The digits in ten classes, 0 to 9."""
     from sklearn.datasets import load_digits
 
     return (*load_digits(return_X_y=True), ())

@@ -1,7 +1,7 @@
-"""Arrays on disk that processes share by mapping them: a data set is parsed once on a machine.
+"""Cache of memory-mapped arrays that processes share: a data set is parsed once per machine.
 
 An entry is a folder with one ``.npy`` file for each array and a small ``entry.json``.  It is written under a temporary
-name and renamed when it is complete, so that a reader finds all of it or nothing.  No pickle, in either direction.
+name and renamed when it is complete, so that a reader finds a complete entry or none.  No pickle, in either direction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.compile_cache import cache_root
 
 __all__ = ["data_folder", "entry_name", "load_entry", "store_entry"]
 
-FORMAT = 1  # raise it when the files below, or what the parser makes of a text, change
+FORMAT = 1  # increase it when the files below or the result of the parser change
 
 
 def data_folder() -> Path:
@@ -29,14 +29,15 @@ def data_folder() -> Path:
 
 
 def entry_name(title: str, identity: str, state: str) -> str:
-    """Name of an entry: a readable title, a digest of what it is made from, and one of the state that had.
+    """Name of an entry: a readable title, a digest of the source, and one of the source's state.
 
     Parameters
     ----------
     title : str
-        For people who look into the folder.
+        For people who read the folder.
     identity : str
-        What stays the same when the source changes (its path, the options).  Entries of one identity replace another.
+        What stays the same when the source changes (its path, the options).  An entry replaces older ones of the same
+        identity.
     state : str
         What changes with the source (its size and time).
     """
@@ -63,12 +64,12 @@ def load_entry(name: str):
                 array = np.empty(shape, dtype)  # an empty file cannot be mapped
             if array.dtype.str != dtype or list(array.shape) != shape:
                 return None
-            arrays[key] = np.asarray(array)  # a plain ndarray over the same map: Numba knows no subclasses
+            arrays[key] = np.asarray(array)  # a plain ndarray over the same map: Numba does not support subclasses
         shape, notes = tuple(about["shape"]), tuple(about["notes"])
         if "indptr" not in arrays:
             return arrays["data"], arrays["y"], notes
         X = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        X.has_canonical_format = True  # it was when it was stored
+        X.has_canonical_format = True  # it was canonical when it was stored
         return X, arrays["y"], notes
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -89,10 +90,10 @@ def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
     Returns
     -------
     bool
-        False if the disk does not take it (full, read-only): the caller then works with what it has in memory.
+        False if it cannot be written (full or read-only disk): the caller then uses the arrays in memory.
     """
     if sp.issparse(X):
-        # scipy copies index arrays that are wider than they must be, and both when their types differ: int32 if it fits
+        # scipy copies index arrays that are wider than needed, and both if their types differ: int32 if it fits
         index = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
         arrays = {"data": X.data, "indices": X.indices.astype(index, copy=False)}
         arrays |= {"indptr": X.indptr.astype(index, copy=False), "y": y}
@@ -112,13 +113,13 @@ def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
             np.save(temporary / f"{key}.npy", array, allow_pickle=False)
         (temporary / "entry.json").write_text(json.dumps(about))
         if (root / name).exists() and load_entry(name) is None:
-            shutil.rmtree(root / name, ignore_errors=True)  # damaged, so nobody maps it
+            shutil.rmtree(root / name, ignore_errors=True)  # damaged, so no process maps it
         os.rename(temporary, root / name)
     except OSError:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-        return load_entry(name) is not None  # somebody else was faster
+        return load_entry(name) is not None  # another process was faster
     for stale in root.glob(f"{name.rpartition('-')[0]}-*"):
         if stale.name != name:
-            shutil.rmtree(stale, ignore_errors=True)  # who has mapped it keeps it: POSIX frees the blocks later
+            shutil.rmtree(stale, ignore_errors=True)  # existing maps stay valid: POSIX frees the blocks later
     return True

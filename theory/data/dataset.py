@@ -1,4 +1,4 @@
-"""What a data set is: a matrix, its labels, a name, and what was done to them, as one immutable value."""
+"""The data set: a matrix, its labels, a name and notes on its processing, as one immutable value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary
 
 
 class DataError(ValueError):
-    """Data that is refused at the door; the message says what was found and what to do."""
+    """Invalid data; the message states what was found and what to do."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,20 +20,20 @@ class Dataset:
     """A design matrix and its labels.
 
     The arrays are read-only: a data set may be a view of a file that other processes map as well.  Two data sets are
-    equal only if they are the same object, since comparing arrays of this size by accident is never what is meant.
+    equal only if they are the same object, to avoid accidental comparisons of large arrays.
 
     Parameters
     ----------
     X : scipy.sparse.csr_array or ndarray, shape (n, d)
         float64.  Sparse: the indices of a row increase strictly.  Dense: C-contiguous.
     y : ndarray, shape (n,)
-        float64.  -1 and +1 where ``task`` is "binary".
+        float64.  -1 and +1 if ``task`` is "binary".
     name : str
         What tables, figures and records call it.
     task : {"binary", "regression"}
-        "regression" says only that the labels are kept as they are; see `require_binary`.
+        "regression" means only that the labels are unchanged; see `require_binary`.
     notes : tuple of str
-        What was done on the way in, in words, such as how labels were mapped.
+        Processing steps, such as how labels were mapped.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Dataset:
     (2, 2)
     """
 
-    X: Any  # csr_array or ndarray: SciPy has no types yet
+    X: Any  # csr_array or ndarray: SciPy has no type hints yet
     y: np.ndarray
     name: str
     task: str
@@ -119,21 +119,21 @@ class Dataset:
         return replace(self, X=_frozen(X), notes=(*self.notes, f"columns divided by their largest magnitude{whose}"))
 
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-        """Two disjoint parts that together hold every row: to train on, and to hold out.
+        """Split into two disjoint parts that together have every row: training and held-out.
 
         Rows are drawn without replacement, whatever their labels, and keep their order.
 
         Parameters
         ----------
         fraction : float
-            Share of the rows in the first part, in (0, 1); ``round(fraction * n)`` rows, and each part needs one.
+            Fraction of the rows in the first part, in (0, 1); ``round(fraction * n)`` rows, at least one in each part.
         seed : int
             Non-negative.  The same seed gives the same parts, on every machine.
 
         Returns
         -------
         train, held_out : Dataset
-            Copies of the rows, under the same name; a note says which part it is.
+            Copies of the rows, under the same name; a note states which part it is.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Dataset:
                 f"split: a fraction of {fraction} of {self.n} rows leaves one part empty; "
                 f"give a fraction between {1 / self.n:.3g} and {1 - 1 / self.n:.3g}"
             )
-        # Philox is specified to the bit, and random() is one draw a row: the order of a sort of those never changes
+        # Philox is specified bit for bit, and random() is one draw per row: the order of the sorted draws never changes
         order = np.argsort(np.random.Generator(np.random.Philox(int(seed))).random(self.n), kind="stable")
         parts = []
         for part, rows in (("train", order[:size]), ("held out", order[size:])):
@@ -178,7 +178,7 @@ def _frozen(array):
 
 
 def _label_list(labels: np.ndarray, limit: int = 5) -> str:
-    """The first few labels, in words."""
+    """The first few labels, as a string."""
     shown = ", ".join(f"{label:g}" for label in labels[:limit])
     return shown if labels.size <= limit else f"{shown}, ... ({labels.size} different ones)"
 
@@ -189,7 +189,7 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
     Parameters
     ----------
     y : ndarray, shape (n,)
-        Labels as they were found.
+        The original labels.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
     task : {"binary", "regression"}
         "binary" if there are two labels.
     notes : tuple of str
-        The mapping in words; empty for labels that already are -1 and +1.
+        The mapping; empty for labels that already are -1 and +1.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
 
 
 def require_binary(data: Dataset) -> Dataset:
-    """Refuse a data set that is not a problem of two classes.
+    """Raise DataError for a data set that does not have two classes.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def require_binary(data: Dataset) -> Dataset:
     Raises
     ------
     DataError
-        If there is one label only, or more than two, or two that are not -1 and +1.
+        If there is only one label, more than two, or two that are not -1 and +1.
 
     Examples
     --------
@@ -260,19 +260,19 @@ def require_binary(data: Dataset) -> Dataset:
 
 
 def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
-    """A checked data set from arrays: what every source goes through, and the door for your own arrays.
+    """Make a checked data set from arrays: used by every source, and for your own arrays.
 
     Parameters
     ----------
     X : sparse matrix or array_like, shape (n, d)
-        Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that is already as it should
-        be is not copied.
+        Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that already has the right
+        form is not copied.
     y : array_like, shape (n,)
-        Two labels are mapped to -1 and +1, and said in the notes.
+        Two labels are mapped to -1 and +1, which is recorded in the notes.
     name : str
         What tables, figures and records call it.
     notes : tuple of str
-        What was done on the way in, in words.
+        Processing steps.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
     if sp.issparse(X):
         X = sp.csr_array(X, dtype=np.float64)
         if not X.has_canonical_format:
-            X = X.copy()  # never tidy up the caller's matrix
+            X = X.copy()  # never modify the caller's matrix
             X.sum_duplicates()
         values = X.data
     else:

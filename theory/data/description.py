@@ -1,4 +1,4 @@
-"""What a data set looks like to a linear model, in numbers: how the twin of RCV1 is held against the real file."""
+"""Statistics of a data set that matter for a linear model, to compare the twin of RCV1 with the real file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Statistics(NamedTuple):
     held_out_accuracy: float
 
 
-# Of the real file: 23,756 documents of RCV1-v2 in two classes (a test recomputes them where the file is found).
+# The real file: 23,756 documents of RCV1-v2 in two classes (a test recomputes them if the file exists).
 REAL = Statistics(
     n=23_756,
     d=47_236,
@@ -61,7 +61,7 @@ REAL = Statistics(
 
 def _fit(X, y):
     """Minimiser of (1/n) sum log(1 + exp(-b_i a_i'x)) + (1/2n) ||x||^2."""
-    from sklearn.linear_model import LogisticRegression  # lazily: a second to import
+    from sklearn.linear_model import LogisticRegression  # imported here: takes a second
 
     # scikit-learn minimises C * sum of losses + ||x||^2 / 2: C = 1 is lambda = 1/n
     return LogisticRegression(C=1.0, fit_intercept=False, tol=1e-6, max_iter=1000).fit(X, y).coef_.ravel()
@@ -75,7 +75,7 @@ def describe(data: Dataset, splits: int = 3) -> Statistics:
     data : Dataset
         Rows a_i, labels b_i.
     splits : int
-        How many splits the held-out accuracy is a mean of, at least 1.
+        Number of splits over which the held-out accuracy is averaged, at least 1.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def describe(data: Dataset, splits: int = 3) -> Statistics:
     frequencies = np.sort(np.bincount(X.indices, minlength=data.d))[::-1]
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     mean, direction = X.T @ np.ones(n) / n, X.T @ y / n
-    start = np.random.Generator(np.random.Philox(0)).random(min(X.shape))  # svds would draw its own each time
+    start = np.random.Generator(np.random.Philox(0)).random(min(X.shape))  # svds would draw a random start each time
     sigma = svds(X, k=3, v0=start, return_singular_vectors=False)
     x = _fit(X, y)
     margins = y * (X @ x)

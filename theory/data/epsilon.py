@@ -1,14 +1,14 @@
-"""A dense data set of the shape of epsilon, synthetic: correlated Gaussian features in unit rows, a logistic truth.
+"""A synthetic dense data set like epsilon: correlated Gaussian features in unit rows, labels from a logistic model.
 
 The PASCAL challenge's epsilon (400,000 x 2,000, dense, unit rows) is the dense problem of several papers on compressed
-SGD.  Nothing here is fitted to its rows.  What is like it: the number of columns, that columns have mean 0 and variance
-1 before rows are scaled to norm 1, that features are correlated, and the minimum of the logistic loss with l2 = 1/n,
-for which Stich, Cordonnier and Jaggi (2018) have 0.2824.
+SGD.  Nothing here is fitted to its rows.  Alike are the number of columns, columns of mean 0 and variance 1 before rows
+are scaled to norm 1, the correlation of features, and the minimum of the logistic loss with l2 = 1/n, for which Stich,
+Cordonnier and Jaggi (2018) have 0.2824.
 
 A row is z C scaled to norm 1, with independent z_i ~ N(0, i^-decay) and an orthogonal matrix C: a cosine transform with
-columns in random order and random signs, which gives all features nearly the same variance, so that no single one tells
-the two classes apart.  The label is +1 with probability 1/(1 + exp(-<a, w>)), where w has random signs along the
-principal directions and weights i^-decay, too: what varies most tells most.
+columns in random order and random signs, which gives all features nearly the same variance, so that no single one
+separates the classes.  The label is +1 with probability 1/(1 + exp(-<a, w>)), where w has random signs along the
+principal directions and weights i^-decay, too: directions of large variance are the most informative.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["NAME", "SEED", "Correlated", "generate"]
 NAME = "epsilon-like (synthetic)"
 SEED = 2008  # the year of the challenge
 NOTE = "synthetic: correlated Gaussian features of the shape of epsilon, without any of its rows (docs/data.md)"
-BLOCK = 2000  # rows that are made together
+BLOCK = 2000  # rows that are generated together
 
 
 class Correlated(NamedTuple):
@@ -34,11 +34,11 @@ class Correlated(NamedTuple):
     n: int = 20_000  # rows
     d: int = 2_000  # columns
     decay: float = 1.0  # eigenvalues of the covariance are i^-decay before rows are scaled
-    margin: float = 3.92  # standard deviation of <a, w>, about: with it the minimum of the loss is that of epsilon
+    margin: float = 3.92  # approximate standard deviation of <a, w>: gives the minimum of epsilon's loss
 
 
 def generate(model: Correlated | None = None, seed: int = SEED):
-    """Make the data set, in about two seconds.
+    """Generate the data set, in about two seconds.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def generate(model: Correlated | None = None, seed: int = SEED):
     if model.n < 2 or model.d < 2:
         raise DataError(f"epsilon-like: {model.n} rows and {model.d} columns; give at least 2 of both")
     scale = np.arange(1, model.d + 1.0) ** (-0.5 * model.decay)
-    place = order(seed, "directions", model.d)  # which frequency a principal direction is
+    place = order(seed, "directions", model.d)  # the frequency of each principal direction
     sign = np.where(draw_array(uniforms, seed, "signs", model.d) < 0.5, -1.0, 1.0)
     weight = np.where(draw_array(uniforms, seed, "weights", model.d) < 0.5, -1.0, 1.0) * scale**2
-    weight *= model.margin * np.sqrt((scale**2).sum()) / np.linalg.norm(weight * scale)  # rows are scaled by about that
+    weight *= model.margin * np.sqrt((scale**2).sum()) / np.linalg.norm(weight * scale)  # rows are scaled by about this
     X, logits = np.empty((model.n, model.d)), np.empty(model.n)
     for first in range(0, model.n, BLOCK):
         rows = slice(first, min(first + BLOCK, model.n))

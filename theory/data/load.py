@@ -1,4 +1,4 @@
-"""One door for all data: a name or a path in, a checked `Dataset` out, cached on disk where that is worth it."""
+"""``load_data``: from a name or a path to a checked `Dataset`, cached on disk if that pays off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["NAMES", "load_data"]
 log = logging.getLogger("theory.data")
 
 NAMES = ("rcv1-like", "rcv1", "epsilon-like", "breast_cancer", "digits", "digits-10", "diabetes")
-SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # left out of a data set's name
+SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # removed from a data set's name
 
 
 def load_data(
@@ -32,9 +32,9 @@ def load_data(
 ) -> Dataset:
     """Load a data set, checked.
 
-    A file is parsed once: its arrays are kept in the cache folder (``THEORY_CACHE``, or the user's), keyed by its path,
-    size and time, and are mapped into memory from then on, so that all ranks of a machine share one copy.  The same
-    holds for "rcv1" and "rcv1-like".
+    A file is parsed once: its arrays are stored in the cache folder (``THEORY_CACHE``, or the user's), keyed by its
+    path, size and time, and are mapped into memory from then on, so that all ranks of a machine share one copy.  The
+    same holds for "rcv1" and "rcv1-like".
 
     Parameters
     ----------
@@ -45,20 +45,21 @@ def load_data(
     n_features : int, optional
         Number of columns of a file; by default the highest index in it.
     zero_based : bool
-        Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 is refused unless this is set.
+        Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
+        is set.
     comm : mpi4py communicator, optional
         Rank 0 loads, and so fills the cache, before the others map it.  If one rank fails, all raise.
 
     Returns
     -------
     Dataset
-        Two labels are -1 and +1, and ``notes`` says how they were mapped (it is logged too, at level INFO); with one
-        label, or more than two, they are kept and the task is "regression" (see `require_binary`).
+        Two labels are -1 and +1, and ``notes`` states how they were mapped (also logged, at level INFO); with one
+        label, or more than two, they are unchanged and the task is "regression" (see `require_binary`).
 
     Raises
     ------
     DataError
-        For everything that is refused, naming what was found and what to do.
+        For invalid data; the message states what was found and what to do.
 
     Examples
     --------
@@ -78,14 +79,14 @@ def load_data(
 
 
 def _load_together(comm, name_or_path, **options) -> Dataset:
-    """Rank 0 first, then the others; a failure anywhere is raised everywhere, so that nobody waits for ever."""
+    """Load on rank 0 first, then on the others; a failure on any rank is raised on all, so that none waits forever."""
     data: Any = None
     error: Exception | None = None
     for turn in (comm.rank == 0, comm.rank != 0):
         if turn:
             try:
                 data = _load(name_or_path, **options)
-            except Exception as found:  # whatever it is, the others must hear of it
+            except Exception as found:  # any error must be reported to the others
                 error = found
         _raise_together(comm, error)
     return data
@@ -123,7 +124,7 @@ def _load(name_or_path, *, n_features, zero_based) -> Dataset:
 
 
 def _not_found(text: str, path: Path) -> DataError:
-    """Neither a name nor a file: the nearest of whichever was meant."""
+    """The error for neither a name nor a file, with the nearest matches."""
     names = ", ".join(f'"{name}"' for name in NAMES)
     if path.is_dir():
         files = sorted(p.name for p in path.iterdir() if p.is_file())
@@ -143,16 +144,16 @@ def _not_found(text: str, path: Path) -> DataError:
 
 
 def cached(name: str, entry: str, make) -> Dataset:
-    """The entry if there is one; otherwise what ``make() -> (X, y, notes)`` gives, stored and mapped."""
+    """The cached entry; if there is none, the result of ``make() -> (X, y, notes)``, stored and mapped."""
     found = load_entry(entry)
     if found is None:
         X, y, notes = make()
         data = make_dataset(X, y, name, notes)
         if not store_entry(entry, data.X, y, notes):
-            return data  # the disk does not take it; memory does
-        del X, y, data  # let go of the parsed copy before the map replaces it
+            return data  # it cannot be stored; use the arrays in memory
+        del X, y, data  # free the parsed copy before the map replaces it
         found = load_entry(entry)
-        if found is None:  # it was replaced under our hands
+        if found is None:  # it was replaced meanwhile
             X, y, _ = make()
             return make_dataset(X, y, name, notes)
     X, y, notes = found
@@ -171,7 +172,7 @@ def _file(path: Path, n_features, zero_based) -> Dataset:
 def _named(name: str) -> Dataset:
     if name == "rcv1-like":
         return cached(twin.NAME, entry_name(name, "twin", f"{twin.VERSION} {twin.SEED}"), twin.generate)
-    if name == "epsilon-like":  # made anew each time: it takes a few seconds, and 320 MB
+    if name == "epsilon-like":  # generated each time: it takes a few seconds, and 320 MB
         X, y, notes = epsilon.generate()
         return make_dataset(X, y, epsilon.NAME, notes)
     if name == "rcv1":

@@ -1,7 +1,7 @@
 """LIBSVM (svmlight) text to CSR arrays: ``label index:value index:value ...  # comment``, one row a line.
 
-scikit-learn's loader refuses rows whose indices are unsorted or repeated, guesses whether indices start at 0 or at 1,
-and reports what it cannot read without a line number; so the bytes are read here, by one compiled pass.
+scikit-learn's loader rejects rows whose indices are unsorted or repeated, guesses whether indices start at 0 or at 1,
+and reports errors without a line number; so the bytes are parsed here, in one compiled pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_INDEX = 2**31 - 2
 
 
 def _open(path: Path):
-    """The file's bytes, decompressed: by what it is, not by what it is called."""
+    """Open the file, decompressed according to its content, not its name."""
     with path.open("rb") as file:
         head = file.read(8)
     if head.startswith(b"\x1f\x8b"):
@@ -33,7 +33,7 @@ def _open(path: Path):
 
 
 def _sniff(path: Path, head: bytes):
-    """Refuse what is plainly something else, by its first bytes."""
+    """Reject files that are obviously something else, by their first bytes."""
     known = {
         b"%PDF": "a PDF document",
         b"PK\x03\x04": "a zip archive",
@@ -59,7 +59,7 @@ def _sniff(path: Path, head: bytes):
 
 
 def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, last: int) -> DataError:
-    """The error for what stopped the kernel."""
+    """The error for the input that stopped the kernel."""
     where = f"{path}, line {line}"
     token = token if len(token) <= 40 else token[:37] + "..."
     if what == INDEX_BELOW:
@@ -102,7 +102,7 @@ def _blocks(path: Path):
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the archive is truncated or damaged ({error}); download or copy it again") from error
     except OSError as error:
-        if error.errno is not None:  # the file system's word, not the decompressor's
+        if error.errno is not None:  # an error of the file system, not of the decompressor
             raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
         raise DataError(f"{path}: the archive is truncated or damaged ({error}); download or copy it again") from error
     if rest:
@@ -121,10 +121,10 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
     n_features : int, optional
         Number of columns; by default the highest index.
     zero_based : bool
-        Whether indices count from 0.  LIBSVM counts from 1, and an index 0 is refused unless this is set: a guess from
-        the indices that happen to occur would shift two parts of one data set against each other.
+        Whether indices count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this is set:
+        guessing from the indices that occur could shift two parts of one data set against each other.
     edit : callable, optional
-        Given each block of whole lines, returns those to read in its place, as many.
+        Given each block of whole lines, returns the same number of lines to read in its place.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
     Raises
     ------
     DataError
-        For whatever is not such a file, with the line where it is not.
+        If it is not such a file, with the line of the error.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
                 values[where] = value
         if what != FINE:
             while start > 0 and block[start - 1] not in b" \t\n":
-                start -= 1  # show the whole pair, not its value alone
+                start -= 1  # show the whole pair, not only its value
             row_start = block.rfind(b"\n", 0, start) + 1
             row = block[row_start : block.find(b"\n", start)].decode("utf-8", "replace")
             raise _explain(path, what, block[start:stop].decode("utf-8", "replace"), lines + line + 1, row, base, last)
@@ -201,7 +201,7 @@ def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = Fal
     labels, indices, values = np.empty(n), np.empty(entries, index), np.empty(entries)
     row = at = 0
     parts.reverse()
-    while parts:  # each part is given back as soon as it is copied
+    while parts:  # each part is freed as soon as it is copied
         some_labels, ends, some_indices, some_values = parts.pop()
         labels[row : row + some_labels.size] = some_labels
         indptr[row + 1 : row + 1 + ends.size] = ends

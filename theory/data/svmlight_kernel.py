@@ -1,4 +1,4 @@
-"""The compiled pass over LIBSVM text: bytes in, labels, indices and values out."""
+"""The compiled parser of LIBSVM text: from bytes to labels, indices and values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BAD_LABEL", "BAD_PAIR", "BAD_VALUE", "FINE", "INDEX_BELOW", "INDEX_P
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, DOT, COLON, ZERO, NINE = b"\t\n\r #+-.:09"
 LARGE_A, LARGE_E, LARGE_Z, SMALL_A, SMALL_E, SMALL_Z, Q, I, D = b"AEZaezqid"
 
-# what stopped the kernel
+# reasons for stopping
 FINE, BAD_LABEL, BAD_PAIR, BAD_VALUE, INDEX_BELOW, INDEX_PAST, NOT_FINITE = range(7)
 
 
@@ -26,7 +26,7 @@ def number(text, start, stop):
     """Read text[start:stop] as a float: (value, 0) if exact, (0, 1) if Python must read it, (0, 2) if no number.
 
     An integer of up to 18 digits that is below 2^53 and a power of ten up to 22 are both exact in float64,
-    so that their product or quotient is correctly rounded (Clinger 1990); the rest is left to Python's ``float``.
+    so that their product or quotient is correctly rounded (Clinger 1990); other numbers are left to Python's ``float``.
     """
     i = start
     negative = False
@@ -96,7 +96,7 @@ def parse(text, stop, base, last, labels, ends, indices, values, hard):
     Returns
     -------
     (what, start, stop, line, rows, entries, hards, tidy, highest)
-        ``what`` stopped it, at the token text[start:stop] in the given line of the block (counted from 0).
+        ``what`` is the reason for stopping, at the token text[start:stop] in line ``line`` of the block (from 0).
     """
     i = 0
     line = rows = entries = hards = 0
@@ -133,7 +133,7 @@ def parse(text, stop, base, last, labels, ends, indices, values, hard):
             else:
                 if colon < 0 or colon == start:
                     return BAD_PAIR, start, i, line, rows, entries, hards, tidy, highest
-                # "qid:7" belongs to ranking; svmlight allows it in any file, and it says nothing about the row
+                # "qid:7" is for ranking; svmlight allows it in any file, and it is irrelevant here
                 t0, t1, t2 = text[start], text[start + 1], text[start + 2]  # the newline ends the block
                 if not (colon == start + 3 and t0 == Q and t1 == I and t2 == D):
                     index = np.int64(0)

@@ -13,7 +13,12 @@ from .svmlight import read_svmlight
 
 __all__ = ["rcv1_topics", "read_multilabel"]
 
-TOPICS = {"C": 34, "E": 26, "G": 33, "M": 10}  # how many of RCV1's 103 topics, in the order of their names, begin so
+TOPICS = {
+    "C": 34,
+    "E": 26,
+    "G": 33,
+    "M": 10,
+}  # topics of RCV1 by first letter, in the order of their names
 NAMES = ("CCAT", "ECAT", "GCAT", "MCAT")
 
 
@@ -31,12 +36,12 @@ def read_multilabel(path, *, n_features: int | None = None, zero_based: bool = F
     -------
     X : csr_array, shape (n, d)
     labels : list of tuple of int
-        Those of each row; empty for a row that begins with a blank or with ``index:value``.
+        The labels of each row; empty for a row that begins with a blank or with ``index:value``.
 
     Raises
     ------
     DataError
-        For whatever is not such a file, with the line where it is not.
+        If it is not such a file, with the line of the error.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def rcv1_topics(path, *, n_features: int = 47_236) -> Dataset:
     -------
     Dataset
         Labels 0 to 3, for topics whose names begin with C, E, G and M.  Documents with topics of several of these, or
-        without any, are dropped; a note says how many.  Cached as by `load_data`.
+        without any, are dropped; a note states how many.  Cached as by `load_data`.
 
     Raises
     ------

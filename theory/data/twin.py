@@ -1,12 +1,12 @@
-"""The synthetic twin of RCV1: a small topic model of a newswire that looks like the real matrix to a linear model.
+"""The synthetic twin of RCV1: a small topic model of a newswire with similar statistics for a linear model.
 
-No real document is in it, nor any real word: each constant of `Twin` is a number, or one row of quantiles, fitted to
-the statistic of the real file that is named beside it.  ``docs/data.md`` shows how well the two agree.
+It contains no real document or word: each constant of `Twin` is a number, or one row of quantiles, fitted to the
+statistic of the real file that is named beside it.  ``docs/data.md`` shows how well the two agree.
 
 A document has a class, a topic of that class and a length.  Its distinct words are drawn one after another, each from
-its topic or, with a probability of its own, from the language that all documents share, until it has that many.  Each
-word gets a count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm: the formula that
-the real values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 ... within a row.
+its topic or, with a document-specific probability, from the common language, until it has that many.  Each word gets a
+count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm: the formula that the real
+values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 ... within a row.
 """
 
 from __future__ import annotations
@@ -17,21 +17,37 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core import kernel
-from ..core.random import derive, key, normal, uniform
+from ..core.normals import normal
+from ..core.random import derive, key, uniform
 from .dataset import DataError
 
 __all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]
 
 NAME = "rcv1-like (synthetic)"
-VERSION = 4  # raise it when the matrix changes: cached copies are then made anew
-SEED = 2004  # the year of the paper on RCV1-v2; other seeds give twins as good
+VERSION = 4  # increase it when the matrix changes: cached copies are then regenerated
+SEED = 2004  # the year of the paper on RCV1-v2; other seeds are as good
 NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
 
-LEVELS = (0, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999, 1)  # of the quantiles of lengths
+LEVELS = (
+    0,
+    0.01,
+    0.05,
+    0.1,
+    0.25,
+    0.4,
+    0.5,
+    0.6,
+    0.75,
+    0.9,
+    0.95,
+    0.99,
+    0.999,
+    1,
+)  # of the quantiles of lengths
 
 
 class Twin(NamedTuple):
-    """Constants of the model, each with what it was fitted to."""
+    """Constants of the model, each with the statistic that it was fitted to."""
 
     n: int = 23_756  # rows
     d: int = 47_236  # columns
@@ -78,7 +94,7 @@ def normals(stream, out):
 
 @kernel
 def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indices, counts):
-    """Draw the distinct words of every document, and their counts; a document has a stream of its own."""
+    """Draw the distinct words of every document, and their counts; each document has its own stream."""
     language = cumulative.shape[0] - 1
     last_seen_in = np.full(cumulative.shape[1], -1, np.int64)
     for i in range(topic_of.size):
@@ -98,7 +114,7 @@ def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indice
 
 
 def draw_array(kernel_, seed: int, what: str, *shape: int):
-    """An array of random numbers; ``what`` they are for names their stream."""
+    """An array of random numbers; ``what`` names their stream."""
     out = np.empty(shape)
     kernel_(key(seed, what), out.reshape(-1))
     return out
@@ -110,7 +126,7 @@ def order(seed: int, what: str, size: int):
 
 
 def _lengths(model: Twin, labels, seed: int):
-    """Number of distinct words of each document: the quantiles of its class, met exactly and in random order."""
+    """Number of distinct words of each document: the exact quantiles of its class, in random order."""
     lengths = np.empty(labels.size, np.int64)
     for label, table in ((1.0, model.lengths_positive), (-1.0, model.lengths_negative)):
         rows = np.flatnonzero(labels == label)
@@ -140,7 +156,7 @@ def _rates(model: Twin, weight, seed: int):
 
 
 def generate(model: Twin | None = None, seed: int = SEED):
-    """Make the twin.
+    """Generate the twin.
 
     The same model and seed give the same bits on one machine; ``exp`` and ``log`` may round differently on another.
 
@@ -187,7 +203,7 @@ def generate(model: Twin | None = None, seed: int = SEED):
     weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
     rates = _rates(model, weight, seed)
     own_share = draw_array(uniforms, seed, "own share", model.n) ** (1.0 / model.own)
-    # share of documents with the word, as if it were drawn from the language alone and for an average document
+    # share of documents with the word, for an average document drawn only from the language
     busy = -np.expm1(-1.2 * lengths.mean() * rates[-1])
     cumulative = np.cumsum(rates, axis=1)
     cumulative /= cumulative[:, -1:]

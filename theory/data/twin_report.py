@@ -1,4 +1,4 @@
-"""Write the comparison of RCV1 and its twin in the documentation again: ``python -m theory.data.twin_report [PATH]``.
+"""Rewrite the comparison of RCV1 and its twin in the documentation: ``python -m theory.data.twin_report [PATH]``.
 
 The table goes between two marks in ``docs/data.md``.  ``python -m theory.experiment figures rcv1-like`` draws the
 figure from what ``outlines`` returns.
@@ -24,7 +24,7 @@ BEGIN, END = "<!-- twin_report: begin -->", "<!-- twin_report: end -->"
 
 
 def _rows(s: Statistics):
-    """(what, text, number) of every line of the table; the number is what the ratio is taken of."""
+    """(what, text, number) of every line of the table; the ratio is taken of the numbers."""
     value: float
     for what, value in (("rows n", s.n), ("columns d", s.d), ("labels +1", s.positive), ("labels -1", s.negative)):
         yield what, f"{value:,}", value
@@ -77,7 +77,7 @@ def table(real: Statistics, twin: Statistics) -> str:
 
 
 def write_table(page: Path, text: str) -> None:
-    """Put a text between the two marks of a page.
+    """Replace the text between the two marks of a page.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def write_table(page: Path, text: str) -> None:
 
 
 def outlines(real: Dataset, twin: Dataset) -> dict:
-    """What the figure of the two is drawn from: non-zeros of a row in bins, and column frequencies at some ranks.
+    """Values of the figure of both: histogram of the non-zeros per row, and column frequencies at some ranks.
 
     Parameters
     ----------

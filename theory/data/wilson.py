@@ -1,4 +1,4 @@
-"""Data on which it matters which solution is found: every row has features of its own, and one feature tells all."""
+"""Data on which solutions differ: every row has private features, and one feature determines the label."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["wilson_data"]
 
 
 def wilson_data(rows: int, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """Twice ``rows`` points in 12 ``rows`` dimensions, to train on and to hold out, after Wilson et al. (2017).
+    """Training and held-out data of ``rows`` points each in 12 ``rows`` dimensions, after Wilson et al. (2017).
 
-    The label y is +1 or -1 with equal probability.  Coordinate 0 holds y, coordinates 1 and 2 hold 1, and row i alone
-    has ones in its block of coordinates 3 + 5i, ..., 7 + 5i: in the first if y = 1, in all five if y = -1.  So the
-    features that are private to a row fit it as well as the one that generalises.  Of all solutions of least squares on
-    the training rows, the one in their span (gradient descent's) has almost no error on the others; a method that
+    The label y is +1 or -1 with equal probability.  Coordinate 0 is y, coordinates 1 and 2 are 1, and only row i has
+    ones in its block of coordinates 3 + 5i, ..., 7 + 5i: in the first if y = 1, in all five if y = -1.  So the private
+    features of a row fit it as well as the one that generalises.  Of all solutions of least squares on the training
+    rows, the one in their span (that of gradient descent) has almost no error on the held-out rows; a method that
     leaves the span can fit the training rows perfectly and still be wrong.
 
     Parameters
     ----------
     rows : int
-        Of each part, at least 2.
+        Number of rows of each part, at least 2.
     seed : int
-        Of the labels.
+        Seed of the labels.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``python -m theory.experiment``: methods side by side on data and ranks, with costs, bounds and a record."""
+"""``python -m theory.experiment``: comparison of methods on data and ranks, with costs, bounds and a record."""
 
 from ..reporting.files import ConfigurationError as ConfigurationError
 from ..reporting.files import RecordError as RecordError

@@ -1,4 +1,4 @@
-"""``audit``: compressors on the command line, in two tables, as a page of the documentation and as a figure."""
+"""The command ``audit``: compressors in two tables, as a page of the documentation and as a figure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .processes import each, usable_cores
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
 TIMED = 100_000  # coordinates of the vectors that are timed
-SHEETS = 3  # up to so many compressors are shown in full
-TAIL = 12  # lines of a compiler's message that name the file and the line
+SHEETS = 3  # maximum number of compressors shown in full
+TAIL = 12  # lines of a compiler message with file and line
 
 
 class NoSuchCompressor(ValueError):
-    """A name that no compressor has."""
+    """The name of an unknown compressor."""
 
 
 # --- who is audited ---------------------------------------------------------------------------------------------------
 
 
 def family_of(c) -> str:
-    """The file in which a compressor stands."""
+    """The file in which a compressor is defined."""
     return type(c).__module__.rsplit(".", 1)[-1].replace("_", " ")
 
 
@@ -41,7 +41,7 @@ def load_file(path: str) -> set[type]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether a name is meant as a file; one that is not there is refused."""
+    """Whether a name is a path; raises an error if there is no such file."""
     meant = name.endswith(".py") or os.sep in name
     if meant and not os.path.isfile(name):
         raise NoSuchCompressor(f"there is no file {name}")
@@ -49,9 +49,9 @@ def _is_file(name: str) -> bool:
 
 
 def chosen(names, d: int) -> list[tuple]:
-    """The compressors with these names for length d, each with another one of its kind for the clock.
+    """The compressors with these names for length d, each with another instance of its class for timing.
 
-    A name is that of a class or of a family, whatever its case, or the path of a file that registers a class.
+    A name is a class or a family, case-insensitive, or the path of a file that registers a class.
     """
     from ..compressors import compressor_examples
 
@@ -82,7 +82,7 @@ def chosen(names, d: int) -> list[tuple]:
 def why_not_compiled(c, d: int, error) -> str:
     """Which part of ``c`` does not compile, the file and line where it begins, and the end of Numba's message.
 
-    ``error`` is what a caller of that part got, in which all this is lost; so the parts are called one by one.
+    ``error`` is raised in a caller of that part and lacks this information; so the parts are called one by one.
     """
     import numpy as np
     from numba import typeof
@@ -117,27 +117,27 @@ def why_not_compiled(c, d: int, error) -> str:
 def audit_all(
     pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1
 ) -> int:
-    """Audit compressors, show what was found, and draw.
+    """Audit compressors, show the results, and draw.
 
     Parameters
     ----------
     pairs : sequence
-        What :func:`chosen` returned.
+        From :func:`chosen`.
     d : int
         Length of the vectors.
     seed : int
     quick : bool
     markdown, figure : str, optional
-        Where a page and a figure go (the figure without its ending, or with one that is ignored).
+        Paths of a page and a figure (the extension of the figure is ignored).
     say : callable
-        Gets the lines of output.
+        Called with the lines of output.
     processes : int
-        At a time.  What is drawn does not depend on it; how long a message takes, a little.
+        Number of processes.  Results do not depend on it, except that times vary slightly.
 
     Returns
     -------
     int
-        1 if something contradicts what a compressor states, or does not compile, else 0.
+        1 if a compressor contradicts its stated properties or does not compile, else 0.
     """
     from ..measure import AuditTable
     from ..reporting.figure_records import write_record
@@ -188,7 +188,7 @@ def audit_all(
 
 
 def _one(given):
-    """The audit of one compressor, or a text that says why it does not compile."""
+    """The audit of one compressor, or a string that explains why it does not compile."""
     from numba.core.errors import NumbaError
 
     from ..measure import audit
@@ -201,13 +201,13 @@ def _one(given):
 
 
 def _several(given) -> list:
-    """The same for several, in one process: what they share is compiled once."""
+    """The same for several, in one process: shared code is compiled once."""
     pairs, *others = given
     return [_one((pair, *others)) for pair in pairs]
 
 
 def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
-    """Number and audit (or text) of every compressor, as they are finished, with a bar on a terminal."""
+    """Index and audit (or string) of every compressor, as they finish, with a progress bar on a terminal."""
     from numba import typeof
 
     from ..measure import input_vectors
@@ -216,11 +216,11 @@ def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
     groups: dict[type, list[int]] = {}
     for number, (c, _) in enumerate(pairs):
         groups.setdefault(type(c), []).append(number)
-    # what has many types takes longest, and begins
+    # the slowest to compile, with many types, come first
     members = sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
     importable = all(cls.__module__.partition(".")[0] == __package__.partition(".")[0] for cls in groups)
     with _bar(len(pairs)) as bar:
-        if processes == 1 or len(members) == 1 or not importable:  # a class out of a file is known here alone
+        if processes == 1 or len(members) == 1 or not importable:  # a class from a file is known only in this process
             for number, pair in enumerate(pairs):
                 bar.set_description(type(pair[0]).__name__)
                 yield number, _one((pair, inputs, d, seed, quick))
@@ -242,12 +242,12 @@ def _bar(total: int):
 
 
 def _stem(figure) -> str:
-    """The name of a figure's files without their ending."""
+    """The path of a figure without its extension."""
     return str(figure).removesuffix(".png").removesuffix(".pdf")
 
 
 def found_of(table) -> dict:
-    """What the figure needs of the audits: a point for each compressor at the Gaussian vector, d and the seed."""
+    """Values of the figure: a point for each compressor at the Gaussian vector, d and the seed."""
     from ..measure.audit_tables import name_of
     from ..plots.tradeoff import Point
 

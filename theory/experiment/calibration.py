@@ -1,4 +1,4 @@
-"""The network of a job as three numbers, and what they say of the exchange times of a record, beside the times."""
+"""The network model of a job, and its predicted exchange times beside those of a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = {"alpha": ("us a message", 1e6), "beta": ("ns a byte sent", 1e9), "gamma
 
 
 class Exchange(NamedTuple):
-    """The exchange of one run: how messages travel, bytes of one, milliseconds of a round as measured and modelled."""
+    """The exchange of one run: its kind, bytes per message, milliseconds of a round as measured and modelled."""
 
     title: str
     kind: str
@@ -29,7 +29,7 @@ class Exchange(NamedTuple):
 
 
 def calibration_text(calibration) -> str:
-    """Alpha, beta and gamma with their intervals, how well they fit, and every measured time."""
+    """Alpha, beta and gamma with their intervals, the quality of the fit, and every measured time."""
     rows = []
     for (name, (unit, scale)), low, high in zip(UNITS.items(), calibration.low, calibration.high, strict=True):
         value = getattr(calibration.network, name)

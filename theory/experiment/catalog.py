@@ -1,7 +1,7 @@
-"""The methods that can be asked for by name.
+"""The catalogue of methods by name.
 
-A name says all that tells a method from the others, such as ``qsgd-4`` or ``top-100-memory``, so that ``--methods``
-spans an axis by itself and a seed can be derived from the name.
+A name such as ``qsgd-4`` or ``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and
+a seed can be derived from the name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ FAMILIES = {
 
 
 class UnknownName(ValueError):
-    """A name that nothing answers to; the message gives the nearest known ones."""
+    """An unknown name; the message gives the nearest known ones."""
 
 
 class Entry(NamedTuple):
-    """A method of the catalogue: its name, family and number (bits or k; None where the family has none)."""
+    """A method of the catalogue: its name, family and number (bits or k; None if the family has none)."""
 
     name: str
     family: str
@@ -38,17 +38,17 @@ class Entry(NamedTuple):
 
     @property
     def memory(self) -> bool:
-        """Whether workers keep what was not sent."""
+        """Whether workers have an error memory."""
         return self.family.endswith("-memory")
 
 
 def find(name: str) -> Entry:
-    """The entry that a name stands for.
+    """Find the entry of a name.
 
     Raises
     ------
     UnknownName
-        If it stands for none, or its number cannot be used.
+        If there is none, or its number is not allowed.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def find(name: str) -> Entry:
 
 
 def title(entry: Entry, k: int) -> str:
-    """What tables and legends call a method."""
+    """Name of a method in tables and legends."""
     n = k if entry.number == "k" else entry.number
     return {
         "sgd": "SGD, dense",
@@ -89,7 +89,7 @@ def title(entry: Entry, k: int) -> str:
 
 
 def compressor(entry: Entry, k: int, bucket: int):
-    """The compressor of an entry; ``k`` is what the letter k in its name stands for."""
+    """The compressor of an entry; ``k`` is the value of the letter k in its name."""
     from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
 
     n = entry.number if isinstance(entry.number, int) else k

@@ -1,4 +1,4 @@
-"""The command line.  Every rank parses the same arguments, rank 0 alone speaks, and all exit with the same code."""
+"""The command line.  Every rank parses the same arguments, only rank 0 prints, and all exit with the same code."""
 
 from __future__ import annotations
 
@@ -14,79 +14,21 @@ from ..reporting.files import ConfigurationError, RecordError, find_toml, neares
 from ..reporting.progress import announce_compiling
 from .catalog import FAMILIES, FLAGSHIP
 from .configuration import Configuration
+from .launcher import world
 from .records import read_record
 
-LAUNCHERS = (  # one of these is set in every process that an MPI launcher starts
-    "PMI_RANK",
-    "PMI_SIZE",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "PALS_RANKID",
-)
-SLURM = "SLURM_STEP_NUM_TASKS"
-SIZES = (  # how many processes a launcher says that it started; Slurm's number comes last, since mpirun may be within
-    "PMI_SIZE",
-    "OMPI_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_SIZE",
-    SLURM,
-)
-USAGE_ERROR = 2  # argparse's
+USAGE_ERROR = 2  # as in argparse
 PROGRAM = "python -m theory.experiment"
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that speaks on rank 0 only."""
+    """An argument parser that prints on rank 0 only."""
 
     speaks = True
 
     def _print_message(self, message, file=None):
         if Parser.speaks:
             super()._print_message(message, file)
-
-
-def at_a_terminal() -> bool:
-    """Whether this process belongs to a terminal, wherever its input and output go; tasks of srun do not."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY))
-    except OSError:
-        return False
-    return True
-
-
-def processes() -> int:
-    """How many processes the launcher says that it started; 1 without one.
-
-    A shell from ``srun --ntasks=4 --pty bash`` has Slurm's number, too, and is the only one that is left.
-    """
-    name = next((name for name in SIZES if name in os.environ), None)
-    if name is None or (name == SLURM and at_a_terminal()):
-        return 1
-    said = os.environ[name]
-    return int(said) if said.isdecimal() else 1
-
-
-def world():
-    """COMM_WORLD if an MPI launcher started this process, else None: the only place that asks for it.
-
-    A launcher of another MPI than mpi4py's library starts processes that know nothing of each other: each would run
-    the whole experiment and write a record.  That ends here.
-    """
-    started = processes()
-    if started == 1 and not any(name in os.environ for name in LAUNCHERS):
-        return None
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise SystemExit(f"started by an MPI launcher, but mpi4py finds no MPI library: {error}") from None
-    if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
-        library = MPI.Get_library_version().split("\n")[0].strip()
-        raise SystemExit(
-            f"a launcher started {started} processes, and each is alone: it does not belong to the MPI library that "
-            f"mpi4py found ({library}); use its own mpirun, or srun with another --mpi (docs/cluster.md)"
-        )
-    return MPI.COMM_WORLD
 
 
 def _config_flag(parser) -> None:
@@ -320,7 +262,7 @@ def _study(argv, comm) -> int:
 
 
 def _study_in(argv, parser):
-    """The study that ``--config`` names; None if it names none."""
+    """The study given by ``--config``; None if it is not a study."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     early.add_argument("--config")
     try:
@@ -331,7 +273,7 @@ def _study_in(argv, parser):
 
         return StudyConfiguration.from_toml(path)
     except argparse.ArgumentError:
-        return None  # the full parser says what is wrong
+        return None  # the full parser reports the error
     except ConfigurationError as error:
         parser.error(str(error))
 
@@ -354,7 +296,7 @@ def _study_flags(parser) -> None:
 
 
 def _run_studies(parser: Parser, options, experiments, comm) -> int:
-    """Check the flags, which override what the files of the experiments say, and run."""
+    """Check the flags, which override the files of the experiments, and run."""
     given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
     if not 0 <= given.get("seed", 0) < 2**62:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**62 - 1")
@@ -551,7 +493,7 @@ def _say(text: str) -> None:
 
 
 def main(argv=None) -> int:
-    """Do what the arguments ask for; return the exit code."""
+    """Run the command; return the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     comm = world()
     Parser.speaks = comm is None or comm.Get_rank() == 0
@@ -563,12 +505,12 @@ def main(argv=None) -> int:
                 _parser("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
             return COMMANDS[argv[0]](argv[1:], comm)
         return _run(argv, comm, flagship=True)
-    except KeyboardInterrupt:  # before or between runs; a run stops by itself at its next evaluation
+    except KeyboardInterrupt:  # before or between runs; a run stops at its next evaluation
         if Parser.speaks:
             print("interrupted", file=sys.stderr, flush=True)
         if comm is not None and comm.Get_size() > 1:
             comm.Abort(130)
         return 130
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

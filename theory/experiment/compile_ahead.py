@@ -1,8 +1,8 @@
-"""``warm``: compile ahead, in several processes, what a session would wait for: compressors, problems, rules, loops.
+"""The command ``warm``: compile compressors, problems, rules and loops ahead, in several processes.
 
 A kernel is compiled once for a problem, a compressor or a feedback rule, and never for a pair of them, so that a few
-steps of one run with each of them are enough.  What nearly all runs share comes first, in one process; then every
-process finds it on disk, and no two of them compile the same.
+steps of one run with each of them are enough.  Kernels common to nearly all runs come first, in one process; then every
+process finds them on disk, and no kernel is compiled twice.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FIRST = (
     "NUQSGD",
     "CountSketch",
     "QSGD",
-)  # take longest; what jobs on sparse rows share is in the first of these
-D = 64  # of the vectors that compressors are tried on: 8 x 8 for those that see a matrix
+)  # the slowest jobs; the first one compiles what jobs on sparse rows share
+D = 64  # length of the test vectors: 8 x 8 for compressors of matrices
 STEPS, WORKERS = 3, 2
 
 
 class NoSuchJob(ValueError):
-    """A name that no job has."""
+    """The name of an unknown job."""
 
 
 # --- what there is to be compiled -------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def _run(method, problem, **options) -> None:
 
 
 def _table():
-    """A few rows and labels, and numbers for them."""
+    """A few rows with labels and targets."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, D))
     return X, np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
@@ -90,7 +90,7 @@ def _problem(family: str, sparse: bool = False):
 
 
 def _common() -> None:
-    """What nearly every run calls: rows, rates, averages, the server, draws, the loop."""
+    """Compile what nearly every run calls: rows, rates, averages, the server, draws, the loop."""
     import theory as th
 
     problem = _problem("quadratic")
@@ -101,7 +101,7 @@ def _common() -> None:
 
 
 def _compressor(cls: type) -> None:
-    """Steps without and with a memory, a message there and back; for every type among the class's examples."""
+    """Steps with and without memory, a message encoded and decoded, for every type among the class's examples."""
     from numba import typeof
 
     import theory as th
@@ -132,7 +132,7 @@ def _family(family: str, sparse: bool) -> None:
 
 
 def _rule(name: str) -> None:
-    """Steps with a feedback rule, whatever it compresses the memory with."""
+    """Steps with a feedback rule, for any compressor of the memory."""
     import theory as th
 
     half, qsgd, sketch = th.HalfPrecision(), th.Bucketed(th.QSGD(15), 16), th.CountSketch(width=20)
@@ -186,7 +186,7 @@ def _local() -> None:
 
 
 def _sparse() -> None:
-    """Sparse rows: what sends entries, with and without a memory and momentum."""
+    """Sparse rows: compressors that send entries, with and without memory and momentum."""
     import theory as th
 
     problem, memory = _problem("logistic", sparse=True), th.ErrorFeedback()
@@ -199,7 +199,7 @@ def _sparse() -> None:
 
 
 def _loops() -> None:
-    """The loops that stand in for a text."""
+    """The compiled loops that replace a round function."""
     import theory as th
 
     for family in ("quadratic", "quadratic-full"):
@@ -239,7 +239,7 @@ RULES = ("PartialErrorFeedback", "ContractiveErrorFeedback", "ImprovedContractiv
 
 
 def jobs() -> dict[str, Callable[[], None]]:
-    """What can be compiled ahead, by name: what is common, compressors, rules, problems, and ways to run."""
+    """The jobs by name: common kernels, compressors, rules, problems, and kinds of runs."""
     from ..compressors import registered
 
     found: dict[str, Callable[[], None]] = {COMMON: _common}
@@ -258,12 +258,12 @@ def jobs() -> dict[str, Callable[[], None]]:
 
 
 def chosen(names=()) -> list[str]:
-    """The jobs with these names (default: all), whatever their case, in the order in which they are begun.
+    """The jobs with these names (default: all), case-insensitive, in the order of execution.
 
     Raises
     ------
     NoSuchJob
-        For a name that none has.
+        For an unknown name.
     """
     known = {name.lower(): name for name in jobs()}
     for name in names:
@@ -279,10 +279,10 @@ def chosen(names=()) -> list[str]:
 
 
 def do(name: str) -> float:
-    """Do one job; return its processor seconds."""
+    """Run one job; return its processor seconds."""
     begin = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what these runs converge to is of no interest
+        warnings.simplefilter("ignore")  # the results of these runs do not matter
         jobs()[name]()
     return time.process_time() - begin
 
@@ -293,11 +293,11 @@ def warm(names, processes: int | None, say) -> int:
     Parameters
     ----------
     names : sequence of str
-        What :func:`chosen` returned.
+        From :func:`chosen`.
     processes : int, optional
-        At a time; by default as many as there are cores.
+        Number of processes; by default the number of cores.
     say : callable
-        Gets the lines of output.
+        Called with the lines of output.
 
     Returns
     -------
@@ -309,7 +309,7 @@ def warm(names, processes: int | None, say) -> int:
     from ..core import when_compiling
     from ..core.compile_cache import cache_folder
 
-    when_compiling(None)  # the bar says it
+    when_compiling(None)  # shown by the bar
     begin, names = time.perf_counter(), list(names)
     processes = processes or usable_cores()
     rest = [name for name in names if name != COMMON]

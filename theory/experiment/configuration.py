@@ -1,4 +1,4 @@
-"""What an experiment is: one flat, checked, immutable configuration that TOML and JSON can hold.
+"""Configuration of an experiment: flat, checked, immutable, and representable in TOML and JSON.
 
 Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid, one *cell* for each combination.
 All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so
@@ -22,7 +22,7 @@ SEED_LIMIT = 2**63
 
 
 class Cell(NamedTuple):
-    """One run of the grid: its label, what is run, and its own seed."""
+    """One run of the grid: its label, method and axes, and its own seed."""
 
     label: str
     method: str
@@ -45,7 +45,7 @@ class Configuration:
     workers, batch : int or tuple of int
         Number of workers, and rows in each worker's mini-batch.
     steps : int
-        Rounds of the first cell; the others run as many as give the same number of samples.
+        Rounds of the first cell; the others run as many as needed for the same number of samples.
     seed : int
     methods : tuple of str
         Names of the catalogue (``python -m theory.experiment list``).
@@ -56,9 +56,9 @@ class Configuration:
     bucket : int
         Coordinates that share one norm in QSGD.
     points : int
-        How many times along a run f is evaluated.
+        Number of evaluations of f in a run.
     out : str
-        Folder in which the record gets a folder of its own.
+        Folder for the folder of the record.
     """
 
     data: str = "rcv1-like"
@@ -105,7 +105,7 @@ class Configuration:
         if not methods:
             _refuse("methods", self.methods, "at least one name")
         for name in methods:
-            find(name)  # raises for unknown names, with the nearest known ones
+            find(name)  # raises an error for unknown names, with the nearest known ones
         object.__setattr__(self, "methods", methods)
 
     @classmethod
@@ -129,20 +129,20 @@ class Configuration:
             raise ConfigurationError(f"{path}: {error}") from None
 
     def as_dict(self) -> dict:
-        """The fields as plain values; lists for tuples, as JSON has them."""
+        """The fields as plain values; lists instead of tuples, as in JSON."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     def to_toml(self) -> str:
-        """Text that `from_toml` reads back; fields that are None are left out."""
+        """TOML that `from_toml` reads back; fields that are None are left out."""
         return "".join(f"{name} = {_toml(value)}\n" for name, value in self.as_dict().items() if value is not None)
 
     def digest(self) -> str:
-        """Eight hexadecimal digits that name the configuration, whatever folder it writes to."""
+        """Eight hexadecimal digits that identify the configuration, independent of the output folder."""
         return digest(replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)})[:8]
 
     def cells(self) -> list[Cell]:
         """The grid, method by method."""
-        from ..core.random import key  # compiles, so it is imported late: --help and errors answer at once
+        from ..core.random import key  # compiles, so it is imported late: --help and errors stay fast
 
         workers, batch = (v if isinstance(v, tuple) else (v,) for v in (self.workers, self.batch))
         samples = self.steps * workers[0] * batch[0]

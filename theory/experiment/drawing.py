@@ -10,7 +10,7 @@ from .theorems import Constants, Theorem
 
 
 def describe(record: Record) -> str:
-    """The line above tables and figures: whose data, which problem, how many workers."""
+    """The line above tables and figures: data, problem and number of workers."""
     e = record.experiment
     data, c = e["data"], Constants(**e["constants"])
     workers = sorted({r["workers"] for r in record.results.values()})

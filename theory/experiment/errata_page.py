@@ -1,4 +1,4 @@
-"""The page of printed statements that the numbers refute: what is printed, the witness, the correct reading."""
+"""The page of refuted printed statements: what is printed, the witness, the correct reading."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _entry(id: str, results) -> list[str]:
 
 
 def _witness(result: Verification):
-    """The check that refutes; the first one where there is none."""
+    """The check that refutes; the first one if there is none."""
     return next((check for check in result.checks if judge(check) == "refuted"), result.checks[0])
 
 
@@ -130,5 +130,5 @@ def _anchor(id: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text in which no character means anything to Markdown."""
+    """Escape the characters that are special in Markdown."""
     return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", " ".join(text.split()))

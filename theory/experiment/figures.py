@@ -1,4 +1,4 @@
-"""``figures``: every figure of the folder, drawn again from its record, or measured first where there is none."""
+"""The command ``figures``: redraw figures from their records, or measure first if there is none."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Figure(NamedTuple):
     Attributes
     ----------
     name : str
-        Of its files, without an ending.
+        Name of its files, without an extension.
     how : dict
-        What is run for it, for the record.
+        What is run, for the record.
     collect : callable
-        ``collect(comm, say)`` measures and returns the values to draw from: the only slow part.
+        ``collect(comm, say)`` measures and returns the values of the figure: the only slow part.
     draw : callable
         ``draw(found)`` returns the figure.
     """
@@ -43,7 +43,7 @@ class Figure(NamedTuple):
 
 
 def known_figures() -> dict[str, Figure]:
-    """All figures by name: the flagship, the compressors, RCV1 beside its twin, and one for each study that ships."""
+    """All figures by name: the flagship, the compressors, RCV1 beside its twin, and one per study of the package."""
     from ..studies.shared.configuration import shipped_studies
 
     found = [
@@ -56,11 +56,11 @@ def known_figures() -> dict[str, Figure]:
 
 
 def _on_root(collect):
-    """A ``collect`` that measures in one process, whatever the number of ranks; the others get nothing."""
+    """A ``collect`` that measures on rank 0 only; the others get nothing."""
 
     def collected(comm, say):
         found: list = []
-        from_root(comm, lambda: found.append(collect(say)))  # a mistake in the configuration ends all ranks
+        from_root(comm, lambda: found.append(collect(say)))  # an error in the configuration ends all ranks
         return found[0] if found else None
 
     return collected
@@ -117,7 +117,7 @@ def _collect_flagship(comm, say) -> dict | None:
     from .flagship import experiment
 
     with tempfile.TemporaryDirectory() as out:
-        told = lambda text: text.startswith("record:") or say(text)  # noqa: E731  # its record is gone at the end
+        told = lambda text: text.startswith("record:") or say(text)  # noqa: E731  # its record is temporary
         code = experiment(Configuration(out=out), comm=comm, command="figures flagship", say=told)
         if code:
             raise KeyboardInterrupt
@@ -128,7 +128,7 @@ def _collect_flagship(comm, say) -> dict | None:
 
 
 def flagship_found(record: Record) -> dict:
-    """What the figure of a record of ``run`` is drawn from: its lines without the command, and its histories."""
+    """Values of the figure of a record of ``run``: its lines without the command, and its histories."""
     if not record.results:
         raise RecordError(f"{record.folder} holds no run")
     kept = {key: value for key, value in record.experiment.items() if key not in ("command", "started", "versions")}
@@ -146,7 +146,7 @@ def _draw_flagship(found):
 
 
 def chosen(names) -> list[Figure]:
-    """The figures that names stand for: figures, studies with or without "study-", or a study's name for all of its.
+    """The figures with these names: figures, studies with or without "study-", or a study's name for all its figures.
 
     Raises
     ------
@@ -168,19 +168,19 @@ def chosen(names) -> list[Figure]:
 
 
 def records_of(figures, folder, fresh: bool = False) -> dict[str, FigureRecord | None]:
-    """The record of each figure; None where it has to be measured.
+    """The record of each figure; None if it has to be measured.
 
     Raises
     ------
     RecordError
-        For a record that is there and cannot be read.
+        For a record that exists but cannot be read.
     """
     paths = {figure.name: record_path(folder, figure.name) for figure in figures}
     return {name: None if fresh or not path.is_file() else read_record(path) for name, path in paths.items()}
 
 
 def plan_text(figures, records) -> str:
-    """Which figure would be drawn from what, a line each."""
+    """The source of each figure, one per line."""
     lines = []
     for figure in figures:
         record = records[figure.name]
@@ -198,7 +198,7 @@ def plan_text(figures, records) -> str:
 
 
 def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=False, say=print) -> None:
-    """Draw figures as PNG and PDF: from their records, or measured first, which leaves a record.
+    """Draw figures as PNG and PDF: from their records, or after measuring, which writes a record.
 
     Parameters
     ----------
@@ -207,18 +207,18 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
     records : dict of str to FigureRecord or None
         By figure; None to measure.  On ranks, rank 0 decides: the others may not see its files, or not yet.
     comm : mpi4py communicator, optional
-        The flagship's workers then live on its ranks; everything else is done by rank 0.
+        The flagship's workers then run on its ranks; everything else runs on rank 0.
     markdown : str, optional
-        A page that gets the studies among them between their marks.
+        A page into which studies are written between their marks.
     tables : bool
         Whether to show the tables and statements of studies.
     say : callable
-        Gets the lines of output; called on rank 0 only.
+        Called with the lines of output, on rank 0 only.
     """
     root = comm is None or comm.Get_rank() == 0
     folder = Path(folder)
     missing = from_root(comm, lambda: [name for name, record in records.items() if record is None])
-    for figure in sorted(figures, key=lambda figure: figure.name in missing):  # what is slow comes last
+    for figure in sorted(figures, key=lambda figure: figure.name in missing):  # slow figures come last
         if figure.name in missing:
             if root:
                 say(f"{figure.name}: measuring")

@@ -1,4 +1,4 @@
-"""The experiment: every cell of the grid on the same data with the same number of samples, recorded as it goes."""
+"""The experiment: every cell of the grid on the same data with the same number of samples, recorded incrementally."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .record_table import report
 from .records import Recorder, read_record
 from .theorems import Constants, judge, measure_constants, theorem_for
 
-K_SHARE = 500  # the letter k in a method's name stands for d/500, at least 1
+K_SHARE = 500  # the letter k in a method's name means d/500, at least 1
 FIRST_STEP = 0.25  # the first step size, times L
 STOPPED = 99  # SciPy's status for a run that its callback stopped
 
@@ -43,7 +43,7 @@ def make_problem(data, l2: float | None):
 
 
 def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants) -> list[Job]:
-    """The cells with their methods; raises ``ConfigurationError`` for what does not fit the data."""
+    """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data."""
     from ..compressors import check
     from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
     from ..methods.schedules import InverseTime
@@ -72,7 +72,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
 
 
 def experiment(configuration: Configuration, *, comm=None, command: str = "", say=print) -> int:
-    """Run a configuration, print its table, leave its record.
+    """Run a configuration, print its table and write its record.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
     command : str
         For the record.
     say : callable
-        Gets the lines of output; called on rank 0 only.
+        Called with the lines of output, on rank 0 only.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
 
 
 def _record(recorder: Recorder, job: Job, result, constants: Constants, largest: float) -> None:
-    """Put one run on disk: its history, arrays, costs and verdict."""
+    """Write one run to disk: its history, arrays, costs and verdict."""
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
     theorem = theorem_for(
@@ -254,11 +254,11 @@ def _record(recorder: Recorder, job: Job, result, constants: Constants, largest:
 
 
 def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
-    """Table, figure and the last line of the record; on ranks without a recorder nothing."""
+    """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
     interrupted = interruption.signal is not None
-    interruption.running = True  # from here on a signal must not stop the writing
+    interruption.running = True  # from here on a signal must not interrupt writing
     record = read_record(recorder.folder)
     if record.results:
         text = report(record)

@@ -1,7 +1,7 @@
-"""Formulas for a page without scripts or fonts of its own: LaTeX becomes MathML, which browsers typeset themselves.
+"""Formulas for a page without scripts or fonts: LaTeX is converted to MathML, which browsers typeset.
 
-The translation is latex2mathml's.  What it gets wrong, or leaves to a renderer that browsers are not, is mended here:
-large norms and braces, names of several letters, the space around them, signs, and limits below ``sup``.
+The translation is by latex2mathml.  Its errors, and what browsers do not support, are fixed here: large norms and
+braces, names of several letters, the space around them, signs, and limits below ``sup``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ RELATIONS = set("=<>≤≥∼∝→←⇒⇔⟺⟹≈≠∈")
 OPENING, CLOSING, UPRIGHT = set("([{⟨⌈⌊"), set(")]}⟩⌉⌋"), set("|‖")
 LIMITS = {"sup", "inf", "min", "max", "lim", "arg min", "argmin"}
 SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
-UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not have
-LONG = 8  # symbols before a sum may go on in the next line: none stands there alone
+UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not know
+LONG = 8  # minimum number of symbols in a line before a sum may continue in the next one
 
 
 class FormulaError(ValueError):
@@ -26,8 +26,8 @@ class FormulaError(ValueError):
 def mathml(latex: str) -> str:
     r"""A displayed formula as HTML.
 
-    Where the formula has a wide space (``\quad``) it falls into parts, which a narrow page sets below each other.
-    A part that is too long by itself may break before a relation, or before a plus far from its beginning.
+    A wide space (``\quad``) splits the formula into parts, which a narrow page sets below each other.  A part that is
+    still too long may break before a relation, or before a plus far from its beginning.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def mathml(latex: str) -> str:
 
     try:
         tree = ET.fromstring(convert(UNKNOWN.sub(r"\\operatorname{\1}", latex), display="block"))
-    except Exception as error:  # its errors have no common class, and say little
+    except Exception as error:  # its errors have no common class, and are uninformative
         raise FormulaError(f"latex: {latex!r} was not understood ({type(error).__name__} {error})") from error
     for element in tree.iter():
         element.tag = element.tag.removeprefix(NAMESPACE)
@@ -82,10 +82,16 @@ def _mend_symbols(tree) -> None:
     for element in tree.iter():
         text = element.text or ""
         if element.tag == "mrow" and len(element) > 1 and all(_is_letter(child) for child in element):
-            letters = "".join(child.text for child in element)  # \mathrm{rand} comes as four identifiers
+            letters = "".join(child.text for child in element)  # \mathrm{rand} gives four identifiers
             bold = element[0].get("mathvariant") == "bold"
             _become(element, "mi", letters, **({"mathvariant": "bold"} if bold else {}))
-        elif element.tag == "mo" and text in (r"\|", r"\{", r"\}", r"\lVert", r"\rVert"):  # after \Big they come raw
+        elif element.tag == "mo" and text in (
+            r"\|",
+            r"\{",
+            r"\}",
+            r"\lVert",
+            r"\rVert",
+        ):  # after \Big they come raw
             element.text = "‖" if text[1] not in "{}" else text[1]
         elif element.tag == "mi" and text in ("⟨", "⟩"):
             _become(element, "mo", text, stretchy="false")
@@ -114,7 +120,7 @@ def _become(element, tag: str, text: str, **attributes) -> None:
 
 
 def _name(element) -> str:
-    """The name of a function such as log or sup, without its sub- and superscripts; empty if it is none."""
+    """The name of a function such as log or sup, without sub- and superscripts; empty if it is not one."""
     if element.tag in SCRIPTS:
         element = element[0]
     text = element.text or ""
@@ -125,7 +131,7 @@ def _name(element) -> str:
 
 
 def _mend_rows(tree) -> None:
-    """Space around the names of functions, and signs that stand close to their number."""
+    """Fix the space around names of functions, and between signs and their numbers."""
     for row in list(tree.iter()):
         if row.tag not in ("mrow", "mstyle", "math", "msqrt"):
             continue
@@ -142,7 +148,7 @@ def _mend_rows(tree) -> None:
 
 
 def _opens(element) -> bool:
-    """After this a minus is a sign."""
+    """Whether a minus after this element is a sign."""
     return element.tag == "mspace" or (element.tag == "mo" and (element.text or "") in OPENING | RELATIONS | set(",:/"))
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one asks a run to stop at its next evaluation, so that what there is can be kept."""
+"""Ctrl-C and SIGTERM: the first one stops a run at its next evaluation, so that partial results are saved."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-GRACE = 10.0  # seconds in which a rank other than 0 expects rank 0 to stop all
+GRACE = 10.0  # grace period in seconds in which rank 0 should stop all ranks
 
 
 class Interruption:
     """Handles the signals while it is entered.
 
-    On rank 0 a signal is noted while a run is going on (``running`` is set), and raises ``KeyboardInterrupt``
-    otherwise, or when it comes a second time.  The other ranks leave it to rank 0 to stop them all at the same
-    step; one that was meant alone ends after a grace period, and the launcher then ends the job.
+    On rank 0 a signal is recorded during a run (``running`` is set), and raises ``KeyboardInterrupt`` otherwise, or the
+    second time.  The other ranks wait for rank 0 to stop them all at the same step; if only one of them got the signal,
+    it ends after a grace period, and the launcher then ends the job.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Interruption:
         self._before: dict[int, Any] = {}
 
     def __enter__(self):
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
+        if threading.current_thread() is threading.main_thread():  # Python allows handlers only here
             for number in SIGNALS:
                 self._before[number] = signal.signal(number, self._handle)
         return self
@@ -54,10 +54,10 @@ class Interruption:
 
     @property
     def reason(self) -> str:
-        """What happened, in words."""
+        """What happened, as a string."""
         return f"interrupted by {signal.Signals(self.signal or signal.SIGINT).name}"
 
     @property
     def exit_code(self) -> int:
-        """The shell's code for a process that a signal ended."""
+        """The shell's exit code of a process ended by a signal."""
         return 128 + int(self.signal or signal.SIGINT)

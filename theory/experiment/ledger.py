@@ -1,4 +1,4 @@
-"""``verify``: claims on the command line, in a ledger, as JSON, and on pages."""
+"""The command ``verify``: claims in a ledger, as JSON, and as pages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..reporting.progress import on_terminal
 
 
 class NoSuchClaim(ValueError):
-    """A name that no claim has, or a file without one."""
+    """The name of an unknown claim, or a file without claims."""
 
 
 def chosen(names) -> list[str]:
-    """The ids of the claims with these names; the path of a Python file stands for all claims that it registers."""
+    """The ids of the claims with these names; the path of a Python file means all claims that it registers."""
     from ..claims import list_claims, load_claims
     from ..reporting.files import FileRefused
 
@@ -35,9 +35,9 @@ def chosen(names) -> list[str]:
 
 
 def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=None, errata_file=None) -> int:
-    """Verify claims one after the other and show the ledger.
+    """Verify claims one by one and show the ledger.
 
-    An interruption shows, and writes, what was verified until then.
+    An interruption shows and writes what was verified so far.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
     seed : int
     quick : bool
     say : callable
-        Gets the lines of output.
+        Called with the lines of output.
     json_file : str, optional
-        Where the ledger goes as JSON.
+        Path of the ledger as JSON.
     html_file : str, optional
-        Where it goes as a page.
+        Path of the ledger as a page.
     errata_file : str, optional
-        Where the page of refuted printed statements goes; all of them must be among ``ids``.
+        Path of the page of refuted printed statements; all of them must be among ``ids``.
 
     Returns
     -------
@@ -100,14 +100,14 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
 
 
 def _write(path: str, text: str) -> None:
-    """A file appears whole or not at all."""
+    """Write a file atomically."""
     part = Path(f"{path}.part")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)
 
 
 def _watched(ids):
-    """The ids, with a bar on a terminal."""
+    """The ids, with a progress bar on a terminal."""
     if not on_terminal():
         return ids
     from tqdm import tqdm

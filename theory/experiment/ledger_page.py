@@ -1,7 +1,7 @@
-"""The ledger as one page of HTML that needs no network: a row for each claim, and all that was measured behind it.
+"""The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
 
-The frame (``ledger_page.html``) holds the style and the script, the rows are written here, formulas are MathML and
-pictures SVG.  A Content-Security-Policy in the page lets nothing else run or load: it names the two by their hashes.
+The template (``ledger_page.html``) has the style and the script, the rows are written here, formulas are MathML and
+pictures SVG. A Content-Security-Policy in the page allows nothing else: it lists the two by their hashes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["alarms", "care", "command", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
 SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
-NARROW = "\u202f"  # a space at which no line breaks
+NARROW = "\u202f"  # a non-breaking space
 MARKS = {"holds": "✓", "holds, vacuous": "○", "refuted": "✗", "undecided": "?"}
-COLUMNS = (  # what it is sorted by, its heading, its width in percent
+COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
     ("title", "Statement", 25),
     ("source", "Source", 11),
@@ -42,7 +42,7 @@ COLUMNS = (  # what it is sorted by, its heading, its width in percent
 
 
 def command(result: Verification) -> str:
-    """What repeats a result: a claim from outside the package is found by its file."""
+    """The command that repeats a result: a claim from outside the package is given by its file."""
     file = find_claim(result.id).file
     name = shlex.quote(os.path.relpath(file)) if file else result.id
     quick = " --quick" if result.quick else ""
@@ -50,7 +50,7 @@ def command(result: Verification) -> str:
 
 
 def alarms(result: Verification) -> list[str]:
-    """What is wrong with a result; nothing if it is as expected."""
+    """The alarms of a result; empty if it is as expected."""
     found = [f"mutant survived: {name}" for name in result.survivors]
     if result.printed and result.verdict != "refuted":
         found.insert(0, f"a printed statement that was to be refuted: {result.verdict}")
@@ -60,7 +60,7 @@ def alarms(result: Verification) -> list[str]:
 
 
 def care(source: str) -> tuple[str, str]:
-    """What must be said about how well a printed statement is known, and what its source is to it.
+    """A caveat on how well a printed statement is known, and its relation to the source.
 
     Examples
     --------
@@ -85,11 +85,11 @@ def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: in
     seed : int
     quick : bool
     versions : dict
-        Name to version of what computed.
+        Versions of the software, by name.
     known : int
-        How many claims there are.
+        Number of claims.
     interrupted : bool
-        Whether some are missing for this reason.
+        Whether some are missing because of an interruption.
 
     Returns
     -------
@@ -202,12 +202,12 @@ def _tone(verdict: str, printed: bool = False) -> str:
 
 
 def _interval(interval) -> str:
-    """The ends of an interval, or that there is none."""
+    """The ends of an interval, or a note that there is none."""
     return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
 
 
 def _formula(claim: Claim) -> str:
-    """The formula; the statement where there is none; the LaTeX where it cannot be translated."""
+    """The formula; the statement if there is none; the LaTeX if it cannot be translated."""
     if not claim.latex:
         return f"<div>{escape(claim.statement)}</div>"
     try:
@@ -233,7 +233,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         "seconds": _key(result.seconds),
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
-    alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the head of the page says why
+    alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
     tone = _tone(result.verdict, result.printed)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
@@ -252,7 +252,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
     ]
     row = ""
     for (_, title, _), cell in zip(COLUMNS, cells, strict=True):
-        label = "" if title in ("Claim", "Statement") else f' data-label="{title}"'  # for cards, which have no heads
+        label = "" if title in ("Claim", "Statement") else f' data-label="{title}"'  # for cards, which have no headings
         row += f'<td role="cell" class="{"wide" if title in wide else "number"}"{label}>{cell}</td>'
     return (
         f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
@@ -262,12 +262,12 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
 
 
 def _key(value) -> str:
-    """What a number is sorted by; empty where there is nothing to sort by."""
+    """The sort key of a number; empty if there is none."""
     return f"{value:.6g}" if finite(value) else ""
 
 
 def _breakable(id: str) -> str:
-    """An id that may be broken after its dots."""
+    """An id with optional line breaks after its dots."""
     return escape(id).replace(".", ".<wbr>")
 
 

@@ -1,4 +1,4 @@
-"""Small pictures for the ledger's page, as SVG: how tight a bound is, and an interval beside what was predicted."""
+"""Small SVG pictures for the ledger's page: the tightness of a bound, and an interval beside the prediction."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 
 __all__ = ["check_picture", "number", "tightness_bar"]
 
-BAR, HIGH = 88, 10  # the bar's whole width and height; four fifths of the width stand for the ratio 1
+BAR, HIGH = 88, 10  # the bar's width and height; four fifths of the width represent the ratio 1
 RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 WIDTH, LEFT, RIGHT = 250, 8, 242  # the picture of a check, and where its axis begins and ends
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number to read.
+    """Format a number for display.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def finite(*values) -> bool:
-    """Whether all are numbers and none is infinite."""
+    """Whether all are finite numbers."""
     return all(value is not None and math.isfinite(value) for value in values)
 
 
@@ -52,9 +52,9 @@ def tightness_bar(ratio: float | None) -> str:
 
 
 def check_picture(check) -> str:
-    """The interval of a check (blue, with a dot at the estimate) beside what was predicted (an orange line).
+    """The interval of a check (blue, with a dot at the estimate) beside the prediction (an orange line).
 
-    What a bound excludes is shaded, and so is the tolerance of a rate, within which the interval must lie.
+    The region excluded by a bound is shaded, as is the tolerance of a rate, which must contain the interval.
     """
     estimate, low, high = check.interval[:3]
     predicted, rule = check.predicted, check.rule
@@ -64,9 +64,9 @@ def check_picture(check) -> str:
     band = check.tolerance if rule == "rate" else 0.0
     ends = [low, high, estimate, predicted - band, predicted + band]
     if rule in ("upper", "lower"):
-        ends.append(0.0)  # so that lengths can be compared: how far is it to the bound?
+        ends.append(0.0)  # an axis from 0, so that lengths can be compared with the bound
     first, last = min(ends), max(ends)
-    if last - first <= 1e-9 * max(abs(first), abs(last)):  # equal, as identities are: room to the left and right
+    if last - first <= 1e-9 * max(abs(first), abs(last)):  # equal, as for identities: margins on both sides
         room = abs(first) or 1.0
         first, last = first - room, last + room
     else:

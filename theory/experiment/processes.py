@@ -1,4 +1,4 @@
-"""Work for several processes: each takes the next item when it is done with one, and is replaced after some of them."""
+"""A process pool: each process takes the next item when it is done, and is replaced after some items."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 __all__ = ["each", "usable_cores"]
 
-LIFE = 16  # items of one process: what Numba keeps of everything that it has loaded adds up
+LIFE = 16  # items per process: Numba's memory for loaded code accumulates
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -23,8 +23,8 @@ def usable_cores() -> int:
 
 
 def _serve(pipe, function) -> None:
-    """In a process: an item comes, what the function makes of it goes back."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends this process
+    """The loop of a process: receive an item, return the result of the function."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles the signal and ends this process
     while True:
         try:
             item = pipe.recv()
@@ -38,10 +38,10 @@ def _serve(pipe, function) -> None:
 
 
 class _Process:
-    """One process, the pipe to it, the number of the item it has, and how many it had."""
+    """One process, the pipe to it, the index of its current item, and the number of items so far."""
 
     def __init__(self, function):
-        context = multiprocessing.get_context("spawn")  # a fork would copy threads that it does not have
+        context = multiprocessing.get_context("spawn")  # a forked process would lack the threads
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_serve, args=(there, function), daemon=True)
         self.process.start()
@@ -60,12 +60,12 @@ class _Process:
 
 
 def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) -> Iterator[tuple[int, Any]]:
-    """Do the same with every item, in so many processes, in this order.
+    """Apply a function to every item, in several processes, starting in this order.
 
     Parameters
     ----------
     function : callable
-        Of one item; it and the items have to survive pickling.
+        A function of one item; it and the items must be picklable.
     items : sequence
     processes : int
     life : int
@@ -74,12 +74,12 @@ def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) 
     Yields
     ------
     (int, object)
-        The number of an item and what the function returned, as soon as it is there.
+        The index of an item and the result of the function, as soon as it is available.
 
     Raises
     ------
     RuntimeError
-        If a process was killed.  What the function raises is raised here.
+        If a process was killed.  Errors raised by the function are raised here.
     """
     todo = list(enumerate(items))[::-1]
     crew = [_Process(function) for _ in range(min(processes, len(todo)))]

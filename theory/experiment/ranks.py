@@ -1,4 +1,4 @@
-"""What ranks do together: share what rank 0 knows, and compile side by side."""
+"""Cooperation of ranks: sharing results of rank 0, and compiling in parallel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..reporting.files import ConfigurationError
 
 
 def from_root(comm, work):
-    """What ``work()`` returns on rank 0, on all ranks; a ``ConfigurationError`` in it is raised on all ranks.
+    """Run ``work()`` on rank 0 and return its result on all ranks; a ``ConfigurationError`` is raised on all ranks.
 
-    The value has to survive JSON.  The other ranks sleep while they wait.
+    The value must be representable in JSON.  The other ranks sleep while they wait.
     """
     if comm is None:
         return work()
@@ -37,10 +37,10 @@ def from_root(comm, work):
 
 
 def compile_together(jobs, problem, comm, say) -> None:
-    """With an empty compile cache, ranks compile different methods at once, as many as there are processors.
+    """With an empty compile cache, let ranks compile different methods in parallel, one per processor.
 
-    Otherwise rank 0 would compile all of them one after the other while the processors of the others idle.  A file in
-    the cache folder remembers what was compiled.
+    Otherwise rank 0 would compile all of them while the other processors are idle.  A file in the cache folder records
+    what was compiled.
     """
     if comm is None or comm.Get_size() == 1:
         return
@@ -49,7 +49,7 @@ def compile_together(jobs, problem, comm, say) -> None:
     from ..core import when_compiling
     from ..core.compile_cache import cache_folder
 
-    kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family are one type for Numba
+    kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family have one Numba type
     names = "-".join(sorted(job.entry.family for job in kinds))
     known = cache_folder() / f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
     hands = from_root(comm, lambda: 0 if known.exists() else min(comm.Get_size(), os.cpu_count() or 1))

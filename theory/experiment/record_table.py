@@ -1,4 +1,4 @@
-"""The table of a record, as text."""
+"""The table of a record, as a string."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = (
 
 
 def report(record: Record) -> str:
-    """The table, with what it rests on above and below; at most 120 columns wide."""
+    """The table, with its assumptions above and below; at most 120 columns wide."""
     constants = Constants(**record.experiment["constants"])
     runs = list(record.results.values())
     rows: list = []

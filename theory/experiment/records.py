@@ -7,7 +7,8 @@
 ``configuration.toml`` what ``run --config`` takes to do it again
 ``table.txt``, ``figure.png``, ``figure.pdf``
 
-The folder is called ``….unfinished`` until the end, so a folder without this ending is complete or says why it is not.
+The folder is called ``….unfinished`` until the end, so a folder without this suffix is complete or states why it is
+not.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import numpy as np
 from ..reporting.files import RecordError
 
 UNFINISHED = ".unfinished"
-TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # second names, as in a result's history
+TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
 
 
 def _plain(value):
-    """The same value in types that JSON has; numbers that are not finite become None."""
+    """The value in JSON types; numbers that are not finite become None."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -45,19 +46,19 @@ def _plain(value):
 
 
 def file_name(label: str) -> str:
-    """A run's label as the name of a file."""
+    """A file name for a run's label."""
     return re.sub(r"[^A-Za-z0-9=.-]+", "_", label)
 
 
 class Recorder:
-    """Writes one record; every line is on disk before the next run starts.
+    """Writer of a record; every line is on disk before the next run starts.
 
     Parameters
     ----------
     root : path-like
-        The folder that holds the records.
+        The folder of the records.
     name : str
-        What tells this experiment from others (the digest of its configuration).
+        The identity of the experiment (the digest of its configuration).
     """
 
     def __init__(self, root, name: str):
@@ -84,7 +85,7 @@ class Recorder:
         self._lines.write(json.dumps(_plain({"kind": kind} | values), allow_nan=False) + "\n")
 
     def flush(self) -> None:
-        """Make sure that what was appended survives whatever comes."""
+        """Force the appended lines to disk."""
         self._lines.flush()
         os.fsync(self._lines.fileno())
 
@@ -94,14 +95,14 @@ class Recorder:
             self.line("history", run=label, **{name: row[name] for name in rows.dtype.names or ()})
 
     def arrays(self, label: str, **arrays: Any) -> None:
-        """Store arrays beside the lines, whole or not at all."""
+        """Store arrays beside the lines, atomically."""
         path = self.folder / f"{file_name(label)}.npz"
         with open(path.with_suffix(".tmp"), "wb") as file:
             np.savez(file, **arrays)
         os.replace(path.with_suffix(".tmp"), path)
 
     def text(self, name: str, content: str) -> None:
-        """Store a text beside the lines."""
+        """Store a text file beside the lines."""
         (self.folder / name).write_text(content, encoding="utf-8")
 
     def close(self, status: str, reason: str = "") -> Path:
@@ -117,7 +118,7 @@ class Recorder:
 
 @dataclass
 class Record:
-    """A record as it was read: the first line, and for each run its result and its history as a structured array."""
+    """A record that was read: the first line, and for each run its result and its history as a structured array."""
 
     folder: Path
     experiment: dict
@@ -127,7 +128,7 @@ class Record:
     reason: str = ""
 
     def arrays(self, label: str) -> dict[str, np.ndarray]:
-        """The stored arrays of a run; nothing in them is pickled."""
+        """The stored arrays of a run; no pickle."""
         with np.load(self.folder / f"{file_name(label)}.npz", allow_pickle=False) as stored:
             return dict(stored)
 
@@ -158,7 +159,7 @@ def read_record(folder) -> Record:
             kind = values.pop("kind")
         except (ValueError, KeyError, AttributeError):
             if number == len(lines):
-                break  # a process that was killed while it wrote leaves half a line, and only at the end
+                break  # a process that was killed while writing leaves half a line, only at the end
             raise RecordError(f"{path}, line {number}: not a line of a record") from None
         if number == 1:
             if kind != "experiment":

@@ -1,8 +1,8 @@
-"""Which bound applies to a run, what it says, and what one run can say about it.
+"""The bound that applies to a run, its value, and the verdict of one run on it.
 
-The theorems want numbers that hold wherever the iterates go.  They are taken over the level set {f(x) <= f(x_0)}, where
-everything follows from the problem's constants (:mod:`theory.bounds.level_set`); the run is watched, and a run that was
-seen outside is not covered.
+The theorems need constants that hold at all iterates.  They are taken over the level set {f(x) <= f(x_0)}, where
+everything follows from the problem's constants (:mod:`theory.bounds.level_set`); the run is monitored, and a run that
+leaves the set is not covered.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-FAR = 10**15  # steps; a bound that says nothing until then is said to say nothing
+FAR = 10**15  # steps; a bound that is vacuous up to here is reported as vacuous
 
 
 class Constants(NamedTuple):
     """Numbers of a problem, its certified optimum and its start at 0.
 
     ``row_moment`` and ``gradient`` bound (1/n) sum ||grad f_i||^2 and ||grad f||^2 on the level set of the start;
-    ``lower`` is a certified lower bound of f*, ``distance`` one from above of ||x_0 - x*||^2.
+    ``lower`` is a certified lower bound of f*, ``distance`` an upper bound of ||x_0 - x*||^2.
     """
 
     n: int
@@ -37,19 +37,19 @@ class Constants(NamedTuple):
 
     @property
     def trivial(self) -> float:
-        """f(x_0) - f*, at most: a bound above it says nothing."""
+        """An upper bound of f(x_0) - f*: bounds above it are vacuous."""
         return self.start - self.lower
 
 
 def measure_constants(problem) -> Constants:
-    """Solve the problem and collect what the theorems ask for."""
+    """Solve the problem and collect the constants for the theorems."""
     from ..bounds import level_set_gradient, level_set_second_moment
     from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
 
     optimum = solve(problem)
     start, lower = float(value(problem, np.zeros(problem.d))), float(optimum.fun - optimum.gap)
     L, mu = float(lipschitz(problem)), float(strong_convexity(problem))
-    # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||, and strong convexity turns the certificate into the last distance
+    # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||; by strong convexity the certificate bounds the last distance
     distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
     return Constants(
         n=problem.n,
@@ -68,9 +68,9 @@ def measure_constants(problem) -> Constants:
 
 
 class Theorem(NamedTuple):
-    """A bound on E f(result) - f*: a function of `theory.bounds` and its arguments, as a record can hold them.
+    """A bound on E f(result) - f*: a function of `theory.bounds` and its arguments, in a form that records can store.
 
-    ``function`` is empty where none applies; ``reason`` says why, or what was assumed.
+    ``function`` is empty if none applies; ``reason`` states why, or what was assumed.
     """
 
     function: str
@@ -78,7 +78,7 @@ class Theorem(NamedTuple):
     reason: str
 
     def __call__(self, steps: int) -> float:
-        """The bound after so many steps; infinite where the theorem is silent."""
+        """The bound after ``steps`` steps; infinite if no theorem applies."""
         from .. import bounds
         from ..methods.schedules import InverseTime, Polynomial, averaging_weight, step_size
 
@@ -94,9 +94,9 @@ class Theorem(NamedTuple):
         return float(getattr(bounds, self.function)(steps, **arguments))
 
     def speaks_from(self, trivial: float, known: int) -> int | None:
-        """About the number of steps from which on the bound is below ``trivial``; None if that is too far to tell."""
+        """Approximate number of steps from which the bound is below ``trivial``; None if that is too far."""
         if self.function != "mem_sgd":
-            return None  # evaluating it takes as long as the steps
+            return None  # evaluation takes as long as the steps
         low, high = known, known
         while self(high) > trivial:
             low, high = high, 2 * high
@@ -139,7 +139,7 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
 
 
 class Verdict(NamedTuple):
-    """What one run says about a bound: a word for the table, and a sentence for its foot."""
+    """The verdict of one run on a bound: a word for the table, and a sentence for the footnote."""
 
     word: str
     bound: float
@@ -149,7 +149,7 @@ class Verdict(NamedTuple):
 def judge(theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: float, start: float) -> Verdict:
     """Compare f - f* of one run with a bound on its mean.
 
-    A bound on an expectation is neither confirmed nor refuted by one run, so the words say which side the run is on.
+    One run neither confirms nor refutes a bound on an expectation, so the verdict only states on which side the run is.
     """
     if not theorem.function:
         return Verdict("not covered", math.nan, theorem.reason)

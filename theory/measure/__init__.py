@@ -1,6 +1,7 @@
 """Estimators with confidence intervals."""
 
-from .compressor_audit import Audit, AuditTable, audit
+from .audit_rows import Audit, AuditTable
+from .compressor_audit import audit
 from .damaged_messages import Damage, fuzz
 from .data_diversity import DiversityFloor, conflict_degree, diversity_floor
 from .diversity_estimates import (

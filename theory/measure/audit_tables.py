@@ -1,4 +1,4 @@
-"""Audits as text: one on a sheet, many in two tables."""
+"""Audits as text: a sheet for one, two tables for many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
 
 
 def name_of(c) -> str:
-    """A setting as text, without the fields that have their default value.
+    """A setting as a string, without fields that have their default value.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def _number(value, digits: int = 4) -> str:
 
 
 def _two(value: float) -> str:
-    """Two digits, as times deserve, and no exponent."""
+    """Format a time with two digits and no exponent."""
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
@@ -42,7 +42,7 @@ def _z(value: float) -> str:
 
 
 def lay_out(head, rows, left=(0,)) -> str:
-    """Columns, a line below the head."""
+    """Align the columns, with a line below the head."""
     rows = [tuple(head), *rows]
     left = {j % len(head) for j in left}
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
@@ -54,7 +54,7 @@ def lay_out(head, rows, left=(0,)) -> str:
 
 
 def _interval(interval, at: float) -> str:
-    """An estimate, seen as ``at``, with the half width of its interval, two digits of it."""
+    """An estimate, printed as ``at``, with the half width of its interval, in two digits."""
     half = interval.half
     if not half > 1e-6 * abs(interval.estimate):
         return _number(at)
@@ -63,7 +63,7 @@ def _interval(interval, at: float) -> str:
 
 
 def _law(audit) -> tuple[str, float | None, float, float]:
-    """Which factor it is, as stated, measured and found: omega, or delta, or the error where nothing is stated."""
+    """The factor (omega, delta, or the error if neither is stated), with its stated, measured and found values."""
     measured, found = audit.measured.error.estimate, audit.worst.error.estimate
     if audit.omega is not None:
         return "ω", audit.omega, measured, found
@@ -130,7 +130,7 @@ def wire_table(audits):
 
 
 def sheet(one) -> str:
-    """All about one compressor."""
+    """The full report on one compressor."""
     symbol, stated, measured, found = _law(one)
     wire, timing = one.wire, one.timing
     name = {"ω": "omega", "δ": "delta"}.get(symbol, symbol)

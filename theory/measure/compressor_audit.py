@@ -1,10 +1,10 @@
-"""The audit: what a compressor states about itself, beside what it does.
+"""The audit: the stated properties of a compressor, compared with measurements.
 
-Whether it is unbiased, its variance or contraction on many inputs and on the worst vector that a search finds, its
-non-zeros, its bits and its time.  Everything goes through the generics, so a compressor needs nothing for it.
+Bias, variance or contraction on many inputs and on the worst vector that a search finds, non-zeros, bits and time.
+Everything goes through the generics, so a compressor needs no extra code.
 
-A compressor is accused only after a second measurement, on fresh random numbers and with more of them, so that
-neither the choice of the worst input nor that of the search counts against it.
+A fault is reported only after a second measurement, with new and more random numbers, so that the selection of the
+worst input causes no false alarm.
 """
 
 from __future__ import annotations
@@ -39,155 +39,22 @@ from ..core import require
 from ..core.random import derive, key
 from ..wire.bits import bits_for
 from ..wire.frame import WireError, open_frame
-from .audit_tables import law_table, lay_out, sheet, wire_table
+from .audit_rows import ROUNDING, Audit, InputRow, Timing, Wire, Worst
 from .inputs import as_inputs
 from .intervals import Interval, mean_interval
 from .monte_carlo import moments
 from .search import worst_vectors
 
-__all__ = ["Audit", "AuditTable", "InputRow", "Timing", "Wire", "Worst", "audit"]
+__all__ = ["audit"]
 
-ROUNDING = 1e-14  # a squared relative bias below this is rounding to float32, not bias
-SLACK = 1e-9  # of a closed form: what rounding to float64 may add
-CONFIRM = 4  # times as many samples for an accusation
-MESSAGES = 200  # whose bits are counted and whose symbols are pooled
-SECONDS = 1.0  # for the inputs, and again for the search, where the numbers of samples are not given
-CALLS = 5  # of which the fastest counts
-LEAST, MOST = 128, 4096  # samples for an input, if they are not given
-EFFORT = (100, 4000)  # vectors that a search tries, if their number is not given
-DRAWS = 16  # for each vector that a search tries
-
-
-class InputRow(NamedTuple):
-    """One input: z-score and interval of the squared relative bias, relative squared error, non-zeros."""
-
-    name: str
-    z: float
-    bias: Interval
-    error: Interval
-    nonzeros: Interval
-    nonzeros_stated: float | None
-
-
-class Worst(NamedTuple):
-    """The largest relative squared error that was found, measured on fresh random numbers, and where."""
-
-    error: Interval
-    where: str
-    v: np.ndarray
-    evaluations: int
-
-
-class Wire(NamedTuple):
-    """A message for one Gaussian vector (or the first input): bits a coordinate in four ways, and the frame's bytes.
-
-    ``entropy`` is that of the symbols (levels and gaps, pooled over many messages; floats count in full), None where
-    the symbols of a combinator cannot be told apart; ``zlib`` compresses the restored float32 vector.
-    """
-
-    input: str
-    nonzeros: float
-    nonzeros_stated: float | None
-    stated: float | None
-    coded: Interval
-    entropy: float | None
-    zlib: float
-    frame: int
-
-
-class Timing(NamedTuple):
-    """Nanoseconds a coordinate on one thread, float32, fastest of a few calls; and those of a copy of the vector."""
-
-    d: int
-    encode: float
-    decode: float
-    copy: float
-
-
-class Audit(NamedTuple):
-    """What :func:`audit` found; it prints.
-
-    Attributes
-    ----------
-    compressor : NamedTuple
-        What was audited.
-    d : int
-        Length of the vectors.
-    omega, delta : float or None
-        The closed forms, None where there is none.
-    rows : tuple of InputRow
-        One for each input vector.
-    worst : Worst
-        The worst vector that the search found.
-    wire : Wire
-        What was found of its messages.
-    timing : Timing
-        How fast it is.
-    faults : tuple of str
-        What contradicts what is stated, or the contract.
-    verdict : str
-        "as stated", "nothing stated", or the faults.
-    samples : int
-        Draws for each input.
-    state : int
-        Numbers that a worker keeps between messages; here they start afresh for each.
-    seed : int
-        The seed that was given.
-    """
-
-    compressor: NamedTuple
-    d: int
-    omega: float | None
-    delta: float | None
-    rows: tuple[InputRow, ...]
-    worst: Worst
-    wire: Wire
-    timing: Timing
-    faults: tuple[str, ...]
-    verdict: str
-    samples: int
-    state: int
-    seed: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found against it."""
-        return not self.faults
-
-    @property
-    def unbiased(self) -> bool:
-        """Whether no input showed a bias."""
-        return all(not row.bias.low > ROUNDING for row in self.rows)
-
-    @property
-    def z(self) -> float:
-        """The largest z-score of the bias over the inputs."""
-        return max(row.z for row in self.rows)
-
-    @property
-    def measured(self) -> InputRow:
-        """The input with the largest relative error."""
-        return max(self.rows, key=lambda row: row.error.estimate)
-
-    def __str__(self) -> str:
-        return sheet(self)
-
-    def __repr__(self) -> str:
-        return sheet(self)
-
-
-class AuditTable(tuple):
-    """Several audits; it prints as two tables."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found against any of them."""
-        return all(one.ok for one in self)
-
-    def __str__(self) -> str:
-        return "\n\n".join(lay_out(*table(self)) for table in (law_table, wire_table))
-
-    __repr__ = __str__
+SLACK = 1e-9  # relative rounding error of a closed form in float64
+CONFIRM = 4  # factor of the number of samples to confirm a fault
+MESSAGES = 200  # messages whose bits are counted and whose symbols are pooled
+SECONDS = 1.0  # seconds for the inputs, and again for the search, unless the numbers of samples are given
+CALLS = 5  # repetitions, of which the fastest counts
+LEAST, MOST = 128, 4096  # default samples for an input
+EFFORT = (100, 4000)  # default number of vectors that a search tries
+DRAWS = 16  # samples for each vector of a search
 
 
 # --- the law ----------------------------------------------------------------------------------------------------------
@@ -201,7 +68,7 @@ def _closed_form(function, *given) -> float | None:
 
 
 def _z(samples) -> float:
-    """How many standard errors the mean of the samples is above 0."""
+    """The mean of the samples in units of its standard error."""
     mean, noise = float(samples.mean()), float(samples.std(ddof=1)) / math.sqrt(samples.size)
     if abs(mean) <= ROUNDING:
         return 0.0
@@ -225,7 +92,7 @@ def _seed(seed: int, *path) -> int:
 
 
 class _Bench(NamedTuple):
-    """A compressor on the bench: how it is sampled."""
+    """A compressor and how it is sampled."""
 
     c: NamedTuple
     d: int
@@ -243,7 +110,7 @@ def _differs(interval: Interval, value: float) -> bool:
 
 
 def _law_faults(bench: _Bench, rows, worst: Worst, inputs, ceilings) -> list[str]:
-    """What the samples hold against the closed forms; each accusation is measured once more."""
+    """Contradictions of the samples to the closed forms; each is confirmed by a second measurement."""
     faults = []
     if "omega" in ceilings:
         for row in (row for row in rows if row.bias.low > ROUNDING):
@@ -282,10 +149,10 @@ EMPTY = np.iinfo(np.int32).min
 
 
 def _pieces(array, used, unused: int) -> list | None:
-    """The entries of ``index`` or ``level`` that each part uses; None where that cannot be known.
+    """The entries of ``index`` or ``level`` that each part uses; None if that is unknown.
 
-    Parts usually lie in pieces of equal size: then all that they use was written.  Where another layout is in use,
-    every entry that was written must be.
+    Parts usually have pieces of equal size: then all that they use was written.  With another layout, every written
+    entry must be in use.
     """
     n = used.size
     room = array.size // n
@@ -307,7 +174,7 @@ def _entropy(symbols) -> float:
 
 
 def _entropy_bits(c, d: int, v, seed: int) -> tuple[Interval, float | None]:
-    """Payload bits of many messages, and the entropy of their symbols in bits a message."""
+    """Payload bits of many messages, and the entropy of their symbols in bits per message."""
     symbols, wire_bits = new_symbols(c, d, np.empty(0, np.float32)), np.empty(MESSAGES)
     stream, state = key(_seed(seed, "wire")), np.zeros(state_size(c, d))
     levels, gaps, raw, known = [], [], 0.0, True
@@ -318,7 +185,7 @@ def _entropy_bits(c, d: int, v, seed: int) -> tuple[Interval, float | None]:
         wire_bits[i] = payload_bits(c, symbols, d)
         count = symbols.count.reshape(-1, 3)
         floats = 32.0 * float(count[:, 1].sum())
-        raw, known = raw + floats, known and floats <= wire_bits[i]  # otherwise not all of them travel
+        raw, known = raw + floats, known and floats <= wire_bits[i]  # otherwise not all of them are sent
         pieces = _pieces(symbols.level, count[:, 2], EMPTY)
         known = known and pieces is not None
         levels += [piece.copy() for piece in pieces or ()]
@@ -397,7 +264,7 @@ def _timing(c, d: int, seed: int, calls: int) -> Timing:
     quantize(c, state, v, stream, symbols)
     buffer = np.zeros(buffer_bits(c, d, 32) // 8 + 64, np.uint8)
     end = pack(c, symbols, d, buffer, 0)
-    buffer = buffer[: end // 8 + 64].copy()  # to clear it costs no more than the message is long
+    buffer = buffer[: end // 8 + 64].copy()  # clearing it costs no more than the length of the message
     read = new_symbols(c, d, np.empty(0, np.float32))
 
     def sender():
@@ -407,7 +274,7 @@ def _timing(c, d: int, seed: int, calls: int) -> Timing:
         pack(c, symbols, d, buffer, 0)
 
     def receiver():
-        if unpack(c, buffer, 0, end, d, read) == end:  # else the symbols hold whatever was in memory
+        if unpack(c, buffer, 0, end, d, read) == end:  # else the symbols contain arbitrary memory
             restore(c, read, out)
 
     receiver()
@@ -424,7 +291,7 @@ def _timing(c, d: int, seed: int, calls: int) -> Timing:
 
 
 def _plan(c, v, threads: int, count: int, seconds: float) -> tuple[int, int]:
-    """How many samples and evaluations fit into the time, as powers of two, so that they seldom change."""
+    """The numbers of samples and evaluations that fit into the time, as powers of two so that they seldom change."""
     moments(c, v, 2)
     begin = time.perf_counter()
     moments(c, v, 16)
@@ -446,7 +313,7 @@ def audit(
     quick: bool = False,
     timing=None,
 ) -> Audit:
-    """Hold a compressor against what it states about itself, and measure what it costs.
+    """Compare a compressor with its stated properties, and measure its costs.
 
     Parameters
     ----------
@@ -455,8 +322,8 @@ def audit(
     d : int
         Length of the vectors.
     inputs : optional
-        Names out of ``theory.measure.INPUTS``, a vector of length d, or a mapping from names to vectors; by default
-        all names.  The first one is what the columns about the wire speak of.
+        Names from ``theory.measure.INPUTS``, a vector of length d, or a mapping from names to vectors; by default
+        all names.  The columns about the wire use the first one.
     seed : int
         The same seed draws the same numbers.
     samples : int, optional
@@ -464,11 +331,11 @@ def audit(
     evaluations : int, optional
         Vectors that the search tries; by default as many as fit into a second (2000 if ``samples`` is given).
     threads : int
-        How many draw at a time; the result does not depend on it.
+        Number of threads; the result does not depend on it.
     quick : bool
-        A quarter of the time.
+        Use a quarter of the time.
     timing : (compressor, int), optional
-        What to take the time of: another instance of the class for a longer vector.  By default the same.
+        What to time: another instance of the class and a longer vector.  By default the same.
 
     Returns
     -------
@@ -551,7 +418,7 @@ def audit(
 
 
 def _worst(bench: _Bench, rows, inputs, evaluations: int, any_scale: bool) -> Worst:
-    """Search, measure what was found and the worst input anew, and once more the worse of them."""
+    """Search, remeasure the vector found and the worst input, then the worse of the two once more."""
     known = max(rows, key=lambda row: row.error.estimate)
     ends = worst_vectors(
         bench.c,
@@ -563,7 +430,7 @@ def _worst(bench: _Bench, rows, inputs, evaluations: int, any_scale: bool) -> Wo
         seed=_seed(bench.seed, "search"),
     )
     candidates = [(known.name, inputs[known.name]), *((end.start, end.v) for end in ends)]
-    errors = [bench.row(name, v, "candidate", i).error.low for i, (name, v) in enumerate(candidates)]  # what is sure
+    errors = [bench.row(name, v, "candidate", i).error.low for i, (name, v) in enumerate(candidates)]  # what is certain
     best = int(np.argmax([np.inf if math.isnan(error) else error for error in errors]))
     name, v = candidates[best]
     return Worst(bench.row(name, v, "worst").error, name, v, ends[0].evaluations)

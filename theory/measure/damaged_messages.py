@@ -1,8 +1,8 @@
-"""Damaged messages by the million: whether ``unpack`` stays within its arrays and ends, whatever it is given.
+"""Fuzzing with damaged messages: whether ``unpack`` terminates and stays within its arrays on any input.
 
-The payload of a good message is damaged and unpacked in one compiled loop, behind the frame whose checksum would have
-refused it.  All arrays lie between guards: a write out of bounds changes a guard; a read out of bounds is seen because
-every message is unpacked twice, with other bytes behind it.
+The payload of a good message is damaged and unpacked in one compiled loop, without the frame, whose checksum would
+reject it.  All arrays lie between guards: a write out of bounds changes a guard; a read out of bounds is detected by
+unpacking every message twice, followed by different bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..wire.frame import open_frame
 
 __all__ = ["Damage", "fuzz"]
 
-GUARD = 64  # entries on each side of each array
+GUARD = 64  # guard entries on each side of each array
 LONGER = 8  # bytes by which a message may grow
 MARK = 0x5A5A5A  # a float32, too
 WHOLE, OUTSIDE, BEYOND, READ = 0, 1, 2, 3
@@ -29,14 +29,14 @@ u8, u64 = np.uint8, np.uint64
 
 
 class Damage(NamedTuple):
-    """What became of damaged payloads: ``unpack`` refused so many, and took so many for valid ones.
+    """Numbers of damaged payloads that ``unpack`` rejected and accepted.
 
     Attributes
     ----------
     refused : int
-        Payloads that ``unpack`` refused.
+        Payloads that ``unpack`` rejected.
     accepted : int
-        Payloads that it took for valid ones: some damage makes another valid message.
+        Payloads that it accepted: some damage gives another valid message.
     """
 
     refused: int
@@ -83,7 +83,7 @@ def _fuzz(c, d, wire, payload, length, stream, first, rounds):
         if size > 0 and (kind >> u64(2)) & u64(7) == u64(0):  # noise from some byte on
             for j in range(np.int64(random_bits(stream, draw + u64(2)) % u64(size)), size):
                 room[GUARD + j] = u8(random_bits(stream, draw + u64(64 + j)) & u64(255))
-        elif size > 0:  # bits turned over, mostly one or two
+        elif size > 0:  # bits flipped, mostly one or two
             some = u64(1) << ((kind >> u64(5)) & u64(3))
             for q in range(1 + np.int64(random_bits(stream, draw + u64(3)) % some)):
                 spot = random_bits(stream, draw + u64(4 + q)) % u64(8 * size)
@@ -126,21 +126,21 @@ def fuzz(c, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype=np.floa
     d : int
         Length of the vector.
     rounds : int
-        How many damaged messages.
+        Number of damaged messages.
     seed : int
-        The damage depends on it and on nothing else.
+        The only source of the damage.
     wire_dtype : dtype
-        Of floats in messages.
+        Type of floats in messages.
 
     Returns
     -------
     Damage
-        How many were refused, and how many were valid messages for another vector.
+        Numbers of rejected messages and of valid messages for another vector.
 
     Raises
     ------
     RuntimeError
-        If ``unpack`` wrote outside of its arrays, read behind the message, or returned what it must not.
+        If ``unpack`` wrote out of bounds, read behind the message, or returned an invalid cursor.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the data alone say about gradient diversity: lower bounds of B_D that hold at every point."""
+"""Gradient diversity from the data alone: lower bounds of B_D that hold at every point."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["DiversityFloor", "conflict_degree", "diversity_floor"]
 
 
 class DiversityFloor(NamedTuple):
-    """What the data alone say about B_D, at every point.
+    """Lower bounds of B_D at every point, from the data alone.
 
     Attributes
     ----------
     batch_bound : float
-        The largest lower bound of B_D here, at least 1.
+        The largest of these lower bounds, at least 1.
     glm, conflicts : float
         `bounds.glm_batch_bound` and `bounds.conflict_batch_bound`.
     smallest_row, spectral : float
@@ -50,8 +50,8 @@ def _smallest_row(A, n):
 def _degree(n, row_start, column, column_start, row, often):
     """The largest number of other rows that share a column with a row.
 
-    A set of rows is a set of bits.  A column in many rows has its set ready, so that it costs n/64 words and not n
-    rows.
+    Sets of rows are bit sets.  The sets of columns with many rows are precomputed, so that they cost n/64 words and not
+    n rows.
     """
     words = (n + 63) // 64
     place, held = np.full(column_start.size - 1, -1), 0
@@ -119,7 +119,7 @@ def conflict_degree(problem) -> int:
     X = sp.csr_array(_rows_of(problem, "conflict_degree"))
     if X.nnz and not np.all(X.data):
         X = X.copy()
-        X.eliminate_zeros()  # a stored 0 is no conflict
+        X.eliminate_zeros()  # a stored 0 is not a conflict
     Y, n = X.tocsc(), X.shape[0]
     return int(_degree(n, X.indptr, X.indices, Y.indptr, Y.indices, max(1, n // 64)))
 

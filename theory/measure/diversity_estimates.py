@@ -1,4 +1,4 @@
-"""Gradient diversity at a point, between two points, along a trajectory; exactly, or from samples with an interval."""
+"""Gradient diversity at a point, between two points, along a trajectory; exact, or from samples with an interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.random import derive, integer, key
 from ..problems import base
 from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
 from ..problems.evaluate import point
-from ..problems.linear import margin, norm2, slope
+from ..problems.margins import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
 from ..problems.multinomial import Softmax, add_outer, residuals, scores
 from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
@@ -21,16 +21,16 @@ from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
 __all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
 
 SYMBOLS = {"diversity": "Delta", "batch_bound": "B_D", "second_moment": "M^2", "gradient_squared": "||g||^2"}
-GROUPS = 64  # of samples: an interval is made from their independent estimates
+GROUPS = 64  # of samples: an interval is computed from their independent estimates
 
 
 class Diversity(NamedTuple):
-    """What `diversity` found.
+    """Result of `diversity`.
 
     Attributes
     ----------
     diversity : float
-        Delta = sum ||g_i||^2/||sum g_i||^2 = B_D/n; NaN where gradients are drawn and there is no n.
+        Delta = sum ||g_i||^2/||sum g_i||^2 = B_D/n; NaN if gradients are drawn and there is no n.
     batch_bound : float
         B_D = M^2/||g||^2, at least 1; infinite where the mean gradient g is 0.
     second_moment : float
@@ -38,7 +38,7 @@ class Diversity(NamedTuple):
     gradient_squared : float
         ||g||^2, g = (1/n) sum g_i.
     intervals : DiversityIntervals
-        The same four as `Interval`, of width 0 where they were computed and not sampled.
+        The same four numbers as `Interval`, of width 0 if computed exactly.
     """
 
     diversity: float
@@ -122,7 +122,7 @@ difference = generic(
     "has 4 rows of scratch_size(problem) numbers.",
     _difference_linear,
 )
-scratch_size = generic("scratch_size", "scratch_size(problem) -> int: what `difference` needs.", lambda problem: 0)
+scratch_size = generic("scratch_size", "scratch_size(problem) -> int: row length of `scratch`.", lambda problem: 0)
 
 
 @scratch_size.register(Softmax)
@@ -189,7 +189,7 @@ def _sampled(problem, x, y, two, stream, squares, products, out, scratch):
 
 @kernel
 def _sampled_whole(problem, x, stream, squares, products, out, one):
-    """As `_sampled`, for gradients that are drawn or disturbed: each is built, at the cost of d."""
+    """Like `_sampled`, for gradients that are drawn or disturbed: each is formed, at cost O(d)."""
     n, l2, size = base.rows(problem), base.regularization(problem), squares.shape[1]
     rows, noise = derive(stream, 0), derive(stream, 1)
     for k in range(squares.shape[0]):
@@ -214,7 +214,7 @@ def _sampled_whole(problem, x, stream, squares, products, out, one):
 def _at_least_one(tops, bottoms, level: float) -> Interval:
     """Fieller's interval for E[top]/E[bottom], known to be at least 1; open to infinity if E[bottom] may be 0.
 
-    The values of the ratio rho that a t-test of E[top - rho bottom] = 0 on the pairs does not refute.
+    The values of the ratio rho for which a t-test on the pairs does not reject E[top - rho bottom] = 0.
     """
     K, top, bottom = tops.size, float(tops.mean()), float(bottoms.mean())
     (v11, v12), (_, v22) = np.cov(tops, bottoms) / K
@@ -253,26 +253,26 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
-        Of a Diversified problem, the numbers of its stochastic gradients: M^2 = (1/n) sum E||g_i||^2, and B is that of
+        For a Diversified problem, the numbers of its stochastic gradients: M^2 = (1/n) sum E||g_i||^2, and B is that of
         :func:`theory.bounds.mechanism_batch_bound`; ``gradient_squared`` is then M^2/B, the mean product of two draws.
     x : array_like, shape (d,)
         The point.
     other : array_like, shape (d,), optional
         A second point: the differential version, for problems with rows and without a mechanism.
     samples : int, optional
-        Estimate from so many draws with replacement, at least 128; exact if omitted.
+        Estimate from this many draws with replacement, at least 128; exact if omitted.
     seed : int
-        Of the draws.
+        Seed of the draws.
     level : float
-        Of each interval.
+        Level of each interval.
 
     Returns
     -------
     Diversity
         With intervals.  From samples, that of M^2 is the central limit theorem's; those of ||g||^2 and B_D (and of M^2
         if repeats of a row share their noise) are t-intervals from 64 independent groups, B_D's by Fieller's method,
-        which says infinity where ||g|| = 0 is not refuted.  Close to a stationary point in few dimensions the groups'
-        estimates are skewed, and at a ``level`` very close to 1 these two miss more often than it says.
+        which gives infinity if ||g|| = 0 is not rejected.  Close to a stationary point in few dimensions the groups'
+        estimates are skewed, and at a ``level`` very close to 1 the coverage of these two is below ``level``.
 
     Raises
     ------
@@ -325,19 +325,19 @@ def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversit
     moment = mean_interval(squares.mean(axis=1) if shared else squares.reshape(-1), level)
     found = mean_interval(products, level)
     low, high, estimate = (max(0.0, number) for number in (found.low, found.high, found.estimate))
-    squared = found._replace(low=low, high=high, estimate=estimate)  # what is estimated is not negative
+    squared = found._replace(low=low, high=high, estimate=estimate)  # the estimated quantities are not negative
     return _found(n, moment, squared, _at_least_one(squares.mean(axis=1), products, level))
 
 
 def diversity_along(problem, points) -> DiversityAlong:
-    """Gradient diversity at many points: the iterates of a run, say.
+    """Gradient diversity at many points, such as the iterates of a run.
 
     Parameters
     ----------
     problem : Logistic, Ridge, Softmax, Quadratic or SaturatingQuadratic
         The problem.
     points : array_like, shape (k, d)
-        The points, a row each.
+        The points, one per row.
 
     Returns
     -------

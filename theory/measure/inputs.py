@@ -1,9 +1,9 @@
-"""Vectors to try compressors on, by name: random ones with light and heavy tails, extreme ones, and real gradients.
+"""Named test vectors for compressors: random with light and heavy tails, extreme, and real gradients.
 
 The gradients are those of logistic regression on RCV1 (its twin unless ``THEORY_DATA`` has the real file) and of
-softmax regression on digits, at x = 0 and near the optimum, where f - f* <= 1e-3 f(0) for the first time on the way of
-Newton's method.  Where a gradient has another length than is asked for, d of its coordinates are drawn (in their order,
-with repetitions only if it is shorter), so that its histogram stays what it was.
+softmax regression on digits, at x = 0 and near the optimum, at the first Newton iterate with f - f* <= 1e-3 f(0).  If a
+gradient has another length than requested, d of its coordinates are drawn (in order, with repetitions only if it is
+shorter), which preserves its histogram.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["INPUTS", "input_vectors"]
 
 REAL = "rcv1_subsets_binary.svm.bz2"
 L2 = 1e-4
-NEAR = 1e-3  # how close to f* "near x*" is, as a share of f(0)
+NEAR = 1e-3  # the gap f - f* that defines "near x*", relative to f(0)
 
 
 def _one_sparse(d, rng):
@@ -32,7 +32,7 @@ def _one_sparse(d, rng):
 
 
 def _nonzero(v):
-    """The vector, or a flat one where the few coordinates drawn are all zero."""
+    """The vector, or a flat one if the drawn coordinates are all zero."""
     return v if v.any() else np.ones(v.size)
 
 
@@ -126,7 +126,7 @@ def input_vectors(d: int, names: Iterable[str] | None = None, seed: int = 0) -> 
 
 
 def as_inputs(inputs, d: int, seed: int) -> dict[str, np.ndarray]:
-    """What a caller may give: nothing, names, one vector, or a mapping from names to vectors."""
+    """Normalize the argument ``inputs``: None, names, one vector, or a mapping from names to vectors."""
     if inputs is None or isinstance(inputs, str):
         return input_vectors(d, None if inputs is None else [inputs], seed)
     if isinstance(inputs, np.ndarray):

@@ -1,8 +1,8 @@
 """Confidence intervals.
 
-Everything here is at the level 1 - 10^-6 unless told otherwise, so that hundreds of claims do not raise false alarms.
-The intervals from the central limit theorem use Student's quantiles and want a few hundred samples that are not too
-skewed; :func:`bernstein_interval` holds for every sample size where the range is known.
+The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms. The intervals from the central
+limit theorem use Student's quantiles and need a few hundred samples that are not too skewed; :func:`bernstein_interval`
+holds for every sample size if the range is known.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ LEVEL = 1.0 - 1e-6
 
 
 class Interval(NamedTuple):
-    """An estimate and the interval that holds the true value with probability ``level``.
+    """An estimate and the interval that contains the true value with probability ``level``.
 
     Attributes
     ----------
     estimate, low, high : float
         The estimate, and the ends of the interval.
     level : float
-        Probability that the interval holds the true value.
+        Probability that the interval contains the true value.
     samples : int
-        How many independent samples it is made from; 0 for a number that was computed, not sampled.
+        Number of independent samples; 0 for a number that was computed, not sampled.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def bernstein_interval(samples, low: float, high: float, level: float = LEVEL) -
     samples : array_like, shape (n,)
         Independent samples.
     low, high : float
-        The range that the samples are known to have.
+        The known range of the samples.
     level : float
         Probability that the interval holds the mean.
 
@@ -175,7 +175,7 @@ def ratio_interval(numerators, denominators, level: float = LEVEL) -> Interval:
     Parameters
     ----------
     numerators, denominators : array_like, shape (n,)
-        Pairs may depend on one another, different pairs not.
+        The two numbers of a pair may be dependent, different pairs not.
     level : float
         Probability that the interval holds the ratio.
 

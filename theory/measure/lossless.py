@@ -1,4 +1,4 @@
-"""What anyone would try first: a general lossless compressor, and the entropy that no code of single symbols beats."""
+"""Baselines: a general lossless compressor, and the entropy, a lower bound for codes of single symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Deflated", "empirical_entropy", "zlib_bits"]
 
 
 class Deflated(NamedTuple):
-    """Bits behind zlib: of the packed payload, and of the vector as float32.
+    """Bits after zlib: of the packed payload, and of the vector as float32.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class Deflated(NamedTuple):
 
 
 def empirical_entropy(symbols) -> float:
-    """Entropy in bits a symbol of the distribution in which the symbols occur.
+    """Entropy of the empirical distribution of the symbols, in bits per symbol.
 
     Parameters
     ----------
     symbols : array_like
-        The symbols of a text.
+        The sequence of symbols.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def empirical_entropy(symbols) -> float:
 
 
 def zlib_bits(c, v, key) -> Deflated:
-    """How far zlib at its best level shortens a payload, and the vector itself.
+    """Size of a payload, and of the vector itself, after zlib at its best level.
 
     Parameters
     ----------

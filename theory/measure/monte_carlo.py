@@ -1,4 +1,4 @@
-"""Monte Carlo for compressors: what they do to one vector, sampled through the generics, so for every compressor."""
+"""Monte Carlo for compressors: samples at one vector, through the generics, so for every compressor."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Moments(NamedTuple):
     nonzeros : numpy.ndarray
         Non-zero coordinates of Q(v).
     bits : numpy.ndarray
-        Payload of the message.
+        Payload bits of the message.
     squared_norm : float
         ||v||^2.
     """
@@ -91,17 +91,17 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     Parameters
     ----------
     c : compressor
-        Its state, if it has one, starts afresh for every draw.
+        Its state, if it has one, is reset for every draw.
     v : array_like, shape (d,)
         A vector of finite numbers, not zero.
     samples : int
         Number of draws; made even.
     seed : int
-        The draws depend on it and on nothing else, in particular not on ``threads``.
+        The draws depend only on it, in particular not on ``threads``.
     wire_dtype : numpy dtype
-        Of the numbers on the wire; float64 here, so that the law is the theorem's.  With float32 a norm is rounded up.
+        Type of the numbers on the wire; float64 by default, as in the theorems.  With float32 a norm is rounded up.
     threads : int
-        The kernel runs without the interpreter lock.
+        Number of threads; the kernel releases the GIL.
 
     Returns
     -------

@@ -1,11 +1,10 @@
-"""The search for the vector on which a compressor errs most, relative to the vector's own size.
+"""Search for the vector with the largest relative error of a compressor.
 
-It begins with the vectors that are known to be bad for one operator or another (flat, a spike, a spike on a plateau,
-half-integers, geometric, short support, opposite signs, flat spectra), improves the best of them by evolution, one
-parent and one child, and uses nothing but samples of the error.  A child and its parent are compared on the same
-random numbers.  Now and then these are changed, and what was won has to be won again with more of them: otherwise a
-vector would be chosen for its luck.  The error of what is found in the end still has to be measured, on fresh random
-numbers.
+It begins with vectors that are known to be bad for some operator (flat, a spike, a spike on a plateau,
+half-integers, geometric, short support, opposite signs, flat spectra), improves the best of them by a (1+1) evolution
+strategy, and uses only samples of the error.  A child and its parent are compared on the same random numbers.  These
+are changed from time to time, and gains must be confirmed with more of them: otherwise a vector would be selected for
+its luck.  The error of the result must still be measured with new random numbers.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from .monte_carlo import COLUMNS, sample
 
 __all__ = ["Found", "known_worst", "worst_vectors"]
 
-PARENTS = 3  # starts that are improved
+PARENTS = 3  # number of starts that are improved
 FRESH = 64  # turns after which the random numbers change, and the child has to beat the best one so far on new ones
-SURE = 8  # times as many draws for that
+SURE = 8  # factor of the number of draws for that
 SCALES = (1.0, 1e-3, 1e3)
 
 
 class Found(NamedTuple):
-    """A vector that the search ended with.
+    """A result of the search.
 
     Attributes
     ----------
     start : str
-        The known vector that it began with.
+        The known vector from which it started.
     v : numpy.ndarray
     evaluations : int
-        How many vectors were tried on the way.
+        Number of vectors that were tried.
     """
 
     start: str
@@ -43,7 +42,7 @@ class Found(NamedTuple):
 
 
 def _shape(c):
-    """The matrix that a compressor sees, where it or the one inside it says so."""
+    """The matrix shape of a compressor or of the one inside it, if any."""
     while c is not None:
         if hasattr(c, "rows") and hasattr(c, "columns"):
             return int(c.rows), int(c.columns)
@@ -52,7 +51,7 @@ def _shape(c):
 
 
 def known_worst(c, d: int) -> dict[str, np.ndarray]:
-    """The vectors of length d with which the search begins, by name.
+    """The starting vectors of the search, of length d, by name.
 
     Parameters
     ----------
@@ -89,10 +88,10 @@ def known_worst(c, d: int) -> dict[str, np.ndarray]:
         for m in (2,) if power % 2 else (2, 8, 64):
             if m < d:
                 starts[f"plateau, {m} spikes {height:.3g}"] = np.where(j < m, height, 1.0)
-    while hasattr(c, "inner") and not hasattr(c, "size"):  # around another compressor: what is bad is bad for that one
+    while hasattr(c, "inner") and not hasattr(c, "size"):  # wrapper: use the bad vectors of the inner compressor
         c = c.inner
     size = getattr(c, "size", d)
-    if hasattr(c, "inner") and 1 <= size < d:  # buckets: all of it in the first one, as long as the others are empty
+    if hasattr(c, "inner") and 1 <= size < d:  # buckets: all of it in the first one, the others empty
         for name, v in known_worst(c.inner, size).items():
             starts[f"{name}, one bucket"] = np.concatenate([v, np.zeros(d - size)])
     shape = _shape(c)
@@ -137,15 +136,15 @@ def worst_vectors(
     d : int
         Length of the vectors.
     starts : dict, optional
-        Further vectors to begin with, by name.
+        Further starting vectors, by name.
     evaluations : int
-        How many vectors to try.
+        Number of vectors to try.
     samples : int
-        Draws for each of them, even.
+        Draws for each of them, an even number.
     any_scale : bool
-        Whether to look at very long and very short vectors as well; else the mean square stays 1.
+        Whether to try vectors of very large and very small norm as well; otherwise the mean square stays 1.
     seed : int
-        The same seed makes the same search.
+        The same seed gives the same search.
 
     Returns
     -------

@@ -13,9 +13,9 @@ __all__ = ["loglog_slope"]
 def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float = LEVEL) -> Interval:
     """Least-squares slope of log E y against log x.
 
-    The mean over replicas stands for the expectation at every x; replicas share nothing, while the points of one
-    replica may depend on one another (they lie on one trajectory).  The interval is the delta method's:
-    slope = sum_p c_p log(mean_r y_rp) moves with replica r by sum_p c_p y_rp / mean_r y_rp.
+    The mean over replicas estimates the expectation at every x; replicas are independent, while the points of one
+    replica may be dependent (they lie on one trajectory).  The interval is by the delta method: slope = sum_p c_p
+    log(mean_r y_rp) moves with replica r by sum_p c_p y_rp / mean_r y_rp.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float =
     y : array_like, shape (replicas, points)
         With means above 0.
     window : (float, float), optional
-        Points with window[0] <= x <= window[1] count.
+        Points with window[0] <= x <= window[1] are used.
     level : float
         Probability that the interval holds the slope.
 

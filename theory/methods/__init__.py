@@ -1,4 +1,4 @@
-"""How x moves: methods, and what a worker does with what it did not send."""
+"""Methods, and feedback rules for what a worker did not send."""
 
 from .conef import ContractiveErrorFeedback
 from .custom import method

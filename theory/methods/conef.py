@@ -33,17 +33,18 @@ class ContractiveErrorFeedback(NamedTuple):
     Parameters
     ----------
     error_compressor : compressor
-        C; the theory wants it unbiased, with variance factor theta = ``omega(C, d)``, and a run with one that is not
-        says so.  Its coins are each worker's own.
+        C; the theory needs it to be unbiased, with variance factor theta = ``omega(C, d)``; a biased one gives a
+        warning.  Its random numbers are independent across workers.
     beta : float
-        From 0 to 1: the share of the memory that is held back in every step, p = eta g + (1 - beta) e.
+        From 0 to 1: the share of the memory that is not fed back in every step, p = eta g + (1 - beta) e.
 
     Notes
     -----
     "Contractive error feedback for gradient compression", arXiv 2312.08538.  With residual = 1 - delta(Q), the memory
     is bounded if kappa = (1 + theta) residual < 1 (:func:`theory.bounds.conef_factor`); with fresh random numbers,
-    rand-k and a count sketch it grows by kappa in every step, exactly.  A sketch with ``hash=FIXED`` multiplies what is
-    in a bucket by the number of coordinates there, in every step: :class:`LinearSketchFeedback` is how to use one.
+    rand-k and a count sketch it grows by kappa in every step, exactly.  A sketch with ``hash=FIXED`` multiplies the
+    content of a bucket by the number of its coordinates in every step: use it through :class:`LinearSketchFeedback`
+    instead.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class ContractiveErrorFeedback(NamedTuple):
     beta: float = 0.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         good = quantize.implements(type(self.error_compressor))
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         check_beta(self.beta)
@@ -75,7 +76,7 @@ class ContractiveErrorFeedback(NamedTuple):
         run.store(self._stored(run), p)
 
     def error(self, run):
-        """What the workers did not send, decoded."""
+        """The error memory, decoded."""
         e = np.zeros((run.replicas, run.here, run.d), run.dtype)
         run.add_stored(self._stored(run), e)
         return e
@@ -88,7 +89,7 @@ class ContractiveErrorFeedback(NamedTuple):
         return payload_bytes(self.error_compressor, d, wire_bits)
 
     def check(self, compressor, d: int) -> None:
-        """Refuse an error compressor whose messages cannot be taken apart without the other workers."""
+        """Reject an error compressor whose messages cannot be decoded without the other workers."""
         check_error_compressor("error_compressor", self.error_compressor, d)
 
 

@@ -1,4 +1,4 @@
-"""Methods of your own: a NamedTuple with the text of a round, to which everything else is added."""
+"""User-defined methods: a NamedTuple with a round function, to which everything else is added."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["method"]
 
 T = TypeVar("T")
 PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
-DEFAULTS = {"server": Mean(), "topology": AllGather()}  # which ParallelSGD chooses
+DEFAULTS = {"server": Mean(), "topology": AllGather()}  # choices of ParallelSGD
 QUESTIONS = ("local_steps", "result")
 
 
 def method(cls: type[T]) -> type[T]:
-    """Make a method of a NamedTuple with ``round(run)``, one round for all workers at once.
+    """Make a method from a NamedTuple with ``round(run)``, one round for all workers at once.
 
     It needs the fields ``compressor`` and ``step``.  The feedback, batch, average, sampling, shards, compress,
     server and topology are the defaults of `ParallelSGD` unless the class has a field of that name.
 
-    ``models = "workers"`` gives each worker a model of its own, ``run.x[:, w]``; the result is then their mean.
-    The text runs in every round, in Python; with ``listed = True`` it is read once and its calls are replayed, so it
-    must call operations of the run alone.
+    ``models = "workers"`` gives each worker its own model, ``run.x[:, w]``; the result is then their mean.
+    The round function runs in every round, in Python; with ``listed = True`` it runs once and its calls are replayed,
+    so it must call only operations of the run.
 
     Parameters
     ----------
@@ -79,18 +79,18 @@ def method(cls: type[T]) -> type[T]:
 
 
 def _step_factors(self, run):
-    """Nothing is multiplied before compression, and the step size comes after it."""
+    """The factors before and after compression: 1 and the step size."""
     return run.rates.constant(1.0), run.eta
 
 
 def _settled(self, problem):
-    """The same method with every choice made that is left to it."""
+    """The same method with defaults and "auto" resolved."""
     made = {"feedback": choose_feedback(self.feedback, self.compressor)}
     made |= {name: default for name, default in DEFAULTS.items() if getattr(self, name) is None}
     return self._replace(**{name: value for name, value in made.items() if name in self._fields})
 
 
 def _domain(self) -> None:
-    """Refuse values outside the domain."""
+    """Reject values outside the domain."""
     check_parts(self)
     require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")

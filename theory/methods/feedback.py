@@ -1,8 +1,8 @@
-"""What a worker does with the part of its gradient that the compressor did not send.
+"""Feedback rules: what a worker does with the error of its compressor.
 
-A *feedback rule* is a setting with two texts, for all workers at once: ``load(run, l2)`` gives the vectors p to which
-the gradients are added, begun with l2 x and with what is fed back; ``store(run, p)`` comes after compression, when
-p - Q(p) stands in p.  Here are the two rules that need no more than an array; the others stand in a file each.
+A *feedback rule* is a setting with two functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
+which the gradients are added, initialized with l2 x and what is fed back; ``store(run, p)`` comes after compression,
+when p contains p - Q(p).  Here are the two rules that need at most an array; each other rule has its own file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NoFeedback(NamedTuple):
 
     @property
     def memory(self) -> bool:
-        """False: nothing is kept between two steps."""
+        """False: nothing is stored between steps."""
         return False
 
     def load(self, run, l2):
@@ -50,13 +50,13 @@ class NoFeedback(NamedTuple):
         """Nothing is stored."""
 
     def error(self, run):
-        """What the workers did not send, as an array: nothing of it is known."""
+        """The error memory, as an array: there is none."""
         return np.zeros((run.replicas, run.here, run.d), run.dtype)
 
 
 @setting
 class ErrorFeedback(NamedTuple):
-    """What is not sent is kept, with the step size folded in before it is stored.
+    """What is not sent is stored in an error memory, multiplied by the step size.
 
     p = eta g + e;  Delta = Q(p);  x moves by -mean Delta;  e = p - (what the receiver decodes).
 
@@ -74,7 +74,7 @@ class ErrorFeedback(NamedTuple):
 
     @property
     def memory(self) -> bool:
-        """True: something is kept between two steps."""
+        """True: the error is stored between steps."""
         return True
 
     def load(self, run, l2):
@@ -84,26 +84,26 @@ class ErrorFeedback(NamedTuple):
         return e
 
     def store(self, run, p):
-        """E = p - Q(p): it stands there."""
+        """E = p - Q(p), which p already contains."""
 
     def error(self, run):
-        """What the workers did not send, as an array."""
+        """The error memory, as an array."""
         return run.read(run.memory())
 
 
 def has_memory(rule) -> bool:
-    """Whether a rule keeps something between steps; then the step size is folded in before compression."""
+    """Whether a rule has an error memory; then the step size is applied before compression."""
     return bool(getattr(rule, "memory", True))
 
 
 def keeps_the_rest(rule) -> bool:
-    """Whether a rule keeps what plain error feedback keeps, in the same place."""
+    """Whether a rule stores the same error as plain error feedback, in the same place."""
     cls = type(rule)
     return all(getattr(cls, name, None) is getattr(ErrorFeedback, name) for name in ("load", "store"))
 
 
 def step_factors(rule, run):
-    """The factors of the gradient before compression and of what is received after it: (eta, 1) with a memory."""
+    """The factors before and after compression: (eta, 1) with a memory."""
     factors = getattr(type(rule), "step_factors", None)
     if factors is not None:
         return factors(rule, run)
@@ -112,7 +112,7 @@ def step_factors(rule, run):
 
 
 def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
-    """Bytes that a worker keeps between two steps; floats have ``wire_bits`` in messages and ``own_bits`` in arrays."""
+    """Bytes that a worker stores between steps; floats have ``wire_bits`` in messages and ``own_bits`` in arrays."""
     count = getattr(type(rule), "memory_bytes", None)
     if count is not None:
         return count(rule, compressor, d, wire_bits, own_bits)
@@ -127,5 +127,5 @@ def check_feedback(rule, compressor, d: int) -> None:
 
 
 def check_beta(beta: float) -> None:
-    """Refuse a share of the memory that is no share."""
+    """Reject a share outside [0, 1]."""
     require(0.0 <= beta <= 1.0, "beta", beta, "a number from 0 to 1")

@@ -1,4 +1,4 @@
-"""Which rows the workers draw, and the row kernels that a problem takes part in: gradients of batches, and values."""
+"""Row draws, and the row kernels that depend on a problem: batch gradients and values."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .sampling import Shards, draw_rows
 
 @operation(kind=GRADIENT)
 class Draw(NamedTuple):
-    """batch[r, w] = the rows of the worker's batch in this step, after ``drawn`` rows in the steps before.
+    """batch[r, w] = the rows of the worker's batch in this step, after ``drawn`` rows in earlier steps.
 
-    ``first`` is the number of the first worker here; ``order`` has each worker's order of the present pass.
+    ``first`` is the number of the first worker here; ``order`` has each worker's row order in the current pass.
     """
 
     shards: Shards
@@ -43,12 +43,12 @@ def _finish_gradient(rows, r, w, size):
 
 gradient_target = generic(
     "gradient_target",
-    "gradient_target(rows, r, w, size) -> vector: what the gradients of a worker's batch of this size are added to.",
+    "gradient_target(rows, r, w, size) -> vector: where the gradients of a worker's batch of this size are added up.",
     lambda rows, r, w, size: row_of(rows, r, w),
 )
 finish_gradient = generic(
     "finish_gradient",
-    "finish_gradient(rows, r, w, size): the batch is done; put what was added in its place.",
+    "finish_gradient(rows, r, w, size): after the batch: move the sum to its place.",
     _finish_gradient,
 )
 

@@ -27,7 +27,7 @@ __all__ = ["ImprovedContractiveErrorFeedback"]
 
 @setting
 class ImprovedContractiveErrorFeedback(NamedTuple):
-    """The memory is stored in two parts: an approximation, and the compressed rest.
+    """The memory is stored in two parts: an approximation, and its compressed error.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
     version: int = 2
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         good = quantize.implements(type(self.error_compressor))
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         require(self.version in (1, 2), "version", self.version, "1 or 2")
 
     def as_conef(self, compressor) -> ContractiveErrorFeedback:
-        """The same rule for a gradient compressor, said as ConEF."""
+        """The equivalent ConEF rule for a gradient compressor."""
         first = self.error_compressor if self.version == 1 else compressor
         return ContractiveErrorFeedback(Residual(first, self.error_compressor))
 
@@ -67,7 +67,7 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
         return payload_bytes(self.as_conef(compressor).error_compressor, d, wire_bits)
 
     def check(self, compressor, d: int) -> None:
-        """Refuse compressors whose messages cannot be taken apart without the other workers."""
+        """Reject compressors whose messages cannot be decoded without the other workers."""
         check_error_compressor("error_compressor", self.error_compressor, d)
         check_parts("compressor", self.as_conef(compressor).error_compressor)
         plain = state_size(compressor, d) == 0 and opening(compressor, d) == 0

@@ -1,4 +1,4 @@
-"""Error feedback through one linear sketch: what the released code of contractive error feedback runs.
+"""Error feedback through one linear sketch, as in the released code of contractive error feedback.
 
 ::
 
@@ -7,8 +7,8 @@
                           S = S + sketch(eta g - Delta)
     x = x - mean of Delta
 
-The hash is drawn once and stays, so S is the sketch of the true residual, the sum of all eta g - Delta: nothing is
-compressed twice, and U S is wrong by collisions alone.
+The hash is drawn once, so S is the sketch of the true residual, the sum of all eta g - Delta: nothing is compressed
+twice, and the only error of U S is collisions.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LinearSketchFeedback(NamedTuple):
     Parameters
     ----------
     sketch : CountSketch
-        Its hash is drawn once, from its seed, whatever ``hash`` says of single messages: independent buckets for
+        Its hash is drawn once, from its seed, whatever ``hash`` means for single messages: independent buckets for
         ``FRESH`` and ``FIXED``, equally full ones for ``BALANCED``.  Its rows are averaged.
     beta : float
-        From 0 to 1: the share of the memory that is held back in every step.
+        From 0 to 1: the share of the memory that is not fed back in every step.
 
     Notes
     -----
@@ -56,7 +56,7 @@ class LinearSketchFeedback(NamedTuple):
     beta: float = 0.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(isinstance(self.sketch, CountSketch), "sketch", self.sketch, "a CountSketch", TypeError)
         require(not self.sketch.median, "sketch", self.sketch, "a sketch with median=False: the median is not linear")
         check_beta(self.beta)
@@ -74,7 +74,7 @@ class LinearSketchFeedback(NamedTuple):
         run.call(Sketch(self._sketches(run), p))
 
     def error(self, run):
-        """U S: what the sketch says that the workers did not send."""
+        """U S: the sketch's estimate of the error memory."""
         e = np.zeros((run.replicas, run.here, run.d), run.dtype)
         self._estimate(run, e, 1.0)
         return e
@@ -93,7 +93,7 @@ class LinearSketchFeedback(NamedTuple):
         return self.sketch.rows * self.sketch.width * wire_bits // 8
 
     def check(self, compressor, d: int) -> None:
-        """Refuse a sketch that is longer than the memory."""
+        """Reject a sketch that is longer than the memory."""
         check_error_compressor("sketch", self.sketch, d)
 
 
@@ -109,7 +109,7 @@ class Sketches(NamedTuple):
 
 @operation(kind=CODING)
 class Estimate(NamedTuple):
-    """P += weight U S: what the worker's sketch says about every coordinate."""
+    """P += weight U S: the estimate of every coordinate from the worker's sketch."""
 
     s: Sketches
     P: np.ndarray

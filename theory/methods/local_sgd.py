@@ -1,6 +1,6 @@
-"""Local SGD: every worker takes H steps by itself, then the workers average how far they went.
+"""Local SGD: every worker takes H local steps, then the workers average their model differences.
 
-One round, in the words of the papers (``Q`` compresses, ``e`` is what a worker kept)::
+One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
 
     for every worker w:   y = x
                           H times: y = y - eta_t g,  g = mean of the batch's gradients at y
@@ -10,7 +10,7 @@ One round, in the words of the papers (``Q`` compresses, ``e`` is what a worker 
     x = x - mean over w of Q(p)
 
 With H = 1 and without compression it is parallel SGD.  The result is the last x, or a weighted mean over all steps of
-all workers' y, which they add up by themselves and combine when somebody asks for it.
+all workers' y, which they sum locally and combine on request.
 """
 
 from __future__ import annotations
@@ -35,27 +35,26 @@ class LocalSGD(NamedTuple):
     Parameters
     ----------
     compressor : compressor, optional
-        What a worker does to the difference of models that it sends; one that sends in a single message.  Omitted, it
-        sends full precision.
+        Compressor of the model difference that a worker sends, in a single message.  By default full precision.
     step : Constant or InverseTime
         Step sizes, by the number t of the local step.
     local_steps : int
-        H, the steps between two exchanges.
+        H, the number of steps between exchanges.
     feedback : feedback rule
-        What happens to the part of the difference that was not sent.
+        The rule for the part of the difference that was not sent.
     batch : int or GrowingBatch
         Gradients that each worker averages in a local step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result: the last; or a weighted mean over the steps and workers, as in `ParallelSGD`.
     sampling : {"iid", "shuffle"}
     shards : {"shared", "contiguous", "by_label"}
-        Which rows a worker draws, and from where, as in `ParallelSGD`.
+        How and from which rows a worker draws, as in `ParallelSGD`.
     exchange : {"auto", "gather", "reduce"}
-        How messages travel, as in `ParallelSGD`.
+        How messages are exchanged, as in `ParallelSGD`.
     server : server rule, optional
-        What is done with the mean of the differences: `Mean`, `Momentum`, or one of your own.
+        How the mean of the differences moves the model: `Mean`, `Momentum`, or your own.
     topology : topology, optional
-        Who hears whom, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
+        Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
     Raises
     ------
@@ -91,7 +90,7 @@ class LocalSGD(NamedTuple):
 
     @property
     def compress(self) -> str:
-        """What is compressed, in the words of `ParallelSGD`: all that a worker has to say."""
+        """What is compressed, as in `ParallelSGD`: "full"."""
         return "full"
 
     def round(self, run):
@@ -106,7 +105,7 @@ class LocalSGD(NamedTuple):
         p = self.feedback.load(run, 0.0)  # p = e
         run.add_difference(p, run.x, y)  # p = p + (x - y)
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
+        self.feedback.store(run, p)  # e = p, or as the rule stores it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
         self.server.update(run, received)  # x = x - mean Q(p)
 
@@ -115,12 +114,12 @@ class LocalSGD(NamedTuple):
         return run.averaged_local()
 
     def step_factors(self, run):
-        """Differences of models have the step sizes in them already."""
+        """The factors before and after compression: model differences already include the step sizes."""
         one = run.rates.constant(1.0)
         return one, one
 
     def settled(self, problem) -> LocalSGD:
-        """The same method with every choice made that is left to it."""
+        """The same method with defaults and "auto" resolved."""
         compressor, _ = choose_compressor(self.compressor, "full", problem)
         return self._replace(
             compressor=compressor,
@@ -130,7 +129,7 @@ class LocalSGD(NamedTuple):
         )
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_parts(self)
         require(
             self.local_steps >= 1,
@@ -141,7 +140,7 @@ class LocalSGD(NamedTuple):
 
 
 def check_single_message(method: LocalSGD, d: int) -> None:
-    """Refuse compressors whose workers combine numbers before they quantize: those see gradients, not differences."""
+    """Reject compressors that combine numbers across workers before they quantize."""
     require(
         int(opening(method.compressor, d)) == 0,
         "compressor",

@@ -1,15 +1,15 @@
 """Lock-free SGD: threads that share x in memory, with compression and a private memory each, or plain.
 
-One step of a thread, in the words of the paper (Parallel-Mem-SGD, Algorithm 2); what is above the line is private::
+One step of a thread, in the notation of the paper (Parallel-Mem-SGD, Algorithm 2)::
 
-    for every thread w, at its own pace:   g = gradient of a random row at the x that stands there now
+    for every thread w, at its own pace:   g = gradient of a random row at the current x
                                            p = eta g + m
                                            m = p - Q(p)
                                            --------------
                                            x = x - Q(p)
 
-Nobody waits and nothing is locked.  Two threads that move the same coordinate at the same time may lose one of the two
-moves, so with more than one thread a run cannot be repeated bit for bit.
+Nobody waits and nothing is locked.  If two threads update the same coordinate at the same time, one update may be lost,
+so with more than one thread a run is not reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compressors.base import check
+from ..compressors.base import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require
@@ -31,7 +31,8 @@ from ..core.bound_calls import encode
 from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
-from ..problems.linear import astype, is_slope_times_row
+from ..problems.margins import astype, is_slope_times_row
+from ..problems.matrix import CSR
 from .fast.lock_free_memory import new_private
 from .fast.lock_free_steps import ETA, choose, new_shared, read_out, with_memory, without_memory
 from .fast.slope import slope_address
@@ -45,12 +46,21 @@ __all__ = ["run_lock_free"]
 
 CLOCKS = ("thread", "shared")
 DONE, DIVERGED = 0, 2
-DEEPEST = 200.0  # -log of the scale of x at which it is multiplied out
-HISTORY = np.dtype([("step", np.int64), ("samples", np.int64), ("seconds", np.float64), ("f", np.float64)])
+DEEPEST = 200.0  # -log of the scale of x at which x is rescaled
+HISTORY = np.dtype(
+    [
+        ("step", np.int64),
+        ("rounds", np.int64),
+        ("samples", np.int64),
+        ("payload_bits_up", np.float64),
+        ("seconds", np.float64),
+        ("f", np.float64),
+    ]
+)
 
 
 class Rules(NamedTuple):
-    """Numbers that stay the same: the l2 weight that is compressed with the gradient, the one applied to x directly."""
+    """Constants of a run: the l2 weight that is compressed with the gradient, and the one applied to x directly."""
 
     batch: int
     sent_l2: float
@@ -74,7 +84,7 @@ def run_lock_free(
     ----------
     method : ParallelSGD
         With ``TopK`` or ``RandK`` and a memory: Parallel-Mem-SGD.  With ``Identity``: plain SGD, where a step touches
-        the entries of its row and nothing else.  The result is the last iterate, so its ``average`` is "last".
+        only the entries of its row.  The result is the last iterate, so its ``average`` is "last".
     problem : Logistic or Ridge
         On sparse or dense rows.
     threads : int
@@ -86,34 +96,35 @@ def run_lock_free(
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     clock : {"thread", "shared"}
-        Which t a thread's s-th step has in the step size: its own s = 0, 1, 2, ..., as in Algorithm 2; or
-        ``threads * s + w``, as if all steps were counted together.
+        The t of thread w's s-th step in the step size: s = 0, 1, 2, ..., as in Algorithm 2; or ``threads * s + w``, as
+        if all steps were counted together.
     record_every : int, optional
-        Steps of a thread between two rows of the history, at which all threads wait for each other; by default it has
-        the start and the end.
+        Steps of a thread between two rows of the history, at which all threads synchronize; by default only the start
+        and the end.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x`` (the last iterate), ``fun``, ``memory`` (what the threads did not send, shape (threads, d)), ``history``
-        (step, samples, seconds, f), ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
+        ``x`` (the last iterate), ``fun``, ``memory`` (the threads' error memories, shape (threads, d)), ``history``
+        (step, rounds, samples, payload_bits_up, seconds, f; the bits are those of a thread's steps as messages),
+        ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
         the same call gives the same bits: with one thread), ``success``, ``status`` and ``message``.
 
     Raises
     ------
     ValueError
-        For an argument outside its domain, or a method that this loop does not run; the message names it.
+        For an argument outside its domain, or a method that this loop does not support; the message names it.
 
     Notes
     -----
-    * Each thread takes full steps, so x moves ``threads`` times as often as with one thread.
+    * Each thread takes full steps, so x is updated ``threads`` times as often as with one thread.
     * The paper's experiment takes eta_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t by
       the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
       method's own, and rows are drawn independently unless its ``sampling`` says otherwise.
-    * The l2 term of a memory is settled when a thread comes to a coordinate, with the x_j that it then finds there: a
-      step costs what its row and what it sends cost.  With one thread that is exact.
-    * Whatever a thread reads may be a mixture of older and newer coordinates.  Numbers of eight bytes that stand at
-      multiples of eight are read and written whole on the machines that Numba knows.
+    * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time: a
+    step costs only its row and its message.  With one thread that is exact.
+    * What a thread reads may be a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and
+    written atomically on the machines that Numba supports.
 
     Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Algorithm 2; Niu, Recht, Re, Wright,
     "Hogwild!", NeurIPS 2011.
@@ -138,7 +149,7 @@ def run_lock_free(
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
 
     plain = isinstance(method.compressor, Identity)
-    local = plain or method.compress == "loss"  # without a memory, l2 term and gradient move x alike
+    local = plain or method.compress == "loss"  # without a memory, l2 term and gradient update x alike
     rules = Rules(cast(int, method.batch), 0.0 if local else l2, l2 if local else 0.0)
     rates = _rates(method, threads, steps, clock)
     marks = _marks(rates, rules.local_l2, steps, record_every)
@@ -148,6 +159,7 @@ def run_lock_free(
     private = [new_private(x0, not plain, isinstance(method.compressor, TopK)) for _ in range(threads)]
     code, kept = slope_address(problem), encode(problem)
     data = kept.ctypes.data
+    bits = _message_bits(method, problem, d)
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
     def advance(w, start, stop):
@@ -172,9 +184,9 @@ def run_lock_free(
             )
 
     def row(step):
-        return (step, step * threads * method.batch, seconds, float(value(problem, x)))
+        return (step, step, step * threads * method.batch, step * bits, seconds, float(value(problem, x)))
 
-    advance(0, 0, 0)  # compiles, off the clock
+    advance(0, 0, 0)  # compiles, not timed
     seconds, done = 0.0, 0
     history = [row(0)]
     with ThreadPoolExecutor(threads) as pool:
@@ -206,6 +218,18 @@ def run_lock_free(
         status=DONE if finite else DIVERGED,
         message=message,
     )
+
+
+def _message_bits(method, problem, d: int) -> float:
+    """Payload bits of a step of a thread as a message: its k entries, or the average rows without compression."""
+    c = method.compressor
+    if not isinstance(c, Identity):
+        return expected_payload_bits(c, np.ones(d))
+    entries = problem.A.data.size / problem.n if isinstance(problem.A, CSR) else d
+    v, one = np.zeros(d), Identity(sparse=True)
+    empty = expected_payload_bits(one, v)
+    v[0] = 1.0
+    return empty + method.batch * entries * (expected_payload_bits(one, v) - empty)
 
 
 def _check(method, problem, threads, steps, clock, record_every) -> None:
@@ -267,7 +291,7 @@ def _streams(seed, w):
 
 
 def _rates(method, threads, steps, clock):
-    """What the rules say for each thread's steps, a row each."""
+    """The rates of each thread's steps, one row per step."""
     count = steps if clock == "thread" else threads * steps
     eta = np.empty(count)
     fill_steps(method.step, 0, eta)
@@ -279,9 +303,9 @@ def _rates(method, threads, steps, clock):
 
 
 def _marks(rates, l2, steps, record_every):
-    """After which steps all threads stop, in pairs: the step, and whether the history gets a row.
+    """The steps after which all threads stop, as pairs: the step, and whether the history gets a row.
 
-    They stop to record, and before the scale of x comes near to the smallest number that there is.
+    They stop to record, and before the scale of x nears the smallest float.
     """
     shrunk = l2 * np.array([r[:, ETA] for r in rates])
     require(

@@ -1,4 +1,4 @@
-"""The row kernels that a compressor takes part in: one message for each sender, made, counted, packed and added up."""
+"""The row kernels that depend on a compressor: messages, one per sender, are made, counted, packed and summed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from ..core.random import derive
 from .rates import Column, rate_at
 from .rows import row_of
 
-# what is counted: payload bits and bytes of the workers', bits that were reduced, payload bits and bytes of the
-# model's, and the gradients that workers who did not act have not evaluated
+# the counters: payload bits and bytes of the workers' messages, bits that were reduced, payload bits and bytes of the
+# model's messages, and gradients not evaluated by inactive workers
 BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT = range(6)
 
 
 class SymbolRows(NamedTuple):
-    """Messages before they are packed, a row for each replica and sender; see `Symbols`."""
+    """Messages before packing, a row for each replica and sender; see `Symbols`."""
 
     count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
@@ -65,7 +65,7 @@ class Keys(NamedTuple):
 
 @operation(kind=CODING, shared=("P",))
 class Apply(NamedTuple):
-    """V[r, w] = what a compressor written in Python makes of P[r, w]."""
+    """V[r, w] = Q(P[r, w]) for a compressor written in Python."""
 
     c: FunctionCompressor
     P: np.ndarray
@@ -99,7 +99,7 @@ class Quantize(NamedTuple):
 
 @operation(kind=CODING)
 class QuantizeRest(NamedTuple):
-    """As `Quantize`, and P - Q(P) remains in P."""
+    """Like `Quantize`, but leaves P - Q(P) in P."""
 
     c: NamedTuple
     P: np.ndarray
@@ -115,9 +115,9 @@ class QuantizeRest(NamedTuple):
 
 @operation(kind=CODING)
 class Measure(NamedTuple):
-    """lengths[r, w] = the bits of the message of w, which ``sent`` counts; the worker's state learns of the message.
+    """lengths[r, w] = the bits of the message of w, which ``sent`` counts; updates the worker's state.
 
-    Bits are counted in this column of ``sent``, the bytes of the framed message in the next.
+    The bits are counted in column ``column`` of ``sent``, the bytes of the framed message in the next.
     """
 
     c: NamedTuple
@@ -142,9 +142,9 @@ class Measure(NamedTuple):
 
 @operation(shared=("X",))
 class Accumulate(NamedTuple):
-    """X += rate weight[s] (what is restored from the message of s).
+    """X += rate weight[s] (the vector restored from the message of s).
 
-    Where X has a single model they are all added to it, otherwise each to its sender's row.
+    If X has a single model, all are added to it, otherwise each to its sender's row.
     """
 
     c: NamedTuple
@@ -165,9 +165,9 @@ class Accumulate(NamedTuple):
 
 @operation(kind=CODING)
 class First(NamedTuple):
-    """total[r, 0] = symbols[r, 0]: all but the values that are added up is the same in all messages.
+    """total[r, 0] = symbols[r, 0]: all messages are the same except for the values to be summed.
 
-    ``sent`` counts so many bits more that are reduced.
+    ``sent`` counts the reduced bits.
     """
 
     symbols: SymbolRows
@@ -197,7 +197,7 @@ def _copy(a, out, start, stop):
 
 @operation(kind=CODING)
 class Propose(NamedTuple):
-    """numbers[r, w] = what worker w proposes; ``sent`` counts so many bits more that are reduced."""
+    """numbers[r, w] = the proposal of worker w; ``sent`` counts the reduced bits."""
 
     c: NamedTuple
     P: np.ndarray
@@ -212,14 +212,14 @@ class Propose(NamedTuple):
         b = at(pointer)
         room, numbers = b.room, b.numbers
         propose(b.c, b.states[r, w], b.P[r, w], b.keys[r, w], room)
-        for j in range(room.size):  # a maximum must not become smaller on its way
+        for j in range(room.size):  # a maximum must not be rounded down for sending
             numbers[r, w, j] = round_up(room[j], numbers) if opening_is_maximum(b.c) else room[j]
         b.sent[r, REDUCED] += b.bits
 
 
 @operation(kind=CODING)
 class Settle(NamedTuple):
-    """The worker's state learns the combined numbers."""
+    """Store the combined numbers in the worker's state."""
 
     c: NamedTuple
     states: np.ndarray
@@ -233,7 +233,7 @@ class Settle(NamedTuple):
 
 @operation(kind=CODING)
 class Learn(NamedTuple):
-    """The worker's state learns the sum of all messages."""
+    """Update the worker's state from the sum of all messages."""
 
     c: NamedTuple
     states: np.ndarray
@@ -269,7 +269,7 @@ class Pack(NamedTuple):
 
 @operation(kind=CODING)
 class Unpack(NamedTuple):
-    """The symbols of the message of s; ``wrong[s]`` says whether it is malformed."""
+    """Unpack the symbols of the message of s; ``wrong[s]`` is set if it is malformed."""
 
     c: NamedTuple
     symbols: SymbolRows
@@ -293,8 +293,8 @@ class Unpack(NamedTuple):
 class Packed(NamedTuple):
     """Vectors stored in the bits of messages: a payload for each replica and worker, and its length.
 
-    A length of -1 stands for the vector 0, in no bits.  ``symbols`` is room to take one of them apart, and ``state``
-    is empty.
+    A length of -1 stands for the vector 0, in no bits.  ``symbols`` is the buffer for decoding one of them, and
+    ``state`` is empty.
     """
 
     payload: np.ndarray
@@ -304,10 +304,10 @@ class Packed(NamedTuple):
 
 
 def payload_bytes(compressor, d: int, float_bits: int) -> int:
-    """Room for the payload of any vector; for a compressor from elsewhere, also where it counts its bits wrongly."""
+    """Buffer size for the payload of any vector; for external compressors, even if they count their bits wrongly."""
     trusted = type(compressor).__module__.startswith(__name__.partition(".")[0] + ".")
     bits = max_payload_bits(compressor, d, float_bits) if trusted else buffer_bits(compressor, d, float_bits)
-    return -(-int(bits) // 64) * 8 + 8  # bits are written in words of 64
+    return -(-int(bits) // 64) * 8 + 8  # bits are written as 64-bit words
 
 
 @operation(kind=CODING)
@@ -330,7 +330,7 @@ class Store(NamedTuple):
 
 @operation(kind=CODING)
 class AddStored(NamedTuple):
-    """P += rate (the stored vector); NaN where that cannot be read, so that the run ends."""
+    """P += rate (the stored vector); NaN if it cannot be decoded, so that the run stops."""
 
     c: NamedTuple
     packed: Packed
@@ -343,6 +343,6 @@ class AddStored(NamedTuple):
         if end >= 0:
             if unpack(b.c, b.packed.payload[r, w], 0, end, p.size, symbols) == end:
                 accumulate(b.c, symbols, rate_at(b.rate, t), p)
-            else:  # the symbols, which all share, hold another worker's vector
+            else:  # the shared symbols contain another worker's vector
                 for j in range(p.size):
                     p[j] = np.nan

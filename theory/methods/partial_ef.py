@@ -1,4 +1,4 @@
-"""Partial error feedback: a share beta of the memory is held back in every step.
+"""Partial error feedback: a share beta of the memory is not fed back in every step.
 
 ::
 
@@ -29,7 +29,7 @@ class PartialErrorFeedback(NamedTuple):
 
     Notes
     -----
-    As in the talk on contractive error feedback, which credits it to Abdi and Fekri (AAAI 2020).
+    From the talk on contractive error feedback, which credits Abdi and Fekri (AAAI 2020).
 
     Examples
     --------
@@ -40,12 +40,12 @@ class PartialErrorFeedback(NamedTuple):
     beta: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_beta(self.beta)
 
     def load(self, run, l2):
         """P = (1 - beta) e + l2 x."""
-        if run.sparse:  # where s = (1 - beta) e is stored, and p is s with the gradient in it
+        if run.sparse:  # s = (1 - beta) e is stored; p is s plus the gradient
             run.add(run.memory(), run.x, l2)
             return run.memory()
         p = run.vectors()
@@ -55,7 +55,7 @@ class PartialErrorFeedback(NamedTuple):
 
     def store(self, run, p):
         """E = beta e + p - Q(p)."""
-        if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g, of which the first p - Q(p) stands there
+        if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g; p already contains p - Q(p)
             run.restore(p, self.beta)
             run.gradient(run.x, p, -self.beta * run.inside, again=True)
             run.add(p, run.x, -self.beta * run.l2 * run.inside)
@@ -63,5 +63,5 @@ class PartialErrorFeedback(NamedTuple):
             run.mix(run.memory(), self.beta, p)
 
     def error(self, run):
-        """What the workers did not send, as an array."""
+        """The error memory, as an array."""
         return run.read(run.memory(), 1.0 / (1.0 - self.beta)) if run.sparse else run.read(run.memory())

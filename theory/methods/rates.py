@@ -1,7 +1,7 @@
 """Numbers that change from step to step: step sizes, averaging weights, batches, as rows that kernels read.
 
-A text says ``run.eta`` or ``1.0 - l2 * run.eta`` once, for all steps.  What a kernel gets is a column of the numbers of
-a stretch of steps; the driver fills all columns anew when a stretch is done.
+A round function writes ``run.eta`` or ``1.0 - l2 * run.eta`` once, for all steps.  A kernel gets a column with the
+numbers of a stretch of steps; the driver refills all columns after each stretch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .schedules import Constant, Last, averaging_weight, step_size
 
 __all__ = ["Column", "Rate", "Rates", "number_at", "rate_at"]
 
-KEPT = 4096  # constants that are remembered: a text may make a new one in every round
-STRETCH = 16384  # steps whose numbers are held at a time, a power of two
+KEPT = 4096  # number of cached constants: a round function may make a new one in every round
+STRETCH = 16384  # steps whose numbers are stored at a time, a power of two
 
 
 class Column(NamedTuple):
-    """The numbers of a stretch of steps: that of step k is ``values[k & (size - 1)]``, the size a power of two.
+    """The numbers of a stretch of steps: that of step k is ``values[k & (size - 1)]``; the size is a power of two.
 
-    The kernel's t counts rounds of ``every`` steps; what the column is read for is step ``shift`` of them.
+    The kernel's t counts rounds of ``every`` steps; the column is read at step ``shift`` of the round.
     """
 
     values: np.ndarray
@@ -33,7 +33,7 @@ class Column(NamedTuple):
 
 
 def number_at(column, t):
-    """The number of the step; `rate_at` is the same in kernels."""
+    """The number for round t; `rate_at` is the same in kernels."""
     return column.values[(t * column.every + column.shift) & (column.values.size - 1)]
 
 
@@ -55,26 +55,26 @@ def fill_weights(average, start, out):
 
 
 class Rate:
-    """A number for each step.  Arithmetic with numbers and rates gives a rate, with arrays an array of this step.
+    """A number for each step.  Arithmetic with numbers and rates gives a rate, with arrays an array for this step.
 
     Attributes
     ----------
     constant : float or None
-        The number, where it is the same for all steps.
+        The number, if it is the same for all steps.
     """
 
-    __array_ufunc__ = None  # array * rate asks the rate
+    __array_ufunc__ = None  # array * rate calls Rate.__rmul__
 
     def __init__(
         self, rates: Rates, fill: Callable[[int, np.ndarray], None] | None, constant: float | None = None, of=()
     ):
         self._rates, self._fill, self.constant, self._of = rates, fill, constant, of
-        self._made: dict = {}  # what arithmetic gave before: the same text gives the same rate in every step
+        self._made: dict = {}  # cached results: the same expression gives the same rate in every step
         self._values = np.zeros(rates.size) if constant is None else np.array([constant])
         self._used = constant is not None
 
     def use(self) -> None:
-        """Have the numbers filled in, and those of the rates that this one is made of."""
+        """Attach this rate, and those that it is computed from, so that their numbers are filled in."""
         if not self._used:
             for part in self._of:
                 part.use()
@@ -82,18 +82,18 @@ class Rate:
             self._rates.attach(self)
 
     def fill(self, start: int) -> None:
-        """Fill in the numbers of the steps from ``start`` on, each in its place."""
+        """Fill in the numbers of the steps from ``start`` on."""
         assert self._fill is not None
         self._fill(start, self._values)
 
     def column(self) -> Column:
-        """What a kernel gets."""
+        """The column that a kernel gets."""
         self.use()
         every, shift = self._rates.place
         return self._remember(("column", every, shift), lambda: Column(self._values, every, shift))
 
     def __float__(self) -> float:
-        """The number of the present step; only while steps are carried out one by one."""
+        """The number of the current step; only while steps are executed one by one."""
         self.use()
         every, shift = self._rates.place
         return float(self._values[(self._rates.now() * every + shift) & (self._values.size - 1)])
@@ -175,13 +175,13 @@ class Rates:
     def __init__(self, every: int = 1):
         self.size = max(STRETCH, 1 << (every - 1).bit_length())
         self.every, self.place = every, (every, 0)
-        self.round: int | None = None  # the present round, while the steps are carried out one by one
+        self.round: int | None = None  # the current round, while steps are executed one by one
         self._attached: list[Rate] = []
         self._constants: dict[float, Rate] = {}
-        self._start, self._stop = 0, 0  # rounds whose numbers are there
+        self._start, self._stop = 0, 0  # rounds whose numbers are filled in
 
     def attach(self, rate: Rate) -> None:
-        """From now on a rate's numbers are filled in, after those that were attached before."""
+        """Fill in this rate's numbers from now on, after those of the rates attached before."""
         self._attached.append(rate)
         rate.fill(self._start * self.every)
 
@@ -194,7 +194,7 @@ class Rates:
         return self._constants[number]
 
     def of(self, numbers: Callable[[int, np.ndarray], None]) -> Rate:
-        """The rate whose numbers ``numbers(start, out)`` lists, from step ``start`` on."""
+        """The rate whose numbers ``numbers(start, out)`` writes, from step ``start`` on."""
 
         def fill(start, out):
             listed = np.empty_like(out)
@@ -216,7 +216,7 @@ class Rates:
         return self.of(lambda start, out: fill_weights(average, start, out))
 
     def batches(self, sizes: np.ndarray) -> tuple[Rate, Rate]:
-        """A worker's batches, of which the last size is that of all later steps; and how many rows came before."""
+        """A worker's batch sizes, the last of which holds for all later steps, and the number of rows drawn before."""
         before = np.concatenate([[0], np.cumsum(sizes)])
         last = sizes.size - 1
 
@@ -230,13 +230,13 @@ class Rates:
         return self.constant(float(sizes[0])) if sizes.size == 1 else self.of(batch), self.of(drawn)
 
     def now(self) -> int:
-        """The present round."""
+        """The current round."""
         if self.round is None:
             raise TypeError("a rate has no number before the steps are carried out: give it to an operation of the run")
         return self.round
 
     def stretch(self, start: int, stop: int) -> int:
-        """Fill in the numbers from round ``start`` on; return up to which round, at most ``stop``, they last."""
+        """Fill in the numbers from round ``start`` on; return the round, at most ``stop``, up to which they last."""
         if not self._start <= start < self._stop:
             self._start, self._stop = start, start + self.size // self.every
             for rate in self._attached:

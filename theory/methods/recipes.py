@@ -1,4 +1,4 @@
-"""Methods with the choices of their theorems: Mem-SGD and CR-PSGD, as settings of `ParallelSGD`."""
+"""Mem-SGD and CR-PSGD with the parameters of their theorems, as settings of `ParallelSGD`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def mem_sgd(
     compressor : compressor
         One that contracts, such as ``TopK(10)`` or ``RandK(10)``; the theorem's k is delta * d.
     alpha : float, optional
-        The theorem's parameter, above 4.  By default 5 where the shift is chosen, and with a shift that is given the
-        largest that it allows (``bounds.mem_sgd_alpha``).
+        The theorem's parameter, above 4.  By default 5 if the shift is chosen, and for a given shift the largest that
+        it allows (``bounds.mem_sgd_alpha``).
     shift : float, optional
         a, above 1.  By default the smallest that the theorem allows (``bounds.mem_sgd_shift``, the correct reading).
     **options
@@ -53,16 +53,16 @@ def mem_sgd(
     Returns
     -------
     ParallelSGD
-        Algorithm 1 with one worker; with N, each has a memory of its own and the theorem stands
+        Algorithm 1 with one worker; with N, each has its own memory and the theorem still holds
         (:func:`theory.bounds.mem_sgd`).
 
     Raises
     ------
     ValueError
-        If the problem is not strongly convex, or the shift is too small: for the alpha that was given, or, at 1 and
-        below, for every alpha.  The message has the condition and the smallest shift.
+        If the problem is not strongly convex, or the shift is too small: for the given alpha or, if at most 1, for
+        every alpha.  The message states the condition and the smallest shift.
     TypeError
-        If nothing is known about how much the compressor contracts.
+        If the compressor has no known contraction.
 
     Notes
     -----
@@ -115,9 +115,9 @@ def cr_psgd(
     radius: float = math.inf,
     **options: Any,
 ) -> ParallelSGD:
-    """CR-PSGD: parallel SGD whose batches grow geometrically, with the choices of its theorem.
+    """CR-PSGD: parallel SGD whose batches grow geometrically, with the parameters of its theorem.
 
-    Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is spent.
+    Every worker averages floor(rho^t first) gradients at step t = 0, 1, ..., until its budget is used up.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ def cr_psgd(
     compressor : compressor, optional
         Of the messages; the theorem is about full precision, which is the default.
     samples : int, optional
-        T, the budget of gradients of each worker that the run will have.  If it is given, there is a warning where it
-        ends before the batch grows.
+        T, the budget of gradients of each worker that the run will have.  If given, a warning is issued if it ends
+        before the batch grows.
     first : int
         B_1, the first batch.
     rho : float, optional
-        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default,
-        which there is unless mu = L and the step is 1/L.
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default, which
+        exists unless mu = L and the step is 1/L.
     step : float, optional
         Step size, below 2/L; 1/L by default.
     mu : float, optional
@@ -173,7 +173,7 @@ def cr_psgd(
     >>> problem = th.quadratic([3.0, 4.0], covariance=1.0)
     >>> method = cr_psgd(problem)
     >>> method.batch
-    GrowingBatch(rho=2.0, first=1)
+    GrowingBatch(rho=2.0, first=1, rounding='floor')
     >>> result = th.run(method, problem, workers=2, samples=100)  # batches 1, 2, 4, 8, 16, 32
     >>> int(result.history["rounds"][-1]), int(result.history["samples"][-1])
     (6, 126)

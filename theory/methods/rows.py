@@ -1,7 +1,7 @@
-"""Row kernels that know neither problem nor compressor: sums, scalings and averages of rows.
+"""Row kernels that depend on neither problem nor compressor: sums, scalings and averages of rows.
 
 Rows are arrays (replica, owner, coordinate).  The owners are the workers of this process, or the models that persist:
-one on a star, one for each worker on a graph.  Where an operand has a single owner, all rows of the other meet it.
+one on a star, one for each worker on a graph.  An operand with a single owner is used for all rows of the other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Combine(NamedTuple):
         elif rate != 0.0:
             for j in range(y.size):
                 y[j] = rate * x[j]
-        else:  # whatever stands in x
+        else:  # whatever x contains
             for j in range(y.size):
                 y[j] = 0.0
 

@@ -19,11 +19,11 @@ class Shards(NamedTuple):
     Attributes
     ----------
     rows : numpy.ndarray of uint32
-        The rows in the order in which they are dealt out; empty stands for 0, 1, 2, ...
+        The rows in the order in which they are assigned; empty stands for 0, 1, 2, ...
     start, stop : numpy.ndarray of int64, shape (workers,)
         Worker w owns ``rows[start[w]:stop[w]]``.
     weight : numpy.ndarray of float64, shape (workers,)
-        n_w / n, or 1/workers where all rows are shared: what the worker's message counts in the mean.
+        n_w / n, or 1/workers if all rows are shared: the weight of the worker's message in the mean.
     shuffle : bool
     """
 
@@ -35,7 +35,7 @@ class Shards(NamedTuple):
 
 
 def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> Shards:
-    """Deal ``n`` rows out to workers.
+    """Assign ``n`` rows to workers.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> 
     Raises
     ------
     ValueError
-        For unknown names, more workers than rows to deal out, or shards of a problem without rows.
+        For unknown names, more workers than rows, or shards of a problem without rows.
     """
     require(kind in SHARDS, "shards", kind, " or ".join(map(repr, SHARDS)))
     require(sampling in SAMPLING, "sampling", sampling, " or ".join(map(repr, SAMPLING)))
@@ -80,22 +80,22 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> 
 
 
 def drawn(batches, steps: int) -> int:
-    """How many gradients each worker has evaluated after so many steps."""
+    """Number of gradients each worker has evaluated after ``steps`` steps."""
     first = batches[:steps]
     return int(first.sum()) + (steps - first.size) * int(batches[-1])
 
 
 def new_order(shards, workers: int) -> np.ndarray:
-    """Room for the shuffled order of each local worker's rows (none when rows are drawn i.i.d.)."""
+    """Array for the shuffled order of each local worker's rows (empty if rows are drawn i.i.d.)."""
     longest = int((shards.stop - shards.start).max()) if shards.shuffle else 0
     return np.empty((workers, longest), np.uint32)
 
 
 @kernel
 def draw_rows(shards, order, local, worker, stream, first, out):
-    """The rows of the draws ``first``, ``first + 1``, ... of ``worker``, as many as ``out`` has room for.
+    """The rows of the draws ``first``, ``first + 1``, ... of ``worker``, as many as ``out`` is long.
 
-    The worker's shuffled order stands in ``order[local]``; the draws of a pass are made in their order.
+    ``order[local]`` is the worker's shuffled order; the draws of a pass must be made in order.
     """
     start = shards.start[worker]
     size = shards.stop[worker] - start

@@ -46,7 +46,7 @@ class Constant(NamedTuple):
     eta: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.eta > 0, "eta", self.eta, "a number above 0")
 
     def step_size(schedule, t):
@@ -79,7 +79,7 @@ class InverseTime(NamedTuple):
     shift: float = 1.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in self._fields:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
 
@@ -136,7 +136,7 @@ class Polynomial(NamedTuple):
     power: float = 2.0
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.shift >= 0, "shift", self.shift, "a number, at least 0")
         require(self.power >= 0, "power", self.power, "a number, at least 0")
 
@@ -162,7 +162,7 @@ class Suffix(NamedTuple):
     start: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.start >= 0, "start", self.start, "an integer, at least 0")
 
     def averaging_weight(average, t):
@@ -205,7 +205,7 @@ def _(schedule: int, t: int) -> int:
     return schedule
 
 
-LARGEST_BATCH = 10**8  # gradients that a worker averages at most in a step: more is a mistake in the schedule
+LARGEST_BATCH = 10**8  # maximum number of gradients per worker and step: more is a mistake in the schedule
 
 
 @setting
@@ -215,7 +215,7 @@ class GrowingBatch(NamedTuple):
     Parameters
     ----------
     rho : float
-        Growth, above 1.  CR-PSGD's theorem wants it below 1/(1 - nu), see :func:`theory.bounds.optimal_rho`.
+        Growth, above 1.  CR-PSGD's theorem requires it below 1/(1 - nu), see :func:`theory.bounds.optimal_rho`.
     first : int
         The batch of the first step, from 1 to 10**8.
     rounding : {"floor", "ceil"}
@@ -237,7 +237,7 @@ class GrowingBatch(NamedTuple):
     rounding: str = "floor"
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
         require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"an integer from 1 to {LARGEST_BATCH}")
         require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
@@ -247,7 +247,7 @@ class GrowingBatch(NamedTuple):
         return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
 
 
-WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, stay whole
+WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
 
 
 # --- the step of functions that satisfy the Polyak-Lojasiewicz inequality ---------------------------------------------
@@ -257,7 +257,7 @@ WHOLE = 1e-12  # powers of rho that are integers, but for their rounding error, 
 class PolyakLojasiewicz(NamedTuple):
     """The step size (2t + 1)/(2 mu (t + 1)^2), with mu > 0 the constant of the Polyak-Lojasiewicz inequality.
 
-    The first step is 1/(2 mu), after which Karimi, Nutini and Schmidt's bound no longer knows x_0; later steps are
+    The first step is 1/(2 mu), after which Karimi, Nutini and Schmidt's bound no longer depends on x_0; later steps are
     close to 1/(mu (t + 1)).
 
     Parameters
@@ -274,7 +274,7 @@ class PolyakLojasiewicz(NamedTuple):
     mu: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.mu < math.inf, "mu", self.mu, "a finite number above 0")
 
     def step_size(schedule, t):

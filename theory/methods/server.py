@@ -1,7 +1,7 @@
-"""What is done with the mean of the messages: the rule by which the model moves.
+"""Server rules: how the model moves with the mean of the messages.
 
-A *server rule* is a setting with one text, ``update(run, received)``; every worker carries it out, and all get the same
-bits.  With a memory the step size stands before compression, and ``run.outside`` is 1; without, it is eta.
+A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
+same bits.  With a memory the step size is applied before compression, and ``run.outside`` is 1; without, it is eta.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Momentum(NamedTuple):
     Parameters
     ----------
     beta : float
-        What the velocity keeps in each step, from above 0 to below 1.
+        The factor of the velocity in each step, above 0 and below 1.
     nesterov : bool
-        Look ahead: x = x - eta (mean Q + beta u).
+        Look-ahead: x = x - eta (mean Q + beta u).
 
     Examples
     --------
@@ -51,11 +51,11 @@ class Momentum(NamedTuple):
     nesterov: bool = False
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run, received):
-        """V = beta v - l2 x - mean Q, x = x + eta v, where v = -u; the look ahead comes in two parts."""
+        """V = beta v - l2 x - mean Q, x = x + eta v, where v = -u; the look-ahead comes in two parts."""
         v, ahead = run.model("velocity"), self.beta if self.nesterov else 0.0
         rate = (1.0 + ahead) * run.outside
         run.slow(run.x, v, self.beta, ahead * run.outside, run.own_l2 * run.inside, rate)
@@ -90,9 +90,9 @@ class Projected(NamedTuple):
     Parameters
     ----------
     radius : float
-        Of the ball, above 0.
+        Radius of the ball, above 0.
     server : server rule
-        What moves x.
+        The rule that moves x.
 
     Examples
     --------
@@ -104,16 +104,16 @@ class Projected(NamedTuple):
     server: Any = Mean()
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.radius < math.inf, "radius", self.radius, "a finite number above 0")
 
     def update(self, run, received):
-        """As the other rule does; then x is the nearest point of the ball."""
+        """Apply the other rule, then project x onto the ball."""
         self.server.update(run, received)
         run.project(run.x, self.radius)
 
 
 def choose_server(momentum: float, nesterov: bool, aggregation: str, radius: float):
-    """The server rule that the short forms of a method name."""
+    """The server rule given by a method's short forms."""
     server = Majority() if aggregation == "majority" else Momentum(momentum, nesterov) if momentum > 0.0 else Mean()
     return server if radius == math.inf else Projected(radius, server)

@@ -1,4 +1,4 @@
-"""Parallel SGD: N workers, a mini-batch each, compressed messages, averaged."""
+"""Parallel SGD: N workers, a mini-batch each, compressed messages that are averaged."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ class ParallelSGD(NamedTuple):
     Parameters
     ----------
     compressor : compressor, optional
-        What a worker does to the vector that it sends.  Omitted, it sends full precision: all coordinates, or on sparse
-        data the non-zeros with their positions.
+        Compressor of the vector that a worker sends.  By default full precision: all coordinates, or on sparse data the
+        non-zeros with their positions.
     step : Constant or InverseTime
         Step sizes.
     feedback : feedback rule
-        What happens to the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
+        The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
     batch : int or GrowingBatch
-        Gradients that each worker averages in a step; the same number throughout, or growing.
+        Gradients that each worker averages in a step; constant or growing.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result: the last; the mean of all; the mean with weights (shift + t)**2, where shift is
-        the step size's own; or any of :mod:`theory.methods.schedules`, ``Suffix(start)`` say.
+        the step size's own; or any of :mod:`theory.methods.schedules`, such as ``Suffix(start)``.
     sampling : {"iid", "shuffle"}
-        Rows are drawn independently with replacement (what theorems assume), or every pass is a fresh shuffle.
+        Rows are drawn independently with replacement (as theorems assume), or every pass is a new shuffle.
     shards : {"shared", "contiguous", "by_label"}
         Which rows a worker draws from; a worker's weight in the mean is its share n_w / n.
     compress : {"full", "loss"}
-        The full gradient is compressed, l2 term included (as in the papers), or the gradient of the loss alone, and
-        every worker applies the l2 term by itself.
+        The full gradient is compressed, l2 term included (as in the papers), or only the gradient of the loss, and
+        every worker applies the l2 term locally.
     exchange : {"auto", "gather", "reduce"}
-        Every worker receives the messages of all others, or their sum alone; "auto" reduces wherever messages can be
-        added before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
+        Every worker receives the messages of all others, or only their sum; "auto" reduces if messages can be added
+        before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
     momentum : float
-        What the velocity keeps in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
+        The factor of the velocity in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
         decompression.  Short for ``server=Momentum(momentum)``.
     nesterov : bool
-        Look ahead: x = x - eta (mean Q + momentum u).
+        Look-ahead: x = x - eta (mean Q + momentum u).
     aggregation : {"mean", "majority"}
-        What messages become: their weighted mean, or the sign of it in every coordinate, +1 where it is zero; a
-        majority vote if the messages are signs.  Short for ``server=Majority()``.
+        The weighted mean of the messages, or its sign in every coordinate, +1 where it is zero: a majority vote if the
+        messages are signs.  Short for ``server=Majority()``.
     radius : float
         After every step, x is projected onto the ball of this radius around 0; infinite for none.  Short for
         ``server=Projected(radius)``.
     server : server rule, optional
-        What is done with what was received, in place of the four short forms: `Mean`, `Momentum`, `Majority`,
-        `Projected`, or one of your own.
+        How the model moves with the received messages, in place of the four short forms: `Mean`, `Momentum`,
+        `Majority`, `Projected`, or your own.
     topology : topology, optional
-        Who hears whom, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
+        Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class ParallelSGD(NamedTuple):
 
     @property
     def local_steps(self) -> int:
-        """1: the workers talk after every step."""
+        """1: the workers communicate after every step."""
         return 1
 
     def round(self, run):
@@ -108,7 +108,7 @@ class ParallelSGD(NamedTuple):
         p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x; without memory l2 x
         run.gradient(run.x, p, run.inside)  # p = p + eta g;   without memory g
         messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or what the rule keeps of it
+        self.feedback.store(run, p)  # e = p, or as the rule stores it
         received = self.topology.receive(run, messages)  # the messages of all, or their sum
         run.average(run.x)  # the result counts x
         self.server.update(run, received)  # x = x - mean Q(p);   without memory x - eta mean Q(p)
@@ -118,11 +118,11 @@ class ParallelSGD(NamedTuple):
         return run.averaged()
 
     def step_factors(self, run):
-        """The factors of gradients before compression and of what is received after it."""
+        """The factors before and after compression."""
         return step_factors(self.feedback, run)
 
     def settled(self, problem) -> ParallelSGD:
-        """The same method with every choice made that is left to it."""
+        """The same method with defaults and "auto" resolved."""
         compressor, compress = choose_compressor(self.compressor, self.compress, problem)
         return self._replace(
             compressor=compressor,
@@ -133,7 +133,7 @@ class ParallelSGD(NamedTuple):
         )
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_parts(self)
         for name, known in (("compress", COMPRESS), ("aggregation", AGGREGATIONS)):
             require(getattr(self, name) in known, name, getattr(self, name), " or ".join(map(repr, known)))
@@ -163,7 +163,7 @@ class ParallelSGD(NamedTuple):
 
 
 def check_parts(method) -> None:
-    """Refuse what is no part of a method: what a `ParallelSGD` and a `LocalSGD` have in common."""
+    """Check the parts that `ParallelSGD` and `LocalSGD` have in common."""
     require(
         step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)", TypeError
     )
@@ -215,12 +215,12 @@ def check_parts(method) -> None:
 
 
 def _is_part(value, name: str) -> bool:
-    """Whether a value, and not a class, has this function."""
+    """Whether a value that is not a class has this function."""
     return hasattr(value, name) and not isinstance(value, type)
 
 
 def check_batch(batch) -> None:
-    """Refuse what is neither an integer from 1 on nor a schedule of batch sizes."""
+    """Reject what is neither a positive integer nor a schedule of batch sizes."""
     number = isinstance(batch, int)
     known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
     require(
@@ -232,10 +232,10 @@ def check_batch(batch) -> None:
 
 
 def choose_compressor(compressor, compress: str, problem):
-    """Full precision where there is no compressor: on sparse rows, messages that hold what the rows hold.
+    """The compressor, by default full precision: on sparse rows, messages with the non-zeros only.
 
-    There the l2 term, which would reach every coordinate, is applied by every worker itself: nothing is compressed, so
-    it is the same method.
+    There every worker applies the l2 term, which touches every coordinate, locally: nothing is compressed, so it is the
+    same method.
     """
     if compressor is not None:
         return compressor, compress
@@ -244,7 +244,7 @@ def choose_compressor(compressor, compress: str, problem):
 
 
 def choose_feedback(feedback, compressor):
-    """The rule itself, or the rule as which it is carried out."""
+    """The rule itself, or the equivalent rule that implements it."""
     return feedback.as_conef(compressor) if hasattr(feedback, "as_conef") else feedback
 
 

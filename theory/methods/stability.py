@@ -1,8 +1,8 @@
-"""A warning where a compressed memory grows without bound, by the closed forms that the compressors state.
+"""Warning if a compressed memory grows without bound, from the closed forms of the compressors.
 
-The mean square of a memory is multiplied by at most kappa in every step (:mod:`theory.bounds`); from kappa = 1 on it is
-bounded for no step size, and a run that seems to work only has not lasted long enough.  Without a closed form of both
-compressors nothing is said.
+The mean square of a memory is multiplied by at most kappa in every step (:mod:`theory.bounds`); for kappa >= 1 it is
+not bounded for any step size, and a run that seems to work is only too short.  Without closed forms of both compressors
+there is no warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class UnstableMemoryWarning(UserWarning):
 
 
 class BiasedErrorCompressorWarning(UserWarning):
-    """The memory of this run is held by a biased compressor, of which the theory says nothing.
+    """The memory of this run is stored by a biased compressor, which the theory does not cover.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class BiasedErrorCompressorWarning(UserWarning):
 
 
 class Frontier(NamedTuple):
-    """Kappa, what it is made of, and what would bring it below 1."""
+    """Kappa, its terms, and what would bring it below 1."""
 
     kappa: float
     because: str
@@ -45,10 +45,10 @@ class Frontier(NamedTuple):
 
 
 def warn_if_unstable(feedback, compressor, d: int) -> None:
-    """Warn, with the caller of :func:`theory.run` as the place, if kappa >= 1 for vectors of length d.
+    """Warn, at the caller of :func:`theory.run`, if kappa >= 1 for vectors of length d.
 
-    Also where the memory is held by a compressor that states a contraction and no variance: it is biased, and what is
-    known of the rule says nothing.
+    Also if the memory is stored by a compressor with a contraction factor but no variance factor: it is biased, and the
+    theory of the rule does not apply.
     """
     held = getattr(feedback, "error_compressor", None)
     if held is not None and _biased(held, d):
@@ -80,7 +80,7 @@ def _(feedback: ContractiveErrorFeedback, compressor, d: int):
     from .. import bounds
 
     stated = _stated(feedback.error_compressor, compressor, d)
-    if stated is None or feedback.beta == 1.0:  # beta = 1: what is held is never fed back
+    if stated is None or feedback.beta == 1.0:  # beta = 1: the memory is never fed back
         return None
     theta, residual = stated
     because = f"theta = {theta:.4g}, residual = {residual:.4g}"
@@ -139,12 +139,12 @@ def _states(factor, compressor, d: int) -> bool:
 
 
 def _biased(compressor, d: int) -> bool:
-    """Whether a compressor states that it contracts, and not that it is unbiased."""
+    """Whether a compressor has a closed form for delta but not for omega."""
     return _states(delta, compressor, d) and not _states(omega, compressor, d)
 
 
 def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
-    """Theta and the residual, or None where one of them is not stated."""
+    """Theta and the residual, or None if one of them has no closed form."""
     try:
         return float(omega(error_compressor, d)), 1.0 - float(delta(compressor, d))
     except TypeError:
@@ -152,7 +152,7 @@ def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
 
 
 def _allowed(error_compressor, theta: float, residual: float, d: int) -> str:
-    """The largest theta, and for a count sketch the width that has it."""
+    """The largest allowed theta, and for a count sketch the width that achieves it."""
     from .. import bounds
 
     text = f"theta < {theta:.4g}"

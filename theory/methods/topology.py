@@ -1,4 +1,4 @@
-"""Who hears whom: what becomes of the workers' messages on their way."""
+"""Topologies: who receives which messages, and how they are combined."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AllGather(NamedTuple):
 
 @setting
 class AllReduce(NamedTuple):
-    """Messages are added up before they are decoded, and every worker receives their sum.
+    """Messages are added before they are decoded, and every worker receives their sum.
 
     For compressors whose messages can be added: full precision, rand-k with a shared seed, sketches, PowerSGD.
 
@@ -52,7 +52,7 @@ class AllReduce(NamedTuple):
 
 
 def choose_topology(exchange: str, compressor, d: int):
-    """What ``exchange`` names: "gather", "reduce", or "auto", which reduces wherever messages can be added."""
+    """What ``exchange`` names: "gather", "reduce", or "auto", which reduces if messages can be added."""
     low, high = (int(end) for end in summed(compressor, d))
     require(
         exchange != "reduce" or high > low,
@@ -64,10 +64,10 @@ def choose_topology(exchange: str, compressor, d: int):
 
 
 def reduced(method, d: int) -> tuple[int, int, int]:
-    """Which values of a method's messages are added up, and how many numbers are combined before that.
+    """Range of the values of a method's messages that are summed, and how many numbers are combined before that.
 
-    From the first to before the second; (0, 0, ...) where messages are gathered.  An opening that is a mean belongs to
-    a reduction; a maximum, such as a scale that is shared by the workers, is useful to both.
+    From the first to before the second; (0, 0, ...) if messages are gathered.  An opening by mean requires a reduction;
+    a maximum, such as a scale shared by the workers, works with both.
     """
     c = method.compressor if method.compressor is not None else Identity()  # as on dense data
     topology = method.topology or choose_topology(method.exchange, c, d)

@@ -1,4 +1,4 @@
-"""Figures from histories and bounds, in one style; matplotlib is imported when the first one is drawn."""
+"""Figures of histories and bounds, in one style; matplotlib is imported when the first one is drawn."""
 
 from .comparison import Comparison as Comparison
 from .comparison import UnequalMethodsWarning as UnequalMethodsWarning

@@ -1,4 +1,4 @@
-"""Several methods on one problem, side by side: run them, put them in a table, draw them."""
+"""Comparison of several methods on one problem: run them, tabulate them, draw them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UnequalMethodsWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` gives: it prints as a table, shows table and figure in a notebook.
+    """Result of `compare`: it prints as a table, and shows table and figure in a notebook.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Comparison:
     x : str
         The axis of the figure.
     title : str
-        Whose data, how many workers.
+        Data and number of workers.
     """
 
     labels: tuple[str, ...]
@@ -101,13 +101,13 @@ class Comparison:
 
     @property
     def table(self) -> str:
-        """The table as text, with its title; bits are those of one worker."""
+        """The table as a string, with its title; bits are those of one worker."""
         head, rows = self._texts()
         return "\n".join([*([self.title] if self.title else []), text_table([head], rows), *self._notes()])
 
     @cached_property
     def figure(self):
-        """The figure: f - f* against the axis that was asked for."""
+        """The figure: f - f* against the chosen axis."""
         curves = [Curve(label, result.history) for label, result in zip(self.labels, self.results, strict=True)]
         start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
         return draw_panels(curves, self.lower, title=self.title, start=start, panels=(self.x,))
@@ -142,18 +142,18 @@ def compare(
 ) -> Comparison:
     """Run several methods on a problem with the same seed, workers and steps, or samples.
 
-    Every method draws the same rows as in a run of its own with this seed: adding a method changes no other.
+    Every method draws the same rows as in a separate run with this seed: adding a method changes no other.
 
     Parameters
     ----------
     methods : sequence
-        Of settings such as `ParallelSGD`; or a single one.
+        Settings such as `ParallelSGD`, or a single one.
     problem : problem
         The problem that all of them solve.
     workers : int
         Number of workers.
     steps : int, optional
-        Of each method.
+        Number of steps of each method.
     samples : int, optional
         Instead of ``steps``: the budget of each worker, as in `run`.  Methods with different batches then take
         different numbers of steps.
@@ -162,9 +162,9 @@ def compare(
     seed : int
         The same for all methods.
     labels : sequence of str, optional
-        Names of the methods; by default what tells them apart.
+        Names of the methods; by default the fields in which they differ.
     optimum : scipy.optimize.OptimizeResult, optional
-        What `solve` returned; solved here if it is not given.
+        Result of `solve`; computed here if not given.
     **options
         Passed on to `run`: ``record_every``, ``comm``, ``x0``, ...
 
@@ -198,7 +198,7 @@ def compare(
     from ..problems import solve
 
     check_axis(x)
-    methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is a tuple of its own
+    methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is itself a tuple
     for method in methods:
         require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
@@ -231,7 +231,7 @@ def _warn_if_unequal(methods) -> None:
 
 
 def _short(value) -> str:
-    """A setting as text, without the fields that have their default value."""
+    """A setting as a string, without fields that have their default value."""
     if not hasattr(value, "_fields"):
         return value if isinstance(value, str) else repr(value)
     default = getattr(value, "_field_defaults", {})
@@ -250,7 +250,7 @@ def _short(value) -> str:
 
 
 def _labels(methods) -> tuple[str, ...]:
-    """The compressor, and whatever else differs between the methods."""
+    """Labels: the compressor, and every other field in which the methods differ."""
     shown = [
         [_short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
     ]
@@ -264,7 +264,7 @@ def _labels(methods) -> tuple[str, ...]:
         for method, words, value in zip(methods, shown, values, strict=True):
             default = getattr(method, "_field_defaults", {})
             usual = name in default and value == _short(default[name])
-            usual = usual and not all(hasattr(other, name) for other in methods)  # what another does not have at all
+            usual = usual and not all(hasattr(other, name) for other in methods)  # fields that another method lacks
             if value and value != "NoFeedback" and not usual:
                 words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")
     return tuple(", ".join(words) for words in shown)

@@ -1,4 +1,4 @@
-"""Suboptimality of runs against samples, rounds, bits and seconds, with the lines of theory."""
+"""Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ X_AXES = {
     "bits": ("payload_bits_up", "bits sent by a worker"),
     "seconds": ("seconds", "time (s)"),
 }
-MARKS = 8  # markers on a curve: enough to tell curves apart, few enough to see the line
+MARKS = 8  # markers per curve: enough to distinguish curves, few enough to see the line
 START = r"start, $f(x_0) - f^*$"
 # The colour of a bound is that of the curve that it bounds.
 BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
-BOUND_POINTS = 20  # at most so many evaluations of a bound, as some take as long as the steps
+BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
 
 class Curve(NamedTuple):
-    """One run as a figure shows it.
+    """One run in a figure.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Curve(NamedTuple):
     history : numpy.ndarray
         Structured, with fields step, samples, rounds, payload_bits_up, seconds, f.
     bound : callable, optional
-        ``bound(step)`` is the theorem's bound on E f(result) - f* after so many steps.
+        ``bound(step)`` is the theorem's bound on E f(result) - f* after ``step`` steps.
     """
 
     label: str
@@ -62,12 +62,12 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     lower : float
         A certified lower bound of f*, so that every curve is an upper bound of its f - f*.
     start : float, optional
-        f(x_0) - f*, drawn as the level above which a bound says nothing.
+        f(x_0) - f*, drawn as the level above which a bound is vacuous.
 
     Returns
     -------
     list of str
-        Labels of the curves whose bound is nowhere near the axes, and so was not drawn.
+        Labels of the curves whose bound is outside the axes and was not drawn.
     """
     from matplotlib.ticker import NullFormatter
 
@@ -77,7 +77,7 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     for curve in curves:
         history = curve.history
         at, gap = history[field].astype(float), history["f"] - lower
-        at -= at[0] if x == "seconds" else 0.0  # what came before the first step was compilation
+        at -= at[0] if x == "seconds" else 0.0  # time before the first step is compilation
         keep = (at > 0) & (gap > 0) & np.isfinite(gap)
         every = max(1, int(np.count_nonzero(keep)) // MARKS)
         (line,) = axes.plot(at[keep], gap[keep], label=curve.label, markevery=every, markerfacecolor="none")
@@ -96,7 +96,7 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if high > 10 * low:  # between the powers of ten labels are needed only where there are none
+        if high > 10 * low:  # labels between the powers of ten only if the axis has no power of ten
             axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(name)
     axes.set_ylabel(r"$f(x) - f^*$")
@@ -112,7 +112,7 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
     lower, start : float
         As for `draw_curves`.
     title : str
-        Says which data, and how they were seen.
+        States the data and the setting.
     notes : sequence of str
         Small print below.
     panels : sequence of str
@@ -143,7 +143,7 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
             labels.append("bound, in its curve's colour")
         labels = [textwrap.fill(label, int(12 * width)) for label in labels]
         figure.set_size_inches(width, PANEL * rows)
-        for across in range(2 * columns, 0, -1):  # as many columns as there is room for
+        for across in range(2 * columns, 0, -1):  # as many columns as fit
             legend = figure.legend(handles, labels, loc="upper center", ncols=across)
             size = legend.get_window_extent()
             if size.width <= figure.bbox.width or across == 1:

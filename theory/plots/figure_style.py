@@ -1,4 +1,4 @@
-"""Figures without global state: one style sheet, no pyplot, no window, matplotlib imported when it is needed."""
+"""Figures without global state: one style sheet, no pyplot, no window, matplotlib imported on demand."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 STYLE = Path(__file__).with_name("theory.mplstyle")
 COLUMN = 3.4  # inches: the width of one column in print
-PAGE = 2.0 * COLUMN  # the widest figure: it fits an A4 page (17.3 cm) in its own size, with its fonts as they are
+PAGE = 2.0 * COLUMN  # the widest figure: it fits an A4 page (17.3 cm) without scaling
 
 
 @contextmanager
 def style():
-    """Within this block matplotlib uses the package's style; afterwards its settings are what they were."""
+    """Context in which matplotlib uses the package's style; its settings are restored afterwards."""
     import matplotlib
 
     with matplotlib.rc_context(fname=STYLE):
@@ -35,7 +35,7 @@ def colours() -> list[str]:
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None):
-    """A figure and its axes, drawn without a window and known to nobody else.
+    """A figure and its axes, without a window and unknown to pyplot.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, h
 
 
 def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
-    """Write a figure to ``stem`` with each ending; a file appears whole or not at all.
+    """Write a figure to ``stem`` with each extension, atomically.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
     for ending in formats:
         path = stem.with_name(f"{stem.name}.{ending}")
         part = stem.with_name(f".{stem.name}.{ending}.part")
-        # without a date in it, the same curves give the same file
+        # without a date, the same curves give the same file
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(ending)
         with style():
             figure.savefig(part, format=ending, metadata=metadata)

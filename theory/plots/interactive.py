@@ -1,4 +1,4 @@
-"""A picture with sliders, where there is somebody to move them; everywhere else the picture alone."""
+"""A picture with sliders in an interactive notebook; elsewhere only the picture."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import os
 
 from .figure_style import new_figure, style
 
-# Set by what opens a notebook for a person (Jupyter's server, Visual Studio Code), and not by what only executes it.
+# Set by interactive front ends (Jupyter's server, Visual Studio Code), and not by tools that only execute a notebook.
 PEOPLE = ("JPY_SESSION_NAME", "VSCODE_PID", "VSCODE_CWD")
 
 
 def explore(draw, *, start=None, width=None, height=None, columns=1, live=None, **values):
-    """Show a picture of some settings, with a slider for each of them if sliders can be shown.
+    """Show a picture for given settings, with a slider for each of them if sliders can be shown.
 
-    The picture for the settings one begins with is always shown, as an ordinary image. Sliders are added if the
-    package ipywidgets is installed and a person looks at the notebook; they redraw the same image.
+    The picture for the initial settings is always shown, as an ordinary image. Sliders are added if the
+    package ipywidgets is installed and the notebook is interactive; they redraw the same image.
 
     Parameters
     ----------
     draw : callable
         ``draw(axes, **settings)`` draws one picture; with more than one column ``axes`` is an array.
     start : dict, optional
-        The settings to begin with; those that are missing begin with the middle one of their values.
+        The initial settings; by default the middle one of the values.
     width, height : float, optional
-        Of the figure, in inches.
+        Size of the figure, in inches.
     columns : int
-        How many axes there are, side by side.
+        Number of axes, side by side.
     live : bool, optional
-        Whether somebody can move a slider; by default the environment is asked.
+        Whether to show sliders; by default determined from the environment.
     **values : sequence
-        For each argument of ``draw`` the values that it may take.
+        The allowed values of each argument of ``draw``.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def explore(draw, *, start=None, width=None, height=None, columns=1, live=None, 
 
 
 def first_settings(values: dict, start: dict | None) -> dict:
-    """What the first picture shows; refuses values that no slider has."""
+    """The initial settings; rejects values that no slider has."""
     if not values or not all(len(list(choices)) for choices in values.values()):
         raise ValueError("explore needs at least one argument of draw with its values, for example s=[1, 2, 4]")
     chosen = {name: list(choices)[len(list(choices)) // 2] for name, choices in values.items()}
@@ -90,12 +90,12 @@ def render(draw, chosen: dict, columns: int, width: float | None, height: float 
 
 
 def somebody_looks() -> bool:
-    """Whether the notebook is open in front of a person, as far as the environment tells."""
+    """Whether the notebook is interactive, according to the environment."""
     return any(os.environ.get(name) for name in PEOPLE)
 
 
 def make_sliders(values: dict, chosen: dict) -> list:
-    """A slider for each setting, or none where ipywidgets is not installed."""
+    """A slider for each setting, or none if ipywidgets is not installed."""
     try:
         from ipywidgets import SelectionSlider
     except ImportError:

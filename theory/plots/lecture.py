@@ -1,7 +1,7 @@
-"""What the lectures draw and show with, once for all of them: one look, one meaning of marks and lines.
+"""Plotting functions of the lectures: one style, one meaning of marks and lines.
 
-Marks are measured, with 99 % intervals where they are means over independent runs; a solid line is an exact law; a
-dashed line is a bound. Colours are those of the style sheet, by their place in its cycle, so they need the style.
+Marks are measured, with 99 % intervals if they are means over independent runs; a solid line is an exact law; a
+dashed line is a bound. Colours are those of the style sheet, by their index in its cycle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def show(*functions):
-    """Give the source of compiled kernels, or of anything else, as a cell's output.
+    """Show the source of compiled kernels, or of anything else, as a cell's output.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def marks(axes, x, y, k=0, label=None):
     axes : matplotlib.axes.Axes
     x : array_like
     y : sequence of float or of intervals
-        With ``estimate``, ``low`` and ``high``, as `theory.measure.mean_interval` gives them.
+        With ``estimate``, ``low`` and ``high``, as returned by `theory.measure.mean_interval`.
     k : int
-        Which colour and which mark.
+        Index of colour and mark.
     label : str, optional
     """
     drawn = {"color": COLOURS[k], "marker": MARKS[k], "linestyle": "", "markerfacecolor": "none", "label": label}
@@ -95,7 +95,7 @@ def bound(axes, x, y, k=0, label=None):
 
 
 def ticks(axis, values):
-    """Label these values only, for logarithmic axes shorter than a decade or two.
+    """Label only these values, for logarithmic axes of less than a decade or two.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Two sparse data sets side by side: how many entries their rows have, and how often their columns are used."""
+"""Two sparse data sets side by side: the number of entries per row, and the column frequencies."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["draw_rows"]
 
 
 def draw_rows(edges, shares: dict, ranks, frequencies: dict):
-    """Density of the number of non-zeros of a row, and column frequency against its rank.
+    """Density of the number of non-zeros per row, and column frequency against rank.
 
     Parameters
     ----------
     edges : ndarray
-        Of the bins of non-zeros.
+        Edges of the bins of non-zeros.
     shares : dict of str to ndarray
-        For each data set the share of its rows in a bin, for each unit of the natural logarithm.
+        For each data set, the share of its rows in a bin, per unit of the natural logarithm.
     ranks : ndarray
         Ranks of columns by their frequency.
     frequencies : dict of str to ndarray
-        For each data set the entries in the column of each rank; 0 where there is none.
+        For each data set the entries in the column of each rank; 0 if there is none.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Tables for a terminal, at most 120 columns wide, and numbers with units that people read."""
+"""Tables for a terminal, at most 120 columns wide, and readable numbers with units."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def bits(count: float) -> str:
 
 
 def factor(ratio: float) -> str:
-    """A saving: 7.9x, 480x; a dash where it means nothing."""
+    """A saving: 7.9x, 480x; a dash if it is undefined."""
     if not math.isfinite(ratio) or ratio <= 0:
         return "-"
     return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"
 
 
 def number(value: float) -> str:
-    """Three digits, and an exponent only where it helps.
+    """Three digits, with an exponent only if it helps.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def number(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds with as many digits as a reader needs: 0.42, 13.9, 140."""
+    """Seconds with a useful number of digits: 0.42, 13.9, 140."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"

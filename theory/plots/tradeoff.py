@@ -1,4 +1,4 @@
-"""Variance against bits: many compressors on one pair of axes, with what no unbiased one can beat."""
+"""Variance against bits: many compressors on one pair of axes, with the lower bound for unbiased ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from .figure_style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
-EXACT = 1e-6  # relative errors below, which are those of rounding, are drawn at the foot
+EXACT = 1e-6  # smaller relative errors are rounding errors and are drawn at the bottom
 LABEL = 6.0  # points: size of a label at a point
 
 
 class Point(NamedTuple):
-    """One compressor at one vector: label, family, bits a coordinate, relative squared error, and whether unbiased."""
+    """One compressor at one vector: label, family, bits per coordinate, relative squared error, unbiased or not."""
 
     label: str
     family: str
@@ -25,7 +25,7 @@ class Point(NamedTuple):
 
 
 def _least_curves(v, floats: int):
-    """Bits a coordinate and least variance, for two prices of a non-zero."""
+    """Bits per coordinate and least variance, for two costs of a non-zero."""
     from ..bounds import least_variance
 
     d = v.size
@@ -41,7 +41,7 @@ def _least_curves(v, floats: int):
 
 
 def _place(axes, points, places, others) -> None:
-    """Write each label where it hides no point and no other label, as near to its point as there is room."""
+    """Place each label as near to its point as possible without hiding a point or another label."""
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
     at = axes.transData.transform(places)
@@ -49,7 +49,7 @@ def _place(axes, points, places, others) -> None:
     taken = [(x - 2.6 * unit, y - 2.6 * unit, x + 2.6 * unit, y + 2.6 * unit) for x, y in at]
     taken += [tuple(other.get_window_extent(renderer).extents) for other in others]
     frame = axes.get_window_extent(renderer)
-    groups: dict[int, list[str]] = {}  # points on top of each other share a label of several lines
+    groups: dict[int, list[str]] = {}  # coincident points share a label of several lines
     for i in sorted(range(len(points)), key=lambda i: tuple(at[i])):
         there = next((j for j in groups if np.hypot(*(at[i] - at[j])) < 2.5 * unit), i)
         groups.setdefault(there, []).append(points[i].label.replace("=True", ""))
@@ -65,7 +65,7 @@ def _place(axes, points, places, others) -> None:
                 cy = y + unit * radius * math.sin(angle) + 0.5 * h * np.sign(round(math.sin(angle), 6))
                 new = (cx - 0.5 * w, cy - 0.5 * h, cx + 0.5 * w, cy + 0.5 * h)
                 inside = new[0] >= frame.x0 and new[2] <= frame.x1 and new[1] >= frame.y0 and new[3] <= frame.y1
-                pad = 2.0 * unit  # the layout moves a little when it is saved at another resolution
+                pad = 2.0 * unit  # the layout changes slightly when saved at another resolution
                 hidden = sum(
                     new[0] - pad < b[2] and b[0] < new[2] + pad and new[1] < b[3] and b[1] < new[3] for b in taken
                 )
@@ -87,7 +87,7 @@ def _place(axes, points, places, others) -> None:
 
 
 def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
-    """Relative squared error against bits a coordinate, both logarithmic.
+    """Relative squared error against bits per coordinate, both logarithmic.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Problems f(x) = (1/n) sum_i f_i(x): their kernels, their constants, and their minimum with a certificate."""
 
+from theory.problems.arguments import UnscaledDataWarning as UnscaledDataWarning
 from theory.problems.constants import batch_bound as batch_bound
 from theory.problems.constants import gradient_diversity as gradient_diversity
 from theory.problems.constants import gradient_variance as gradient_variance
@@ -14,9 +15,6 @@ from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
 from theory.problems.linear import Logistic as Logistic
 from theory.problems.linear import Ridge as Ridge
-from theory.problems.linear import UnscaledDataWarning as UnscaledDataWarning
-from theory.problems.linear import astype as astype
-from theory.problems.linear import linear_problem as linear_problem
 from theory.problems.linear import logistic as logistic
 from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
@@ -47,3 +45,6 @@ from theory.problems.quadratics import Quadratic as Quadratic
 from theory.problems.quadratics import quadratic as quadratic
 from theory.problems.saturating import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.saturating import saturating_quadratic as saturating_quadratic
+
+from .margins import astype as astype
+from .margins import linear_problem as linear_problem

@@ -1,4 +1,4 @@
-"""What every problem answers.  A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
+"""The interface of a problem, a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
 
 Compiled generics (kernels and methods call them); each problem class registers its own.  ``x`` is an array or any
 vector of :mod:`theory.core.vectors`.
@@ -33,7 +33,7 @@ add_loss_gradient = generic(
 
 
 def check_problem(problem) -> None:
-    """Refuse what is not a problem: the name of a data set, say."""
+    """Reject what is not a problem, such as the name of a data set."""
     got = problem if isinstance(problem, str) else type(problem).__name__
     allowed = "a problem, such as logistic(load_data('breast_cancer'))"
     require(dimension.implements(type(problem)), "problem", got, allowed, TypeError)
@@ -46,7 +46,7 @@ def is_drawn(problem) -> bool:
 
 @question
 def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
-    """A minimiser of f that is known without a search, the strong convexity of f, and how; None otherwise.
+    """A minimiser of f that is known in closed form, the strong convexity of f, and the reason; None otherwise.
 
     By default these are the attributes ``optimum`` and ``curvatures`` of a problem.
     """
@@ -57,7 +57,7 @@ def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
 
 @question
 def without_mechanism(problem):
-    """The problem that has the same f and plain gradients: itself, unless something disturbs them."""
+    """The problem with the same f and undisturbed gradients: itself, unless it has a mechanism."""
     return problem
 
 
@@ -67,7 +67,7 @@ def _noise_of(problem):
 
 gradient_noise = generic(
     "gradient_noise",
-    "gradient_noise(problem) -> int: what `stream` in add_loss_gradient is: NO_NOISE, nothing that is read; PER_DRAW, "
+    "gradient_noise(problem) -> int: the role of `stream` in add_loss_gradient: NO_NOISE, unused; PER_DRAW, "
     "a fresh key for every draw; PER_STEP, one key for a worker and step, so that what is derived from it and from the "
     "row is the same wherever a batch repeats a row.",
     _noise_of,

@@ -1,10 +1,11 @@
-"""Constants of a problem that theorems ask for: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
+"""Constants of a problem that theorems use: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
 
 ``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.
 
-A class of problems tells its constants in one of three ways: by an attribute ``curvatures``, the smallest and the
+A class of problems defines its constants in one of three ways: by an attribute ``curvatures``, the smallest and the
 largest eigenvalue that the Hessian can have; as a sum over a matrix ``A``, by ``curvature_bounds``, the infimum and the
-supremum of the losses' second derivative by the margin; or by functions of its own, ``lipschitz.register(cls)``.
+supremum of the losses' second derivative with respect to the margin; or by its own functions,
+``lipschitz.register(cls)``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..core import kernel, question
 from ..core.compile_cache import F
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
-from .linear import norm2
+from .margins import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
 
 __all__ = [
@@ -34,15 +35,15 @@ __all__ = [
 ]
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
-TOLERANCE = 1e-10  # of the iterative eigenvalue, relative
+TOLERANCE = 1e-10  # relative tolerance of the iterative eigenvalue
 
 
 def one_thread(function: F) -> F:
-    """Run a function with one BLAS thread: the same bits on every rank, and no threads that spin beside our kernels."""
+    """Run a function with one BLAS thread: the same bits on every rank, and no spinning threads beside the kernels."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+        from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
 
         with threadpool_limits(limits=1, user_api="blas"):
             return function(*args, **kwargs)
@@ -94,10 +95,10 @@ def largest_eigenvalue(A) -> float:
         return out
 
     operator = spla.LinearOperator((d, d), matvec=gram, dtype=np.float64)
-    start = np.random.Generator(np.random.Philox(0)).standard_normal(d)  # ARPACK's own start differs in every call
+    start = np.random.Generator(np.random.Philox(0)).standard_normal(d)  # ARPACK's default start differs in every call
     (largest,), vectors = spla.eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE)
     v = vectors[:, 0]
-    return float(largest + np.linalg.norm(gram(v) - largest * v))  # a Ritz value is from below; this is from above
+    return float(largest + np.linalg.norm(gram(v) - largest * v))  # above the Ritz value, which is a lower bound
 
 
 @question
@@ -125,8 +126,8 @@ def lipschitz(problem) -> float:
     Returns
     -------
     float
-        With at most 500 rows or columns, from the whole spectrum of a Gram matrix.  Else by Lanczos iteration from a
-        fixed start to a residual of 1e-10 relative, plus that residual: not below the eigenvalue found, and above it
+        With at most 500 rows or columns, from the whole spectrum of a Gram matrix.  Otherwise by Lanczos iteration from
+        a fixed start to a relative residual of 1e-10, plus that residual: not below the eigenvalue found, and above it
         by at most 1e-10 relative.
 
     Examples
@@ -176,8 +177,8 @@ def max_lipschitz(problem) -> float:
 def strong_convexity(problem) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
 
-    * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else is left.
-    * Softmax: ``l2``, which is exact everywhere: the loss does not see a shift of all classes together.
+    * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else remains.
+    * Softmax: ``l2``, which is exact everywhere: the loss is invariant to a common shift of all classes.
     * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (less the rounding error of the eigenvalue, and at least l2);
       ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
     * Quadratic: ``min_j h_j``.
@@ -185,7 +186,7 @@ def strong_convexity(problem) -> float:
     * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
     * SineValley: ``-residual``, on the edge of its region.
     * Proximal: that of f, plus theta.
-    * NonconvexLogistic: ``-weight / 2``, a lower bound: what the regulariser has at x_j = 1, without the losses.
+    * NonconvexLogistic: ``-weight / 2``, a lower bound: that of the regulariser at x_j = 1, without the losses.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def strong_convexity(problem) -> float:
     if flattest == 0.0 or n < d or d > SMALL:
         return problem.l2
     spectrum = _small_spectrum(problem.A)
-    rounding = d * np.finfo(np.float64).eps * spectrum[-1]  # a singular A'A must not pass for a definite one
+    rounding = d * np.finfo(np.float64).eps * spectrum[-1]  # a singular A'A must not be taken for a definite one
     return flattest * max(0.0, float(spectrum[0] - rounding)) / n + problem.l2
 
 
@@ -231,7 +232,7 @@ def second_moment_and_norm2(problem, x) -> tuple[float, float]:
 def second_moment(problem, x) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
-    Where the gradients are drawn: ``||grad f(x)||^2 + tr C``.
+    If the gradients are drawn: ``||grad f(x)||^2 + tr C``.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def second_moment(problem, x) -> float:
 def gradient_variance(problem, x) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
-    Where the gradients are drawn: ``tr C``.
+    If the gradients are drawn: ``tr C``.
 
     Parameters
     ----------
@@ -312,8 +313,9 @@ def gradient_diversity(problem, x) -> float:
 def batch_bound(problem, x) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
-    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point; the
-    same for a data set and for copies of it joined.  Diversified: what replaces it, by `bounds.mechanism_batch_bound`.
+    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point;
+    unchanged if the data set is duplicated.  For Diversified problems: the substitute from
+    `bounds.mechanism_batch_bound`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a problem answers from Python, at points that are checked first: kernels check neither length nor type."""
+"""Evaluation of problems from Python, at checked points: kernels check neither length nor type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 
 
 def point(problem, x) -> np.ndarray:
-    """A checked copy of x, in the problem's type or in float64 if x is."""
+    """A checked copy of x, in the problem's type, or in float64 if x is float64."""
     base.check_problem(problem)
     x = np.asarray(x)
     require(x.dtype.kind in "fiu", "x", f"type {x.dtype}", "real numbers")
@@ -94,7 +94,7 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
     x : array_like, shape (d,)
         The point.
     seed : int
-        Of the draws of a Quadratic; the others have no use for it.
+        Seed of the draws of a Quadratic; unused for other problems.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     x : array_like, shape (d,)
         The point.
     seed : int
-        Of the draws of a Quadratic and of the noise of a Diversified problem; the others have no use for it.
+        Seed of the draws of a Quadratic and of the noise of a Diversified problem; unused for other problems.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     require(bool(inside.all()), "indices", picked[~inside][:3].tolist(), f"row numbers from 0 to {last}")
     stream = key(seed, "sample_gradient")
     out = np.zeros_like(x)
-    fresh = bool(problem.n) and base.gradient_noise(problem) == base.PER_DRAW  # a row's own noise in every place
+    fresh = bool(problem.n) and base.gradient_noise(problem) == base.PER_DRAW  # the same noise wherever a row occurs
     for place, i in enumerate(picked):
         own = np.uint64(derive(stream, np.uint64(i)))
         own = np.uint64(derive(own, np.uint64(place))) if fresh else own
@@ -163,10 +163,10 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
 @question
 def accuracy(problem, x) -> float:
-    """Share of the rows that are classified as their label says.
+    """Fraction of the rows that are classified correctly.
 
-    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1.  Softmax: by the largest of the
-    classes' scores; among equals the lowest class.
+    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax: by the largest of the
+    classes' scores; ties go to the lowest class.
 
     Parameters
     ----------

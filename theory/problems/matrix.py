@@ -1,8 +1,7 @@
-"""Matrices by rows, dense or CSR, and the few questions that problems ask of them.
+"""Matrices by rows, dense or CSR, and the few operations that problems need.
 
-A dense matrix is a C-contiguous 2-D array.  Indices of a :class:`CSR` are uint32: an index that cannot be negative
-needs no test for counting from the end, which halves the time of a sparse step.  Kernels check no bounds; `as_matrix`
-is the door.
+A dense matrix is a C-contiguous 2-D array.  Indices of a :class:`CSR` are uint32: unsigned indices need no wraparound
+test, which halves the time of a sparse step.  Kernels check no bounds; `as_matrix` does.
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ class CSR(NamedTuple):
     def row_dot(A, i, x):
         lo, hi = A.indptr[i], A.indptr[i + 1]
         indices, data = A.indices[lo:hi], A.data[lo:hi]
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = (
-            0.0  # eight chains of additions run side by side, in an order that is fixed
-        )
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0  # eight independent chains of additions, in a fixed order
         whole = indices.size & ~7
         for p in range(0, whole, 8):
             s0 += data[p] * x[indices[p]]
@@ -110,7 +107,7 @@ class CSR(NamedTuple):
 
 
 def frozen(array, dtype) -> np.ndarray:
-    """A read-only C-contiguous view (a copy only if it must be): one Numba type, wherever the array came from."""
+    """A read-only C-contiguous view (a copy only if it must be): one Numba type, whatever the origin of the array."""
     view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
     view = view[:] if view is array else view  # the caller's own array stays writable
     view.flags.writeable = False
@@ -118,7 +115,7 @@ def frozen(array, dtype) -> np.ndarray:
 
 
 def as_matrix(X, dtype=np.float64):
-    """A matrix for the kernels, without copying what already has the right type.
+    """Convert X to a matrix for the kernels, without copying what already has the right type.
 
     Parameters
     ----------
@@ -134,7 +131,7 @@ def as_matrix(X, dtype=np.float64):
     Raises
     ------
     ValueError
-        If the shape, an index or an entry is not what a matrix can have.
+        If the shape, an index or an entry is invalid.
 
     Examples
     --------
@@ -163,10 +160,10 @@ def as_matrix(X, dtype=np.float64):
 
 
 def to_scipy(A):
-    """The same matrix for SciPy, over the same memory: a ``csr_array``, or the array itself where it is dense."""
+    """The same matrix for SciPy, sharing memory: a ``csr_array``, or the array itself if dense."""
     if not isinstance(A, CSR):
         return A
-    indptr = A.indptr.astype(np.int32) if A.data.size < 2**31 else A.indptr  # SciPy wants one type for both
+    indptr = A.indptr.astype(np.int32) if A.data.size < 2**31 else A.indptr  # SciPy needs one type for both
     return sp.csr_array((A.data, A.indices.view(np.int32), indptr), shape=(A.indptr.size - 1, A.columns), copy=False)
 
 

@@ -2,7 +2,7 @@
 
 f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2, where w_k is column k of the d x K matrix W.
 
-W is held as a flat vector, one feature after another: entry (j, k) stands at j K + k.  So each entry of a sparse row
+W is stored as a flat vector, one feature after another: entry (j, k) is at j K + k.  So each entry of a sparse row
 touches K neighbouring numbers.  The gradient of loss_i is a_i (p - e_b)', of rank one: p are the probabilities of the
 classes at the scores W'a_i, and e_b is 1 at the true class.
 """
@@ -17,15 +17,16 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.vectors import add_entry, dense_part, scale_of
+from .arguments import dataset, finite_number, label_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
-from .linear import check_l2, dataset, entry_type, finite_number, label_of, name_of, norm2, row_count
+from .margins import check_l2, entry_type, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
 
 __all__ = ["Softmax", "softmax"]
 
-MOST_CLASSES = 1024  # a gradient has room for one number a class beside its output
+MOST_CLASSES = 1024  # scratch of a gradient: one number per class
 
 
 # --- one row ----------------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def _log_sum(z):
 
 @kernel
 def residuals(z, b):
-    """Replace the scores by the gradient of the loss by them: the probabilities, less 1 at the true class ``b``."""
+    """Replace the scores by the loss's gradient in the scores: the probabilities, less 1 at the true class ``b``."""
     top = z[0]
     for k in range(1, z.size):
         top = max(top, z[k])
@@ -127,7 +128,7 @@ def scores(problem, i, x, z):
 
 @setting
 class Softmax(NamedTuple):
-    """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, held as a flat vector.
+    """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, stored as a flat vector.
 
     Parameters
     ----------
@@ -176,12 +177,12 @@ class Softmax(NamedTuple):
 
     @property
     def d(self) -> int:
-        """Length of the flat vector that holds W: features times classes."""
+        """Length of the flat vector of W: features times classes."""
         features, classes = self.shape
         return features * classes
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_l2(self)
         allowed = f"an integer from 2 to {MOST_CLASSES}"
         require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, allowed)
@@ -257,7 +258,7 @@ def _(problem, i, stream, weight, x, out):
 
 @kernel
 def predict(problem, x, out):
-    """``out[i]`` = the class with the largest score; among equals the lowest."""
+    """``out[i]`` = the class with the largest score; ties go to the lowest."""
     z = np.empty(problem.classes)
     for i in range(rows(problem)):
         scores(problem, i, x, z)

@@ -1,4 +1,4 @@
-"""The minimum, with a certificate: Newton's method until ||grad f(x)||^2 / (2 mu), which bounds f(x) - f*, is tiny."""
+"""Certified minimum: Newton's method until ||grad f(x)||^2 / (2 mu), an upper bound of f(x) - f*, is tiny."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..core import kernel, question, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
-from .linear import astype, curvature, loss, slope
+from .margins import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, to_scipy
 from .multinomial import Softmax
 
 __all__ = ["solve"]
 
 SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
-ITERATIONS = 100  # Newton steps; ten or so are usual
+ITERATIONS = 100  # maximum number of Newton steps; about ten are usual
 
 
 @kernel
 def _losses(problem, margins, slopes, curvatures):
-    """Mean loss at the given margins a_i'x; the derivatives of the mean by each margin go into the two arrays."""
+    """Mean loss at the given margins a_i'x; its derivatives with respect to each margin go into the two arrays."""
     n, total = rows(problem), 0.0
     for i in range(n):
         total += loss(problem, i, margins[i])
@@ -31,7 +31,7 @@ def _losses(problem, margins, slopes, curvatures):
 
 
 class _Margins:
-    """Losses of the margins A x: what Newton's method asks about Logistic, Ridge and their like."""
+    """Losses of the margins A x: the model used by Newton's method for Logistic, Ridge etc."""
 
     def __init__(self, problem):
         self.problem, self.X = problem, to_scipy(problem.A)
@@ -47,7 +47,7 @@ class _Margins:
         return out
 
     def look(self, images) -> float:
-        """Mean loss there; the derivatives are kept for what follows."""
+        """Mean loss there; the derivatives are stored for the other methods."""
         return float(_losses(self.problem, images, self.slopes, self.curvatures))
 
     def add_gradient(self, g) -> None:
@@ -71,7 +71,7 @@ class _Margins:
 
 
 class _Scores:
-    """The same for Softmax, whose images are the scores A W, a number for each row and class."""
+    """The same for Softmax, whose images are the scores A W, one number per row and class."""
 
     def __init__(self, problem):
         self.problem, self.X = problem, to_scipy(problem.A)
@@ -116,7 +116,7 @@ class _Scores:
 
 @question
 def newton_model(problem):
-    """What Newton's method asks of a problem's losses: by default, of losses of the margins."""
+    """The model of a problem's losses for Newton's method: by default, losses of the margins."""
     return _Margins(problem)
 
 
@@ -138,7 +138,7 @@ def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
-    for _ in range(10 * g.size):  # never reached but for rounding
+    for _ in range(10 * g.size):  # reached only through rounding
         image = l2 * direction
         model.add_product(direction, image)
         length = inner / float(direction @ image)
@@ -154,18 +154,18 @@ def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
 
 @one_thread
 def solve(problem, tolerance: float = 1e-12) -> Result:
-    """The minimiser of f, with a certified bound on how far f there is from the minimum f*.
+    """Compute the minimiser of f, with a certified bound on f(x) - f*.
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
-    most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500 (Softmax: 1000), else with conjugate
-    gradients that pass once over the matrix in every iteration.  float32 problems are solved in float64.  The
-    certificate holds in exact arithmetic; f itself is rounded to about 1e-15 relative.
+    most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500 (Softmax: 1000), otherwise with conjugate
+    gradients that pass once over the matrix per iteration. float32 problems are solved in float64.  The certificate
+    holds in exact arithmetic; f itself is rounded to about 1e-15 relative.
 
     Parameters
     ----------
     problem : problem
-        mu > 0 is needed (l2 > 0, or ridge regression whose columns are independent, d <= 500), but where the minimum
-        is known: quadratics and sines.
+        mu > 0 is required (l2 > 0, or ridge regression with independent columns, d <= 500), unless the minimum is
+        known: quadratics and sines.
     tolerance : float
         In (0, 1).
 
@@ -222,11 +222,11 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
         if model.dense:
             step = _dense_step(model, problem.l2, g)
         else:
-            forcing = min(0.3, np.sqrt(norm / first))  # rough steps while far from the minimum, good ones near it
+            forcing = min(0.3, np.sqrt(norm / first))  # inexact steps far from the minimum, accurate ones near it
             step = _conjugate_gradient_step(model, problem.l2, g, max(forcing * norm, 0.5 * wanted))
         along = model.images(step)
         descent, length = float(g @ step), 1.0
-        slack = 1e-14 * max(1.0, abs(f))  # near the minimum f cannot tell points apart, and the full step is right
+        slack = 1e-14 * max(1.0, abs(f))  # near the minimum f cannot distinguish points, and the full step is right
         for _ in range(40):
             trial = x + length * step
             there = model.look(images + length * along)

@@ -6,8 +6,8 @@ A mechanism replaces grad f_i(x), l2 term included, by a random g_i with a large
 * :class:`Langevin`: g_i = grad f_i + N(0, sigma^2 I), as in stochastic gradient Langevin dynamics;
 * :class:`QuantizedGradients`: coordinate j becomes sign(g_j) ||g||_2 with probability |g_j|/||g||_2, else 0.
 
-`diversified` wraps a problem so that every method draws such gradients.  A mechanism of your own registers `disturb`,
-`kept` and `disturbed_moments`.  What they do to the batch size that pays: :func:`theory.bounds.mechanism_batch_bound`.
+`diversified` wraps a problem so that every method draws such gradients.  Your own mechanism registers `disturb`, `kept`
+and `disturbed_moments`.  For their effect on the useful batch size see :func:`theory.bounds.mechanism_batch_bound`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import numpy as np
 
 from ..bounds.mechanisms import mechanism_batch_bound
 from ..core import generic, kernel, registers, require, setting
-from ..core.random import derive, normal, uniform
+from ..core.normals import normal
+from ..core.random import derive, uniform
 from ..core.vectors import add_entry, entry
 from .base import (
     PER_DRAW,
@@ -33,7 +34,7 @@ from .base import (
     value,
 )
 from .constants import lipschitz, second_moment_and_norm2, strong_convexity
-from .linear import norm2
+from .margins import norm2
 
 __all__ = [
     "Diversified",
@@ -63,9 +64,9 @@ disturbed_moments = generic(
 
 @setting
 class DropConnect(NamedTuple):
-    """Each coordinate of a gradient is dropped with probability ``drop``; what is kept is not scaled up.
+    """Each coordinate of a gradient is dropped with probability ``drop``; kept coordinates are not rescaled.
 
-    So E g_i = (1 - drop) grad f_i: the step size times 1 - drop is what the expected step gets.
+    So E g_i = (1 - drop) grad f_i: the expected step has the step size times 1 - drop.
 
     Parameters
     ----------
@@ -81,11 +82,11 @@ class DropConnect(NamedTuple):
     drop: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 <= self.drop < 1.0, "drop", self.drop, "a probability, from 0 to below 1")
 
     def disturb(mechanism, problem, i, stream, weight, x, out):
-        masked = Masked(out, stream, mechanism.drop)  # one mask for the loss and the l2 term: no gradient is built
+        masked = Masked(out, stream, mechanism.drop)  # one mask for the loss and the l2 term: no gradient is formed
         add_loss_gradient(problem, i, stream, weight, x, masked)
         _add_l2(problem, weight, x, masked)
 
@@ -114,7 +115,7 @@ class Langevin(NamedTuple):
     deviation: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 <= self.deviation < math.inf, "deviation", self.deviation, "a finite number, at least 0")
 
     def disturb(mechanism, problem, i, stream, weight, x, out):
@@ -129,7 +130,7 @@ class Langevin(NamedTuple):
 
 @setting
 class QuantizedGradients(NamedTuple):
-    """Every gradient is quantized to one level of its Euclidean norm, without bias.
+    """Every gradient is quantized, without bias, with one level: its Euclidean norm.
 
     The compressor ``QSGD(1)`` does the same to the mean over a worker's batch; this quantizes each row's gradient.
 
@@ -161,7 +162,7 @@ class QuantizedGradients(NamedTuple):
 
 @registers
 class Masked(NamedTuple):
-    """A vector that takes what is added to it in some coordinates only: those that the mask of ``stream`` keeps."""
+    """A vector that accepts additions only in the coordinates that the mask of ``stream`` keeps."""
 
     out: np.ndarray
     stream: np.uint64
@@ -205,7 +206,7 @@ class Diversified(NamedTuple):
     mechanism : DropConnect, Langevin or QuantizedGradients
         How they are disturbed.
     shared : bool
-        Repeats of a row in a worker's batch get the same noise, or (False) every draw its own.
+        Whether repeats of a row in a worker's batch share their noise; otherwise every draw has its own.
     """
 
     problem: Any
@@ -239,7 +240,7 @@ class Diversified(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return f"{self.problem.name}, {self.mechanism}"
 
     def __repr__(self) -> str:
@@ -290,7 +291,7 @@ class Diversified(NamedTuple):
     def batch_bound(problem, x) -> float:
         moment, _ = second_moment_and_norm2(problem, x)
         plain, squared = second_moment_and_norm2(problem.problem, x)
-        if plain == 0.0:  # nothing but noise, if that
+        if plain == 0.0:  # only noise, if any
             return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
         factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))
         n = rows(problem) if problem.shared else None
@@ -313,7 +314,7 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
         How they are disturbed.
     shared : bool
         Whether repeats of a row in a worker's batch share their noise, as in Yin et al. (2018), who draw it once for
-        each data point and iteration; otherwise it is fresh for each draw.
+        each data point and iteration; otherwise it is independent for each draw.
 
     Returns
     -------
@@ -322,7 +323,7 @@ def diversified(problem, mechanism, shared: bool = False) -> Diversified:
     Raises
     ------
     TypeError
-        If the gradients of the problem are drawn already, or the mechanism is none.
+        If the gradients of the problem are already drawn, or the mechanism is invalid.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Logistic regression with a smooth regulariser that is not convex: it pulls small entries to 0 and lets large ones be.
+"""Logistic regression with a smooth nonconvex regulariser: it shrinks small entries and hardly affects large ones.
 
 f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).
 
 The regulariser touches every coordinate in every step, so steps cost O(d) even where the rows are sparse.  The losses
-are those of a :class:`~theory.problems.linear.Logistic` without an l2 term, which the problem holds whole.
+are those of a :class:`~theory.problems.linear.Logistic` without an l2 term, which the problem contains.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
+from .arguments import finite_number
 from .base import add_loss_gradient, dimension, gradient, moments, rows, value
 from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy
-from .linear import Logistic, astype, finite_number, logistic
+from .linear import Logistic, logistic
+from .margins import astype
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
 
@@ -43,7 +45,7 @@ class NonconvexLogistic(NamedTuple):
     weight: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 <= self.weight < math.inf, "weight", self.weight, "a finite number, at least 0")
         require(self.losses.l2 == 0.0, "losses", self.losses, "a Logistic with l2 = 0")
 

@@ -1,4 +1,4 @@
-"""A problem given by Python functions: nothing is compiled for it, so it answers at once, and slowly."""
+"""A problem given by Python functions: nothing is compiled for it, so it starts at once but runs slowly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import add_loss_gradient, dimension, gradient, moments, regularizatio
 
 __all__ = ["FunctionProblem", "function"]
 
-EXACT, DRAWN, ROW, ALL_ROWS = range(4)  # what the gradient function gives
+EXACT, DRAWN, ROW, ALL_ROWS = range(4)  # what the gradient function returns
 
 
 @registers
@@ -28,15 +28,15 @@ class FunctionProblem(NamedTuple):
     slope : callable
         The gradient function.
     kind : int
-        What it gives: EXACT, DRAWN, ROW or ALL_ROWS.
+        What it returns: EXACT, DRAWN, ROW or ALL_ROWS.
     d, n : int
         Length of x, and number of losses; 0 where gradients are drawn.
     l2 : float
         Weight of (1/2)||x||^2.
     constants : dict
-        What is known of f: ``lipschitz``, ``strong_convexity``, ``minimizer``.
+        Known constants of f: ``lipschitz``, ``strong_convexity``, ``minimizer``.
     dtype : dtype
-        Of x.
+        Type of x.
     """
 
     f: Callable
@@ -56,8 +56,8 @@ class FunctionProblem(NamedTuple):
         return found
 
     def row_gradient(self, i: int, stream, x) -> np.ndarray:
-        """The gradient of loss i at x, or one that is drawn, without the l2 term."""
-        x = x.copy()  # the function may do as it likes with it
+        """The gradient of loss i at x, or a drawn gradient, without the l2 term."""
+        x = x.copy()  # the function may modify it
         if self.kind == EXACT:
             found = self.slope(x)
         elif self.kind == DRAWN:
@@ -101,9 +101,9 @@ def function(
     strong_convexity: float | None = None,
     minimizer=None,
 ) -> FunctionProblem:
-    """Make a problem of Python functions, for every method, in the simulator and over MPI.
+    """Make a problem from Python functions, for every method, in the simulator and over MPI.
 
-    Nothing is compiled for it: the first answer comes at once, and a gradient takes some 20 µs more than the function.
+    Nothing is compiled for it: it starts at once, and a gradient takes about 20 µs more than the function.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def function(
     gradient : callable
         With n losses, ``gradient(x, i)`` is the gradient of loss i, or ``gradient(x)`` an array of shape (n, d) with
         all of them, and f is their mean; give each of n workers its own with ``shards="contiguous"``.  With n = 0,
-        ``gradient(x)`` is the gradient of f, or ``gradient(x, rng)`` one that is drawn with the
+        ``gradient(x)`` is the gradient of f, or ``gradient(x, rng)`` a stochastic gradient, drawn with the
         ``numpy.random.Generator`` rng.
     d : int
         Length of x.
@@ -121,9 +121,9 @@ def function(
     l2 : float
         Weight of (1/2)||x||^2, which is added to f.
     lipschitz, strong_convexity : float, optional
-        L and mu of f with the l2 term, where they are known.
+        L and mu of f with the l2 term, if known.
     minimizer : array_like, shape (d,), optional
-        Where f is smallest, where that is known.
+        The minimizer of f, if known.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def _(problem, i, stream, weight, x, out):
 
 @moments.in_python(FunctionProblem)
 def _(problem, x, out):
-    if problem.kind == DRAWN:  # nobody knows their distribution
+    if problem.kind == DRAWN:  # their distribution is unknown
         out[:] = np.nan
         return np.nan
     found = [problem.row_gradient(i, i, x) + problem.l2 * x for i in range(max(1, problem.n))]

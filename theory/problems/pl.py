@@ -23,7 +23,7 @@ from .saturating import SaturatingQuadratic
 __all__ = ["PLConstant", "pl_constant"]
 
 ENTRIES = 2e7  # up to this many entries, the singular values of a matrix are computed
-GAP = 100.0  # how many times its rounding error a singular value must be, to be told from 0
+GAP = 100.0  # a singular value must exceed its rounding error by this factor to count as non-zero
 
 
 class PLConstant(NamedTuple):
@@ -32,11 +32,11 @@ class PLConstant(NamedTuple):
     Attributes
     ----------
     mu : float
-        Of strongly convex functions, at least their strong convexity.
+        The constant; for strongly convex functions, at least their strong convexity.
     exact : bool
-        Whether no larger constant would do; otherwise mu is a lower bound.
+        Whether mu is the largest constant; otherwise it is a lower bound.
     certificate : str
-        Why.
+        The reason.
     witness : ndarray, shape (d,), or None
         A point where the inequality is an equality, if there is one and it is known.
     """
@@ -52,8 +52,8 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
 
     * Quadratic: the least h_j above 0, exactly.
     * Ridge: the least eigenvalue of A'A/n that is not 0, or of A'A/n + l2 I with l2 > 0.  A singular value of A counts
-      as 0 if it is at most max(n, d) eps times the largest: float64 cannot tell it from 0.  What is said to be exact is
-      so up to that rounding error, which is taken off.
+      as 0 if it is at most max(n, d) eps times the largest: float64 cannot tell it from 0. "Exact" is up to that
+      rounding error, which is subtracted.
     * Logistic: l2, exactly, if l2 > 0.  Without l2 the inequality fails far out; on the ball ||x|| <= ``radius`` it
       holds with s lambda/n, where lambda is the least eigenvalue of A'A that is not 0 and s the least curvature of a
       loss there.  Then f* is the least value on the ball; the iterates must stay in it, and the minimiser, too, if f*
@@ -67,7 +67,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     problem : Logistic, Ridge, Softmax, Quadratic, SineQuadratic or SineValley
         The problem.
     radius : float, optional
-        Of a ball around 0, for Logistic only.
+        Radius of a ball around 0, for Logistic only.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     Raises
     ------
     TypeError
-        If no constant is known for problems of this kind: they do not satisfy the inequality, or need not.
+        If no constant is known for problems of this kind: they do not, or not always, satisfy the inequality.
     ValueError
         If this problem has no constant: f is constant, l2 is 0 (Logistic without a ball, Softmax), a singular value
         cannot be told from 0, or the matrix is too large.
@@ -123,7 +123,7 @@ def _(problem: NonconvexLogistic) -> PLConstant:
 
 
 def _least_positive(diagonal) -> tuple[int, float]:
-    """Which h_j is the least above 0, and how large it is."""
+    """The index and the value of the least h_j above 0."""
     require(bool((diagonal > 0.0).any()), "diagonal", "zeros", "an h_j above 0, or else f is constant")
     j = int(np.argmin(np.where(diagonal > 0.0, diagonal, np.inf)))
     return j, float(diagonal[j])
@@ -148,7 +148,7 @@ def _singular_values(A):
 
 
 def _least_singular_value(A) -> tuple[float, int, tuple]:
-    """The least singular value of A that is not 0, less its rounding error; its number; all of them."""
+    """The least non-zero singular value of A, less its rounding error; its index; and the decomposition."""
     found = _singular_values(A)
     require(
         found is not None,
@@ -238,12 +238,12 @@ def _sine(x):
 
 @functools.cache
 def _sine_constant() -> tuple[float, float, int]:
-    """The infimum of f'^2/(2 f) for f = x^2 + 3 sin^2 x, from below; where it is attained; in how many intervals.
+    """The infimum of f'^2/(2 f) for f = x^2 + 3 sin^2 x, from below; where it is attained; and the number of intervals.
 
     f is even.  Up to pi/2, sin 2x >= 0, so f' >= 2x, f <= 4x^2, and the quotient is at least 1/2.  From 4 on
     f' >= 2x - 3 and f <= x^2 + 3 make it at least 25/38.  In between h = f'^2 - 2 m f >= 0 is shown on intervals
     around c, half as wide as w: h >= h(c) - |h'(c)| w - 200 w^2, since |h''| <= 2 |f''| |f'' - m| + 2 |f'| |f'''|
-    <= 2 * 8 * 8 + 2 * 11 * 12 < 400 up to x = 4.  m is the least value that was found, less 1e-12 of it.
+    <= 2 * 8 * 8 + 2 * 11 * 12 < 400 up to x = 4.  m is the least value found, times 1 - 1e-12.
     """
     grid = np.linspace(1.5, 4.0, 1001)
     f, slope, _ = _sine(grid)
@@ -259,7 +259,7 @@ def _sine_constant() -> tuple[float, float, int]:
         f, slope, curve = _sine(center)
         low = slope**2 - 2.0 * m * f - 1e-13 - np.abs(2.0 * slope * (curve - m)) * width - 200.0 * width**2
         checked += center.size
-        center = center[low < 0.0]  # 1e-13 is more than the rounding of all this
+        center = center[low < 0.0]  # 1e-13 exceeds all rounding errors here
         if center.size == 0:
             return float(m), float(best.x), checked
         width *= 0.5

@@ -14,8 +14,9 @@ from numpy.typing import DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
+from .arguments import finite_number
 from .base import dimension, regularization, rows
-from .linear import astype, finite_number
+from .margins import astype
 from .quadratics import add_noise, drawn, noise_roots, retyped, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
@@ -36,7 +37,7 @@ class SineQuadratic(NamedTuple):
     deviation : ndarray, shape (d,)
         Square roots of the diagonal of C.
     root : ndarray, shape (d, d) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal, when the deviations say all.
+        The symmetric square root of C; empty if C is diagonal.
     """
 
     diagonal: np.ndarray
@@ -71,7 +72,7 @@ class SineQuadratic(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return f"sine quadratic, d={self.d}"
 
     @property
@@ -110,11 +111,11 @@ class SineValley(NamedTuple):
     Parameters
     ----------
     residual : float
-        The region ``|y - sin x| <= residual`` is that of which the constants speak: L is infinite elsewhere.
+        The region ``|y - sin x| <= residual`` to which the constants refer: L is infinite elsewhere.
     deviation : ndarray, shape (2,)
         Square roots of the diagonal of C.
     root : ndarray, shape (2, 2) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal, when the deviations say all.
+        The symmetric square root of C; empty if C is diagonal.
     """
 
     residual: float
@@ -137,7 +138,7 @@ class SineValley(NamedTuple):
         return trace(self.deviation)
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.residual < math.inf, "residual", self.residual, "a finite number above 0")
 
     @property
@@ -152,7 +153,7 @@ class SineValley(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return "sine valley"
 
     @property
@@ -172,7 +173,7 @@ class SineValley(NamedTuple):
         if R >= 3.0:
             return -R, R
         low, high = 0.0, 1.0
-        for _ in range(60):  # the cubic increases; every step halves where its root is
+        for _ in range(60):  # the cubic is increasing; bisection
             s = 0.5 * (low + high)
             low, high = (s, high) if 2.0 * s**3 - R * s**2 + 4.0 * s < R else (low, s)
         return -R, _largest(s, R)

@@ -1,4 +1,4 @@
-"""A proximal problem: f with a quadratic around a centre, which makes it strongly convex wherever the centre is."""
+"""A proximal problem: f plus a quadratic around a centre, which can make it strongly convex."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .base import (
     value,
 )
 from .constants import lipschitz, strong_convexity
-from .linear import astype
+from .margins import astype
 from .matrix import frozen
 
 __all__ = ["Proximal", "proximal"]
@@ -31,15 +31,15 @@ __all__ = ["Proximal", "proximal"]
 class Proximal(NamedTuple):
     """h(x) = f(x) + (theta/2)||x - centre||^2.  Made by `proximal`.
 
-    Its stochastic gradients are those of f plus theta (x - centre), and have their noise.  With theta x as part of the
-    l2 term, only -theta centre is left to add to the gradient of a loss; it touches every coordinate.
+    Its stochastic gradients are those of f plus theta (x - centre), and have their noise.  As theta x is part of the l2
+    term, only -theta centre is added to the gradient of a loss; it touches every coordinate.
 
     Parameters
     ----------
     inner : problem
         f.
     centre : ndarray, shape (d,)
-        Where the added square is 0.
+        Centre of the added quadratic.
     theta : float
         Above 0.
     """
@@ -49,7 +49,7 @@ class Proximal(NamedTuple):
     theta: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0.0 < self.theta < math.inf, "theta", self.theta, "a finite number above 0")
 
     @property
@@ -74,12 +74,12 @@ class Proximal(NamedTuple):
 
     @property
     def b(self) -> np.ndarray | None:
-        """Labels, where f has some."""
+        """Labels, if f has any."""
         return getattr(self.inner, "b", None)
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return f"{self.inner.name}, proximal"
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ def proximal(problem, centre, theta: float) -> Proximal:
     problem : problem
         f.
     centre : array_like, shape (d,)
-        Where the added square is 0.
+        Centre of the added quadratic.
     theta : float
         Above 0.
 
@@ -161,7 +161,7 @@ def proximal(problem, centre, theta: float) -> Proximal:
     7.0
     """
     check_problem(problem)
-    centre = np.array(centre, dtype=np.float64)  # a copy: the caller may go on with his own
+    centre = np.array(centre, dtype=np.float64)  # a copy: the caller may modify the original
     require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
     return Proximal(problem, frozen(centre, problem.dtype), theta)

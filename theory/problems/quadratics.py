@@ -1,4 +1,4 @@
-"""A quadratic with Gaussian gradient noise: the problem on which everything has a closed form."""
+"""A quadratic with Gaussian gradient noise, for which everything has a closed form."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
-from ..core.random import normal
+from ..core.normals import normal
 from ..core.vectors import add_entry, entry
-from .linear import astype
+from .margins import astype
 from .matrix import frozen
 
 __all__ = ["Quadratic", "quadratic"]
 
 
 def trace(deviation: np.ndarray) -> float:
-    """Trace of a covariance, by the square roots of its diagonal."""
+    """Trace of a covariance, from the square roots of its diagonal."""
     return float(np.sum(np.square(deviation, dtype=np.float64)))
 
 
@@ -36,7 +36,7 @@ class Quadratic(NamedTuple):
     deviation : ndarray, shape (d,)
         Square roots of the diagonal of C.
     root : ndarray, shape (d, d) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal, when the deviations say all.
+        The symmetric square root of C; empty if C is diagonal.
     """
 
     diagonal: np.ndarray
@@ -66,7 +66,7 @@ class Quadratic(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return f"quadratic, d={self.d}"
 
     @property
@@ -124,7 +124,7 @@ add_mean_gradient = generic(
 @force_inline
 @kernel
 def add_drawn_noise(problem, draws, weight, out):
-    """``out += weight * xi``, where xi ~ N(0, C) is made of the standard normal numbers ``draws``."""
+    """``out += weight * xi``, where xi ~ N(0, C) is computed from the standard normal numbers ``draws``."""
     d = problem.deviation.size
     if problem.root.size == 0:
         for j in range(d):
@@ -154,7 +154,7 @@ def add_noise(problem, stream, weight, out):
 
 @astype.register
 def retyped(problem: Quadratic, dtype):
-    """A problem that is made of arrays of one type, with arrays of another."""
+    """The problem with its arrays converted to another type."""
     if problem.dtype == np.dtype(dtype):
         return problem
     return type(problem)(*(frozen(array, dtype) for array in problem))

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
-from .linear import astype
+from .margins import astype
 from .quadratics import add_noise, drawn, retyped, trace
 
 __all__ = ["SaturatingQuadratic", "saturating_quadratic"]
@@ -30,7 +30,7 @@ class SaturatingQuadratic(NamedTuple):
     deviation : ndarray, shape (d,)
         Square roots of the diagonal of C.
     root : ndarray, shape (d, d) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal, when the deviations say all.
+        The symmetric square root of C; empty if C is diagonal.
     """
 
     diagonal: np.ndarray
@@ -65,7 +65,7 @@ class SaturatingQuadratic(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and records call it."""
+        """Name for tables and records."""
         return f"saturating quadratic, d={self.d}"
 
     @property
@@ -124,7 +124,7 @@ def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike 
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     A quadratic near its minimum x*, flat far from it (the robust loss of Geman and McClure): smooth and not convex,
-    with one stationary point, f* = 0.  Every constant that non-convex theorems ask for is exact: L = max_j h_j,
+    with one stationary point, f* = 0.  Every constant used by non-convex theorems is exact: L = max_j h_j,
     sup ||grad f||^2 = (27/256) sum_j h_j^2 (``steepest``), and the variance tr C (``noise``).
 
     Parameters

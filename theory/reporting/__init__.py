@@ -1,1 +1,1 @@
-"""What the command line and the studies write and read: progress, files, JSON values, records of figures."""
+"""Input and output of the command line and the studies: progress, files, JSON values, figure records."""

@@ -1,12 +1,12 @@
-"""What a figure is drawn from: a small JSON file of values beside it, ``records/<figure>.json``.
+"""Figure records: a small JSON file with the values of a figure, ``records/<figure>.json``.
 
-Whoever draws a figure for the first time leaves such a record; with it the figure, and for a study its tables and
-statements too, can be made again without measuring anything.  Its keys, a line each::
+Drawing a figure for the first time writes such a record; from it the figure, and for a study also its tables and
+statements, can be redrawn without measuring.  Its keys, one line each::
 
     format, figure   1, and the figure's name
     how              what was run: the study, its seed, ...
-    seconds          what measuring took
-    versions         of what computed
+    seconds          time of the measurement
+    versions         of the software
     found            the values, as :mod:`.values` writes them
 """
 
@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 class FigureRecord(NamedTuple):
-    """A record as it was read; ``found`` holds the values."""
+    """A record that was read; ``found`` has the values."""
 
     figure: str
     how: dict
@@ -35,23 +35,23 @@ class FigureRecord(NamedTuple):
 
 
 def record_path(folder, figure: str) -> Path:
-    """Where the record of a figure stands, for the folder of the figures."""
+    """Path of the record of a figure, given the folder of the figures."""
     return Path(folder) / "records" / f"{figure}.json"
 
 
 def write_record(folder, figure: str, how: dict, seconds: float, found: dict) -> Path:
-    """Write the record of a figure in ``folder``; it appears whole or not at all.
+    """Write the record of a figure in ``folder``; the write is atomic.
 
     Parameters
     ----------
     folder : path-like
-        Of the figures.
+        Folder of the figures.
     figure : str
-        The figure's name, without an ending.
+        The figure's name, without an extension.
     how : dict
-        What was run, as values that JSON has.
+        What was run, as JSON values.
     seconds : float
-        What measuring took.
+        Time of the measurement.
     found : dict
         Values that `to_json` takes.
 
@@ -69,7 +69,7 @@ def write_record(folder, figure: str, how: dict, seconds: float, found: dict) ->
 
 
 def _lines(value, open_up: bool) -> str:
-    """JSON; of the values that were found a line each, and of a list of them a line for each part."""
+    """Format as JSON: one line per value of ``found``, and per element of a list of them."""
     if not open_up:
         return _json(value)
     parts = []
@@ -89,7 +89,7 @@ def read_record(path) -> FigureRecord:
     Raises
     ------
     RecordError
-        If there is no such file, it is not a record, or another version of the package wrote what this one cannot read.
+        If there is no such file, it is not a record, or its version cannot be read.
     """
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""Files of the package and of users: TOML and Python in, text out whole or not at all, versions, and suggestions."""
+"""Files: reading TOML and Python, writing text atomically, versions, and suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be run; the message says what was found and what is allowed."""
+    """A configuration that cannot be run; the message states what was found and what is allowed."""
 
 
 class UnreadableError(ConfigurationError):
-    """A file that is not there, or is no TOML."""
+    """A file that does not exist or is not TOML."""
 
 
 def shipped() -> dict[str, Path]:
@@ -46,7 +46,7 @@ def shipped() -> dict[str, Path]:
 
 
 def find_toml(name_or_path) -> Path:
-    """A file, or else the configuration of this package with that name."""
+    """Find a file, or else the configuration of this package with that name."""
     path = Path(name_or_path)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return path
@@ -57,12 +57,12 @@ def find_toml(name_or_path) -> Path:
 
 
 def read_toml(path) -> dict:
-    """What a TOML file says.
+    """Read a TOML file.
 
     Raises
     ------
     UnreadableError
-        If it cannot be read, or is no TOML.
+        If it cannot be read or is not TOML.
     """
     try:
         with open(path, "rb") as file:
@@ -85,7 +85,7 @@ def nearest(name: str, known) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes, for the record."""
+    """Versions of the software, for the record."""
     found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
     for name in PACKAGES:
         try:
@@ -96,18 +96,18 @@ def versions() -> dict[str, str]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A file that appears whole or not at all."""
+    """Write a file atomically."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
 
 
 class FileRefused(ValueError):
-    """A file that cannot be run as one's own; what goes wrong while it runs is shown as it is."""
+    """A user's file that cannot be run; errors raised by the file itself are not wrapped."""
 
 
 def run_file(path: str | Path) -> ModuleType:
-    """Run a Python file as a module that bears its name, so that what it registers knows where it stands.
+    """Run a Python file as a module of its name, so that what it registers can be found there.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def run_file(path: str | Path) -> ModuleType:
     Raises
     ------
     FileRefused
-        If there is no such file, or another module with its name is at work.
+        If there is no such file, or another module of its name is loaded.
     """
     path = Path(path)
     require(path.is_file() and path.suffix == ".py", "path", str(path), "a Python file that exists", FileRefused)
     name, path = path.stem, path.resolve()
-    # Under the name of one of Python's own modules it would be what others import later.
+    # A name of a standard module would shadow that module in later imports.
     require(
         name not in sys.stdlib_module_names, "path", str(path), f"another name: Python has a module {name}", FileRefused
     )
@@ -134,12 +134,12 @@ def run_file(path: str | Path) -> ModuleType:
         here = getattr(taken, "__file__", None)
         same = here is not None and Path(here).resolve() == path
         require(same, "path", str(path), f"another name: there is a module {name} already", FileRefused)
-    spec: Any = importlib.util.spec_from_file_location(name, path)  # a loader is there for every .py file
+    spec: Any = importlib.util.spec_from_file_location(name, path)  # every .py file has a loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # a file that failed may be mended and run again
+    except BaseException:  # a file that failed may be fixed and run again
         del sys.modules[name]
         if taken is not None:
             sys.modules[name] = taken

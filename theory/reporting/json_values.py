@@ -1,12 +1,12 @@
 """Values to JSON and back: numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.
 
-A JSON object that stands for something else than a dict of strings says so by a single first key that begins with "!"::
+A JSON object that represents anything but a dict with string keys is marked by a first key that begins with "!"::
 
     {"!type": "theory.measure.intervals.Interval", "estimate": 0.5, ...}   a NamedTuple, by the names of its fields
     {"!tuple": [...]}   {"!dict": [[key, value], ...]}   {"!float": "nan"}   {"!array": "float64", "shape": [2], ...}
     {"!columns": {"step": <array>, ...}}                                   a structured array, by its columns
 
-Floats are written with all their digits, so that what is read is equal to what was written, and draws the same figure.
+Floats are written with all digits, so that what is read equals what was written, and gives the same figure.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PLAIN = "biuf"  # the kinds of arrays: booleans, integers, floats
 
 
 def to_json(value):
-    """The same value in types that JSON has.
+    """Convert a value to JSON types.
 
     Parameters
     ----------
     value : number, str, None, list, tuple, dict, ndarray or NamedTuple
-        NamedTuples must be of this package and found in their module by their name.
+        NamedTuples must belong to this package and be found in their module by name.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def to_json(value):
     if isinstance(value, np.ndarray) and value.dtype.names:
         return {"!columns": {name: to_json(np.ascontiguousarray(value[name])) for name in value.dtype.names}}
     if isinstance(value, np.ndarray) and value.dtype.kind in PLAIN:
-        # a float32 with as many digits as tell it from its neighbours, not with those of the float64 beside it
+        # a float32 with its own shortest digits, not those of the nearest float64
         parts = map(float, value.ravel().astype(str)) if value.dtype == np.float32 else value.ravel().tolist()
         return {"!array": value.dtype.name, "shape": list(value.shape), "values": [to_json(part) for part in parts]}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
@@ -77,7 +77,7 @@ def to_json(value):
 
 
 def from_json(value):
-    """What :func:`to_json` was given.
+    """Inverse of :func:`to_json`.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def from_json(value):
     Raises
     ------
     ValueError
-        For a mark that it does not know, or a NamedTuple that the package does not have, or no longer with these
-        fields: it was written by another version.
+        For an unknown mark, or a NamedTuple that is not in the package or has other fields: it was written by another
+        version.
 
     Examples
     --------

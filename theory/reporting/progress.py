@@ -7,10 +7,10 @@ import sys
 
 
 def on_terminal(stream=None) -> bool:
-    """Whether somebody watches ``stream`` (standard error), also from behind an MPI launcher.
+    """Whether ``stream`` (standard error) is a terminal, also behind an MPI launcher.
 
-    A launcher gives its ranks pipes, so that rank 0 never sees a terminal.  Where ``/proc`` tells, the launcher's own
-    standard error is asked instead.  ``THEORY_PROGRESS=0`` or ``=1`` decides without looking.
+    A launcher gives its ranks pipes, so that rank 0 never has a terminal. If ``/proc`` exists, the launcher's standard
+    error is checked instead.  ``THEORY_PROGRESS=0`` or ``=1`` overrides the check.
     """
     decided = os.environ.get("THEORY_PROGRESS")
     if decided in ("0", "1"):
@@ -32,7 +32,7 @@ def on_terminal(stream=None) -> bool:
 
 
 def announce_compiling() -> None:
-    """While somebody watches: one line when the first kernel has to be compiled, since that takes a while."""
+    """On a terminal, print one line when the first kernel has to be compiled, since that takes a while."""
     from ..core import when_compiling
 
     def tell(what, folder, stored) -> None:
@@ -45,7 +45,7 @@ def announce_compiling() -> None:
 
 
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
-    """The items one after the other, with a bar while somebody watches; for loops whose rounds take seconds.
+    """Iterate over the items, with a progress bar on a terminal; for loops with iterations of seconds.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
         The bar shows the item if it is a string, or its first part if that is one.
     label : str
     total : int, optional
-        How many there are, if the items have no length.
+        Number of items, if they have no length.
     quiet : bool, optional
-        By default whether nobody watches.
+        By default True unless on a terminal.
     """
     if not on_terminal() if quiet is None else quiet:
         yield from items
@@ -71,7 +71,7 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
 
 
 class Progress:
-    """A bar over all samples of all runs.
+    """A progress bar over all samples of all runs.
 
     Parameters
     ----------
@@ -92,13 +92,13 @@ class Progress:
             )
 
     def start(self, label: str) -> None:
-        """A run begins."""
+        """Start a run."""
         if self._bar is not None:
             self._base = self._bar.n
             self._bar.set_description(label)
 
     def at(self, samples: int) -> None:
-        """The run has seen so many samples."""
+        """Update the number of samples of this run."""
         if self._bar is not None:
             self._bar.update(self._base + int(samples) - self._bar.n)
 

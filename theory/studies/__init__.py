@@ -1,9 +1,9 @@
-"""Studies: statements of lectures and papers that are no theorems, measured in training, with a table and a figure.
+"""Studies: statements of lectures and papers that are not theorems, measured in training, with a table and a figure.
 
 Each is a file of this folder with two functions, and one TOML file for each experiment in ``configurations``.
-``collect(quick, seed, data, topics)`` measures and returns a dict of values that a record keeps
-(:mod:`theory.reporting.json_values` lists what it may hold); ``report(**values)`` makes a
-:class:`~.shared.report.Study` of them: tables, statements and figure, without measuring anything.
+``collect(quick, seed, data, topics)`` measures and returns a dict of values for a record
+(:mod:`theory.reporting.json_values` lists the allowed types); ``report(**values)`` makes a
+:class:`~.shared.report.Study` from them: tables, statements and figure, without measuring.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIRST = "# Studies\n"  # a page that does not exist yet
 def collect(
     study: str, quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, options=None
 ) -> dict:
-    """Measure what one study needs.
+    """Measure the values of one study.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def collect(
         Smaller problems, fewer methods.
     seed : int
     data : str, optional
-        What stands for RCV1 in two classes: a name or a LIBSVM file; by default the study's own choice.
+        Data in place of RCV1 in two classes: a name or a LIBSVM file; by default the study's own choice.
     topics : str, optional
         The multi-label file of RCV1; by default the one in the folder ``THEORY_DATA``, if there is one.
     options : NamedTuple or dict, optional
-        The study's own ``Options``, where it has some.
+        The study's ``Options``, if it has any.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def collect(
 
 
 def report(study: str, found: dict, name: str | None = None) -> Study:
-    """Tables, statements and figure of what was measured; ``name`` is that of the experiment, where it has one."""
+    """Tables, statements and figure of the measured values; ``name`` is that of the experiment, if it has one."""
     made = module_of(study).report(**found)
     return made if name is None else made._replace(name=name)
 
@@ -79,25 +79,25 @@ def write_into(page: Path, study: Study, figures) -> None:
 
 
 def page_of(study: str, markdown: str) -> Path:
-    """The page that a study is written into: its own one, beside ``markdown``, if it has one."""
+    """The page of a study: its own, beside ``markdown``, if it has one, else ``markdown``."""
     page = Path(markdown)
     return page.with_name(getattr(module_of(study), "PAGE", page.name))
 
 
 def run_studies(experiments, quick=False, figures=None, markdown=None, say=print) -> int:
-    """Run experiments that are studies, show what they found, draw their figures, and write them into a page.
+    """Run experiments that are studies, show their results, draw their figures, and write them into a page.
 
     Parameters
     ----------
     experiments : sequence of StudyConfiguration
     quick : bool
     figures : str, optional
-        Folder for the figures, ``study-<name>`` as PNG and PDF, and for the records they are drawn from.
+        Folder for the figures, ``study-<name>`` as PNG and PDF, and for their records.
     markdown : str, optional
-        A page that gets each study between its marks (one that has a page of its own goes there, beside this one);
-        figures then go to ``figures`` beside the page's folder unless told otherwise.
+        A page that gets each study between its marks (a study with its own page goes there, beside this one); figures
+        then go to ``figures`` beside the page's folder by default.
     say : callable
-        Gets the lines of output.
+        Called with the lines of output.
 
     Returns
     -------

@@ -39,28 +39,29 @@ __all__ = ["Cost", "collect", "costs_of", "methods", "report"]
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
 BUCKET = 512
-PATIENCE = 20  # while a step size is chosen: so many values of f without a better one, and it is too long
-TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and what is still "about" it
+PATIENCE = 20  # while a step size is chosen: number of values of f without improvement after which it is too long
+TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and the smallest value that is still "about" it
 
 
 class Cost(NamedTuple):
-    """What one method took to come to the accuracy.
+    """The cost of one method to reach the accuracy.
 
     Attributes
     ----------
     problem, method : str
     step : float
-        Step size times L; NaN if it never came there.
+        Step size times L; NaN if it never reached the accuracy.
     steps : float
-        Mean over the seeds; infinite if one of them never came there.
+        Mean over the seeds; infinite if one of them never reached the accuracy.
     fewest, most : float
         Over the seeds.
     bits : float
-        Payload that a worker sent until then, mean over the seeds.
+        Payload of a worker until then, mean over the seeds.
     width : float
-        Payload bits a coordinate and message.
+        Payload bits per coordinate and message.
     dense, sparse : float
-        How many times fewer bits than float32, in dense and in lossless sparse messages; 0 if it never came there.
+        How many times fewer bits than float32, in dense and in lossless sparse messages; 0 if it never reached the
+        accuracy.
     """
 
     problem: str
@@ -76,7 +77,7 @@ class Cost(NamedTuple):
 
 
 def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
-    """What is compared on vectors of length d.
+    """The methods compared on vectors of length d.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def until(
 ) -> tuple[float, float]:
     """Steps and a worker's payload bits until f <= goal for the first time; infinite if not within ``limit`` steps.
 
-    A run also ends where its last ``patience`` values of f bring nothing better than those before.
+    A run also ends after ``patience`` values of f without improvement.
     """
     start, seen = value(problem, np.zeros(problem.d)), []
 
@@ -118,7 +119,7 @@ def until(
         if f <= goal or f > 10.0 * start or stuck:
             raise StopIteration
 
-    # the l2 term is applied by every worker itself, so that sparse gradients stay sparse for all methods
+    # every worker applies the l2 term locally, so that sparse gradients stay sparse for all methods
     method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
     end = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history[-1]
     return (float(end["step"]), float(end["bits_up"])) if end["f"] <= goal else (math.inf, math.inf)
@@ -145,23 +146,23 @@ def costs_of(
     ----------
     problem : Logistic or Softmax
     name : str, optional
-        What the rows call it.
+        Name of the problem in the rows.
     accuracy : float
         In (0, 1).
     workers, batch : int
     limit : int
-        The most steps that a run may take.
+        Maximum number of steps of a run.
     every : int
-        f is looked at every so many steps.
+        Steps between evaluations of f.
     seeds : int
-        Runs with the chosen step size, whose mean counts.
+        Number of runs with the chosen step size that are averaged.
     chosen_by : int
-        Runs, with other seeds, by whose mean number of steps the step size is chosen.
+        Number of runs, with other seeds, whose mean number of steps selects the step size.
     first : int
-        The search for the step size begins with 2**first / L.
+        The search for the step size starts from 2**first / L.
     seed : int
     ways : dict, optional
-        Name to `Way`; the first two are what the others are compared with.  By default `methods`.
+        Name to `Way`; the first two are the baselines.  By default `methods`.
 
     Returns
     -------
@@ -227,7 +228,7 @@ def costs_of(
 
 
 def _ratio(reference: float, bits: float) -> float:
-    """How many times fewer bits; 0 for a method that never came there."""
+    """Factor by which the bits are fewer; 0 for a method that never reached the accuracy."""
     return reference / bits if math.isfinite(bits) else 0.0
 
 
@@ -263,7 +264,7 @@ def _named(rows, against: str = "dense") -> str:
 
 
 def statements(rows) -> list[Statement]:
-    """What holds of "about 10 times fewer bits than float32" on one problem."""
+    """Verdict on "about 10 times fewer bits than float32" on one problem."""
     quantizers = [row for row in rows if row.method.startswith(("QSGD", "TernGrad", "NUQSGD", "natural"))]
     packed = [row for row in quantizers if row.method.endswith(("packed", "9 bits"))]
     coded = [row for row in quantizers if row not in packed]

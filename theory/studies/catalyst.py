@@ -1,7 +1,7 @@
-"""CR-PSGD-Catalyst on a smooth problem that is not convex, 8 workers: against gradients and against rounds.
+"""CR-PSGD-Catalyst on a smooth nonconvex problem with 8 workers, against gradients and against rounds.
 
-The talk trains a network; here it is logistic regression with a regulariser that is not convex, whose constants are
-known, so that the step sizes come from bounds (the setting says where they are taken over from another method).
+The talk trains a network; here it is logistic regression with a nonconvex regulariser, whose constants are known, so
+that the step sizes come from bounds (the setting states where those of another method are used).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHARE = 0.5  # of the losses' L: the weight of the regulariser
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Options(NamedTuple):
     seeds: int = 3
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in ("workers", "seeds"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(self.samples >= self.workers, "samples", self.samples, f"at least workers = {self.workers}")
@@ -59,7 +59,7 @@ class Options(NamedTuple):
 def mean_so_far(steps, squares):
     """The mean of ``squares`` over the iterates 0, ..., t - 1 for every t of ``steps``; the first one at t = 0.
 
-    Between two records the squares are taken to lie on a line: with a record of every step the mean is exact.
+    Between two records the squares are interpolated linearly: with a record of every step the mean is exact.
     """
     long = np.diff(steps)
     between = long * squares[:-1] + 0.5 * (long - 1) * np.diff(squares)
@@ -103,21 +103,21 @@ def ways(problem, options: Options, points: int = 1024) -> list:
 
 
 def _fewer(ours: int, local: int, single: int) -> str:
-    """Whether there are fewer rounds than with local steps; for H = 1 there are none, and nothing is compared."""
+    """Whether there are fewer rounds than with local steps; for H = 1 there are no local steps and no comparison."""
     if local == single:
         return "undecided"
     return "holds" if ours < local else "fails"
 
 
 class Problem(NamedTuple):
-    """What the statements need to know of the problem.
+    """The numbers of the problem that the statements use.
 
     Attributes
     ----------
     name : str
     n, d : int
     weight : float
-        Of the regulariser.
+        Weight of the regulariser.
     lipschitz, variance : float
         L, and a bound of sigma^2.
     gap : float
@@ -134,14 +134,14 @@ class Problem(NamedTuple):
 
 
 def about(problem, name: str, weight: float) -> Problem:
-    """The numbers of a problem that the statements need."""
+    """Compute the numbers of a problem that the statements use."""
     A = problem.losses.A
     sigma2 = float(np.sum(np.square(A.data, dtype=np.float64))) / problem.n  # a slope is at most 1
     return Problem(name, problem.n, problem.d, weight, lipschitz(problem), sigma2, value(problem, np.zeros(problem.d)))
 
 
 def statements(problem: Problem, curves: list[Curve], options: Options) -> list[Statement]:
-    """What the talk says, held against the curves."""
+    """The statements of the talk, compared with the curves."""
     one, fixed, local, cat = (
         next(c for c in curves if c.label.startswith(label)) for label in (ONE, FIXED, LOCAL, CATALYST)
     )
@@ -217,7 +217,7 @@ def collect(
     topics: str | None = None,
     options: Options | None = None,
 ) -> dict:
-    """Catalyst, parallel and local SGD on logistic regression with a regulariser that is not convex."""
+    """Catalyst, parallel and local SGD on logistic regression with a nonconvex regulariser."""
     options = options or Options()
     if quick:
         options = options._replace(samples=min(options.samples, 512), seeds=1)

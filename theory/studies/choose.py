@@ -1,8 +1,8 @@
-"""How to choose: fewest bits and fewest seconds to an accuracy, on sparse and dense data, from slow networks to fast.
+"""How to choose: fewest bits and fewest seconds to an accuracy, on sparse and dense data, from slow to fast networks.
 
 Every method runs with each batch and with the constant step size, a power of two over L, with which it takes the fewest
 steps.  It is compared with the better of dense and lossless sparse full precision, which have both batches, too.
-Seconds are put together as in the study of time to accuracy: gradients and coding measured, the exchange a model.
+Seconds are composed as in the study of time to accuracy: gradients and coding are measured, the exchange is a model.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from .time_to_accuracy import CLOSE, LONG
 
 __all__ = ["PAGE", "Options", "Run", "Seconds", "collect", "decide", "measure", "report"]
 
-PAGE = "choose.md"  # the page of the documentation that it is written into
-EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
+PAGE = "choose.md"  # its page in the documentation
+EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
-LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of vectors that are there already
+LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of the same vectors
 PLAIN = (DENSE, SPARSE)
 ALT = (
     "How many times as fast as the better full precision each method is to the stricter accuracy, against the network "
     "from slow to fast, a panel for each data set, with a line at 1 and one for a single worker"
 )
-SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, as the others are
+SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, like the others
 
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Options(NamedTuple):
     batches : tuple of int
         Rows in a worker's batch; every method has each of them.
     accuracies : tuple of float
-        Shares of f(0) - f* that are waited for, between 0 and 1, falling.
+        The targets as fractions of f(0) - f*, between 0 and 1, decreasing.
     seeds : int
-        Runs whose mean counts.
+        Number of runs that are averaged.
     limit : int
-        The most steps that a run may take while a step size is chosen.
+        Maximum number of steps of a run while a step size is chosen.
     """
 
     workers: int = 8
@@ -72,7 +72,7 @@ class Options(NamedTuple):
     limit: int = 800
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.workers >= 2, "workers", self.workers, "an integer, at least 2")
         good = all(isinstance(b, int) and b >= 1 for b in self.batches) and len(self.batches) > 0
         require(
@@ -93,7 +93,7 @@ class Options(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One method on one problem: the steps to an accuracy, and what a step takes.
+    """One method on one problem: the steps to an accuracy, and the costs of a step.
 
     Attributes
     ----------
@@ -101,13 +101,13 @@ class Run(NamedTuple):
     workers, batch : int
     accuracy : float
     step : float
-        Step size times L; NaN if it never came there.
+        Step size times L; NaN if it never reached the accuracy.
     steps : float
-        Mean over the seeds; infinite if one never came there.
+        Mean over the seeds; infinite if one never reached the accuracy.
     message_bits, message_bytes : float
-        Payload, and all that travels, of a worker in one step.
+        Payload, and whole message, of a worker in one step.
     row : float
-        Seconds of a row's gradient, the least between two looks at f.
+        Seconds of a row's gradient, the least between evaluations of f.
     """
 
     problem: str
@@ -149,14 +149,14 @@ class Seconds(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What to take on one problem, network and accuracy, by one measure.
+    """The best method on one problem, network and accuracy, by one measure.
 
     Attributes
     ----------
     plain, best : Seconds
         The better of dense and lossless sparse full precision; the best compressed method.
     gain : float
-        How many times less the best compressed method takes than the plain one; 0 if none came there.
+        Cost of the plain method over that of the best compressed one; 0 if none reached the accuracy.
     """
 
     plain: Seconds
@@ -165,7 +165,7 @@ class Choice(NamedTuple):
 
 
 def methods(d: int) -> dict[str, Way]:
-    """What is compared on vectors of length d: one code of each method, and two of QSGD.
+    """The methods compared on vectors of length d: one code of each, and two of QSGD.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
     ----------
     problem : Logistic
     name : str
-        What the rows call it.
+        Name of the problem in the rows.
     ways : dict of str to Way
     options : Options
     seed : int
@@ -224,7 +224,7 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
                     search = lambda e, cap, taken=taken: taken(e, cap, options.seeds)[0]  # noqa: E731
                     known[of] = best_step(search, options.limit, first)
                 e = known[of]
-                if e is None:  # a short run still tells what a row and a message take
+                if e is None:  # a short run is enough to time a row and measure a message
                     runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
                 else:
                     first, runs = e, [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
@@ -249,9 +249,9 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
 
 
 def coding_seconds(problem, ways, batch: int, workers: int, seed: int, turns: int) -> dict[str, float]:
-    """Seconds to encode a gradient of ``batch`` rows, decode a message of every worker and keep a memory, on one core.
+    """Seconds to encode a gradient of ``batch`` rows, decode all workers' messages and update a memory, on one core.
 
-    A short vector is repeated, so that Python's part of a call does not show; full precision, dense, is only copied.
+    A short vector is repeated to hide Python's call overhead; dense full precision is only copied.
     """
     rng = np.random.default_rng(int(key(seed, "choose", batch)))
     g = batch_gradient(problem, rng.integers(problem.n, size=batch), np.zeros(problem.d))
@@ -263,7 +263,7 @@ def coding_seconds(problem, ways, batch: int, workers: int, seed: int, turns: in
         c = way.compressor
         c = c._replace(k=c.k * times) if isinstance(c, TopK) else c
         message = encode(c, v, stream)
-        decode(message, dtype=np.float32)  # compiled before the clock starts
+        decode(message, dtype=np.float32)  # compiled before timing
         spent = least(lambda c=c: encode(c, v, stream), turns)
         spent += workers * least(lambda message=message: decode(message, dtype=np.float32), turns)
         if isinstance(way.feedback, ErrorFeedback):
@@ -273,7 +273,7 @@ def coding_seconds(problem, ways, batch: int, workers: int, seed: int, turns: in
 
 
 def seconds_of(runs, ways, coding, d: int, networks: dict[str, Network]) -> list[Seconds]:
-    """What every run takes on every network; one worker codes nothing and sends nothing."""
+    """The seconds of every run on every network; one worker codes and sends nothing."""
     row = min(r.row for r in runs)  # the same gradients for all methods
     found = []
     for network, numbers in networks.items():
@@ -314,12 +314,12 @@ def decide(times, by: str) -> Choice:
     together = [t for t in times if t.workers > 1]
     plain = min((t for t in together if t.method in PLAIN), key=lambda t: getattr(t, by))
     best = min((t for t in together if t.method not in PLAIN), key=lambda t: getattr(t, by))
-    there = math.isfinite(getattr(best, by))  # plain may never come there: then the gain is infinite
+    there = math.isfinite(getattr(best, by))  # plain may never reach the accuracy: then the gain is infinite
     return Choice(plain, best, getattr(plain, by) / getattr(best, by) if there else 0.0)
 
 
 def situations(times):
-    """Problem, accuracy, network, and the rows of it."""
+    """Problem, accuracy, network, and their rows."""
     for problem in dict.fromkeys(t.problem for t in times):
         for accuracy in dict.fromkeys(t.accuracy for t in times):
             for network in dict.fromkeys(t.network for t in times):
@@ -378,7 +378,7 @@ def decision_table(times) -> Table:
 
 
 def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
-    """What was measured on one problem."""
+    """The measurements on one problem."""
     head = (
         "method",
         "N",
@@ -411,7 +411,7 @@ def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
 
 
 def statements(times) -> list[Statement]:
-    """What holds of the rules that one hears."""
+    """Verdicts on common rules of thumb."""
     found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
     bits = {(p, a): b for p, a, _, b, _, _ in found}
     said = [
@@ -454,7 +454,7 @@ def statements(times) -> list[Statement]:
 
 
 def draw(times, options: Options):
-    """How much sooner than full precision, against the network: a panel for each problem, a line for each method."""
+    """Speed-up over full precision, against the network: a panel for each problem, a line for each method."""
     from ..plots import new_figure, style
     from ..plots.figure_style import COLUMN
     from ..plots.figure_style import PAGE as PAGE_WIDTH

@@ -1,8 +1,8 @@
 """Contractive error feedback (ConEF) against full precision, random blocks without memory, and error feedback.
 
-Softmax regression on 16 workers that send 10 or 5 % of the coordinates, as one random block.  A memory is held as a
-plain array (error feedback), as a fresh count sketch (the talk's algorithm), as one fixed linear sketch (what its
-authors' code runs) or quantized (what the theory allows).
+Softmax regression on 16 workers that send 10 or 5 % of the coordinates, as one random block.  A memory is stored as a
+plain array (error feedback), as a fresh count sketch (the talk's algorithm), as one fixed linear sketch (as in the
+authors' code) or quantized (as the theory allows).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _loses_little(row: Outcome, other: Outcome) -> bool:
 
 
 def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
-    """What holds of the talk's tables and of its theory; each method with its best step unless said otherwise."""
+    """Verdicts on the talk's tables and theory; each method with its best step unless stated otherwise."""
     best, said = best_outcomes(rows), []
     same = {row.method: row for row in rows if row.step == best[SGD].step}
     less, sgd, ef = f"{100 * (1 - share):.3g} %", best[SGD], best[EF]
@@ -168,7 +168,7 @@ def _above(row: Outcome, other: Outcome) -> bool:
 
 
 def sweep_statement(rows) -> Statement:
-    """Whether what a compressed memory loses against error feedback falls with the dimension."""
+    """Whether the loss of a compressed memory against error feedback falls with the dimension."""
     names = [name for name in dict.fromkeys(row.method for row in rows) if name != EF]
     points = {name: losses(rows, name) for name in names}
     good = []
@@ -292,7 +292,7 @@ def draw(rows, chosen, swept):
                 label=name,
             )
             colours[name] = line.get_color()
-        axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # who is further below is of no interest
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # accuracies further below are not shown
         axes.set_xscale("log")
         grid_steps = sorted({row.step for row in rows})
         axes.set_xticks(grid_steps, [f"{step:g}" for step in grid_steps])
@@ -328,7 +328,7 @@ def draw(rows, chosen, swept):
 
 
 class Size(NamedTuple):
-    """The data: name, rows, columns that are used, of how many, classes, and columns with an entry (for a sweep)."""
+    """The data: name, rows, used columns, all columns, classes, and columns with an entry (for a sweep)."""
 
     name: str
     n: int

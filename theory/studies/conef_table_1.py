@@ -1,6 +1,6 @@
 """Table 1 of the ConEF talk: the smallest sketch with which each share of partial feedback still converges.
 
-The memory is the one that the authors' code runs: one fixed linear sketch, of which (1 - beta) is fed back.
+The memory is that of the authors' code: one fixed linear sketch, of which (1 - beta) is fed back.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ TALK = {0.1: 0.9, 0.2: 0.8, 0.3: 0.7, 0.4: 0.6, 0.5: 0.4, 0.6: 0.4, 0.7: 0.3, 0.
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
     share : float
-        Of the coordinates, sent in each step.
+        Fraction of the coordinates sent in each step.
     workers, batch, steps, seeds : int
     parts : int
         Sketches of 1/parts, 2/parts, ... 1 times d counters are tried.
     grid : tuple of float
         Step sizes, in multiples of (1 - momentum)/L; a column each.
     decrease : float
-        A run has converged if f decreases by at least this share of what it does with error feedback.
+        A run has converged if f decreases by at least this fraction of its decrease with error feedback.
     """
 
     share: float = 0.1
@@ -58,7 +58,7 @@ class Options(NamedTuple):
     decrease: float = 0.95
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
         for name in ("workers", "batch", "steps", "seeds", "parts"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
@@ -77,9 +77,9 @@ class Frontier(NamedTuple):
     bounded : float
         For f at the end to be below f at the start.
     converged : float
-        For f to decrease by a given share of what it does with error feedback.
+        For f to decrease by a given fraction of its decrease with error feedback.
     stable : float
-        For the same hashes to forget without gradients, all of them: (1 - beta) E K^2/E K < 2 in every bucket.
+        For all of the same hashes to forget without gradients: (1 - beta) E K^2/E K < 2 in every bucket.
     """
 
     beta: float
@@ -90,14 +90,14 @@ class Frontier(NamedTuple):
 
 
 def smallest(good: Callable[[int], bool], candidates: Sequence[int]) -> int | None:
-    """The first of increasing candidates that is good, by bisection: all after a good one are taken to be good.
+    """The first of increasing candidates that is good, by bisection, assuming that all after a good one are good.
 
     Examples
     --------
     >>> smallest(lambda n: n * n >= 50, range(1, 21)), smallest(lambda n: False, range(1, 21))
     (8, None)
     """
-    low, high = 0, len(candidates)  # the first good one is at low or behind it; at high or before it
+    low, high = 0, len(candidates)  # the first good one is in [low, high]
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if good(candidates[middle]) else (middle + 1, high)
@@ -125,7 +125,7 @@ def overlap(sketch: CountSketch, d: int, k: int) -> float:
 
 
 def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], dict[float, float]]:
-    """The smallest sketches for each beta and step size; and how far error feedback brings f down, over f(0).
+    """The smallest sketches for each beta and step size; and f at the end with error feedback, over f(0).
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
         """The mean over the seeds of f at the end; infinite if one of them diverges."""
         found = []
         for one in keys:
-            if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
+            if isinstance(feedback, LinearSketchFeedback):  # a different hash for each seed
                 feedback = feedback._replace(sketch=feedback.sketch._replace(seed=one))
             method = ParallelSGD(
                 RandomBlock(max(1, int(options.share * d))),
@@ -208,11 +208,11 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
 
 # --- what holds -------------------------------------------------------------------------------------------------------
 
-RESOLUTION = 0.1 + 1e-9  # of the talk's table
+RESOLUTION = 0.1 + 1e-9  # from the talk's table
 
 
 def statements(rows) -> list[Statement]:
-    """What holds of the table and of the laws that are read into it."""
+    """Verdicts on the table and on the laws suggested by it."""
     steps = list(dict.fromkeys(row.step for row in rows))
     said, curves = [], []
     for step in steps:
@@ -265,7 +265,7 @@ def _share(part: float) -> str:
 
 
 def draw(rows):
-    """Smallest sketch against beta: the talk's, ours for each step size, and both laws."""
+    """Smallest sketch against beta: the talk's, the measured ones for each step size, and both laws."""
     from ..plots import new_figure, style
     from ..plots.figure_style import COLUMN, PAGE
 
@@ -333,7 +333,7 @@ def collect(
 
 
 def report(rows, reached: dict, options: Options) -> Study:
-    """The study of these frontiers; ``reached`` is the share of f at the start that error feedback ends at."""
+    """The study of these frontiers; ``reached`` is f at the end with error feedback as a fraction of f at the start."""
     betas = list(dict.fromkeys(row.beta for row in rows))
     columns = (f"{name}, step {step:g}" for step in options.grid for name in ("bounded", "converged"))
     head = ("beta", "the talk", "1 - beta", *columns)

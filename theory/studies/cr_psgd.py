@@ -1,7 +1,7 @@
-"""The experiment of the talk on CR-PSGD: logistic regression on 10 workers, against gradients and against rounds.
+"""The experiment of the talk on CR-PSGD: logistic regression with 10 workers, against gradients and against rounds.
 
-The talk shows curves and says neither data nor step sizes.  Here CR-PSGD has the step 1/L and the best growth of its
-batches, by its theorem; parallel SGD the steps 2/(mu (2 L/mu + t)), as has local SGD, once; and once local SGD is that
+The talk shows curves without data or step sizes.  Here CR-PSGD has the step 1/L and the best growth of its batches, by
+its theorem; parallel SGD and one run of local SGD have the steps 2/(mu (2 L/mu + t)); another run of local SGD is that
 of Stich's theorem, with the steps 4/(mu (a + t)), a = max(16 L/mu, H), and the average with weights (a + t)^2.
 """
 
@@ -33,7 +33,7 @@ COMPARABLE = 2.0  # losses that differ by less than this factor are comparable
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Options(NamedTuple):
     seeds: int = 3
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in ("workers", "first", "seeds"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(
@@ -80,7 +80,7 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
     sparse: dict[str, Any] = {
         "compressor": Identity(sparse=True),
         "compress": "loss",
-    }  # the same steps, at the cost of sparse rows
+    }  # the same steps with sparse rows
     methods = {
         ONE: ("parallel SGD", ParallelSGD(step=decay, **sparse), T),
         f"{FIXED} (B = {T // rounds})": ("", ParallelSGD(step=Constant(1.0 / L), batch=T // rounds, **sparse), rounds),
@@ -96,7 +96,7 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
 
     def runner(method, steps):
         every = max(1, (steps or rounds) // points)
-        spend = {"samples": T} if steps is None else {"steps": steps}  # CR-PSGD itself says when T is spent
+        spend = {"samples": T} if steps is None else {"steps": steps}  # CR-PSGD stops when T is used up
 
         def call(seed):
             history = run(method, problem, workers=N, seed=seed, record_every=every, **spend).history
@@ -108,7 +108,7 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
 
 
 def statements(curves: list[Curve], options: Options) -> list[Statement]:
-    """What the talk says, held against the curves of one problem."""
+    """The statements of the talk, compared with the curves of one problem."""
     by = {label: next(c for c in curves if c.label.startswith(label)) for label in NAMES}
     one, fixed, decaying, local, theirs, growing = by.values()
     name, T, saved = one.problem, options.samples, one.total / growing.total
@@ -189,7 +189,7 @@ def collect(
 
 
 def report(curves, sizes: dict, options: Options) -> Study:
-    """The study of these curves; ``sizes`` holds n, d and l2 of each problem."""
+    """The study of these curves; ``sizes`` has n, d and l2 of each problem."""
     tables, said, chosen = [], [], []
     for name, (n, d, l2) in sizes.items():
         found = [curve for curve in curves if curve.problem == name]

@@ -1,4 +1,4 @@
-"""How large a batch may be: loss after as many gradients against the batch, beside the batch-size bound B_D.
+"""How large a batch may be: loss after a fixed number of gradients against the batch, and the batch-size bound B_D.
 
 The experiment of the lecture and of Yin et al. (2018): serial SGD gets its best constant step, every batch the same
 step *for each of its gradients* (B times the step size, since batches are averaged here), and all evaluate T gradients.
@@ -32,28 +32,28 @@ from .shared.step_search import reached
 __all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
 
 LEVEL = 0.95
-RECORDS = 40  # looks at f in a run to the goal
-LOOKS = 10  # how many times B_D is measured on the way of serial SGD
-STEPS = range(-10, 3)  # exponents of the steps that are tried, in units of 1/L_max
+RECORDS = 40  # evaluations of f in a run to the goal
+LOOKS = 10  # number of measurements of B_D along serial SGD
+STEPS = range(-10, 3)  # exponents of the candidate steps, in units of 1/L_max
 
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
     files : tuple of str
-        Further LIBSVM files of two classes: paths, or names of files in the folder ``THEORY_DATA``; one that is not
-        there is left out, with a word on it.
+        Further LIBSVM files of two classes: paths, or names of files in the folder ``THEORY_DATA``; missing ones are
+        skipped with a note.
     bundled : tuple of str
         Names of data sets that need no file.
     copies : tuple of int
-        RCV1 again, as so many copies of a part of its rows.
+        RCV1 again, as this many copies of a part of its rows.
     passes : tuple of float
-        T over n, for each of which all is measured.
+        Values of T/n; everything is measured for each.
     factor : float
-        A batch is without loss if f - f* is at most so many times that of serial SGD.
+        A batch is without loss if f - f* is at most this factor times that of serial SGD.
     seeds : int
         Independent runs.
     most : int
@@ -72,7 +72,7 @@ class Options(NamedTuple):
     goal: float = 0.05
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in ("files", "bundled"):
             texts = getattr(self, name)
             require(
@@ -92,7 +92,7 @@ class Options(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What one batch reached: f - f* and the share of held-out rows that are right, over seeds; ``ratio`` to B = 1."""
+    """Results of one batch: f - f* and held-out accuracy, over seeds; ``ratio`` to B = 1."""
 
     data: str
     passes: float
@@ -109,16 +109,16 @@ class Threshold(NamedTuple):
     ----------
     data : str
     rows : int
-        Different rows to train on.
+        Number of distinct training rows.
     passes : float
     step : float
         gamma L_max: the best of serial SGD.
     least, mean : float
-        B_D at its least on the way of serial SGD, and sum M^2(w_k) over sum ||grad f(w_k)||^2.
+        The least B_D along serial SGD, and sum M^2(w_k) over sum ||grad f(w_k)||^2.
     stable : float
-        2/(gamma L): beyond it a step is too long for the largest curvature that there can be.
+        2/(gamma L): beyond it a step is too long for the largest possible curvature.
     at_bound : Point
-        What B = B_D + 1 reached, with the least B_D.
+        The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
         The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
     """
@@ -149,7 +149,7 @@ class Speed(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One data set: what to train on, what to hold out, and the number of rows that T counts, copies included."""
+    """One data set: training and held-out rows, and the number of rows for T, copies included."""
 
     name: str
     train: Dataset
@@ -161,7 +161,7 @@ class Task(NamedTuple):
 
 
 def unit_rows(data: Dataset) -> Dataset:
-    """Columns over their largest magnitude, unless rows have norm 1 already, then rows over their norms; sparse."""
+    """Scale columns by their largest magnitude, unless rows have norm 1 already, then rows to norm 1; sparse."""
     X = sp.csr_array(data.X)
     norms = np.sqrt(X.multiply(X).sum(axis=1))
     if not np.allclose(norms, 1.0, atol=1e-3):
@@ -173,7 +173,7 @@ def unit_rows(data: Dataset) -> Dataset:
 
 
 def tasks(options: Options, data: str | None, rows: int | None) -> tuple[list[Task], list[str]]:
-    """The data sets, RCV1 and its copies first, and why some were left out."""
+    """The data sets, RCV1 and its copies first, and the reasons for skipped ones."""
     found, left = [], []
     names = [(real_or_twin(data), True), *((name, False) for name in (*options.bundled, *options.files))]
     for name, main in names:
@@ -200,14 +200,14 @@ def tasks(options: Options, data: str | None, rows: int | None) -> tuple[list[Ta
 
 
 def ran(problem, batch: int, step: float, gradients: int, *, seeds: int, seed: int, every: int | None = None):
-    """T/B rounds with the sum of B gradients times ``step``, for many seeds at once."""
+    """Run T/B rounds with the sum of B gradients times ``step``, for many seeds at once."""
     rounds = max(1, gradients // batch)
     method = ParallelSGD(Identity(sparse=True), step=Constant(batch * step), batch=batch, compress="loss")
     return run(method, problem, workers=1, steps=rounds, seed=seed, replicas=seeds, record_every=every or rounds)
 
 
 def best_exponent(loss, first: int = -2) -> int:
-    """The exponent with the least ``loss(e)``, downhill from ``first``.
+    """The exponent with the least ``loss(e)``, by descent from ``first``.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def best_exponent(loss, first: int = -2) -> int:
 
 
 def geometric_ratio(gaps, serial) -> Interval:
-    """The ratio of two geometric means of positive numbers, as many of each.
+    """The ratio of two geometric means of equally many positive numbers.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def geometric_ratio(gaps, serial) -> Interval:
 
 
 def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, float]:
-    """B_D at its least at ``LOOKS`` + 1 places of one serial run, and the ratio of its sums there."""
+    """The least B_D at ``LOOKS`` + 1 points of one serial run, and the ratio of its sums there."""
     seen = []
 
     def look(intermediate_result):
@@ -255,7 +255,7 @@ def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, 
 
 
 def measure(task: Task, passes: float, options: Options, seed: int = 0) -> tuple[Threshold, list[Point]]:
-    """Loss and held-out accuracy after T gradients for all batches, and where the loss begins."""
+    """Loss and held-out accuracy after T gradients for all batches, and the largest batch without loss."""
     problem, held = logistic(task.train, 1.0 / task.n), logistic(task.held, 1.0 / task.n)
     least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
     gradients, how = max(16, round(passes * task.n)), {"seeds": options.seeds, "seed": seed}
@@ -315,9 +315,9 @@ def _until(points, good) -> int:
 
 
 def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list[Speed]:
-    """Rounds until f - f* <= goal (f(0) - f*), the step chosen anew for each batch; ``limit`` is B_D.
+    """Rounds until f - f* <= goal (f(0) - f*), with a step chosen for each batch; ``limit`` is B_D.
 
-    The step is chosen with other seeds than those that count.
+    The step is chosen with other seeds than those used for the result.
     """
     problem = logistic(task.train, 1.0 / task.n)
     least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
@@ -336,7 +336,7 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
     rounds = rounds_at(1, e, 2 * task.n, seed)
     found: list[Speed] = []
     for batch in (2**j for j in range(options.most.bit_length())):
-        if not 3.0 <= rounds < math.inf:  # fewer rounds than that are no rate
+        if not 3.0 <= rounds < math.inf:  # too few rounds for a rate
             break
         cap = math.ceil(1.5 * rounds)
         e = best(batch, cap, e)
@@ -376,7 +376,7 @@ def collect(
 
 
 def report(thresholds, points, speeds, options: Options, left) -> Study:
-    """The study of these batches; ``left`` are the names of files that were not there."""
+    """The study of these batches; ``left`` are the names of missing files."""
     setting = (
         "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
         "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "

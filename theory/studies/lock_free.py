@@ -1,8 +1,8 @@
 """Mem-SGD's figure 4: threads that share x without locks, with SGD, rand-k and top-k.
 
-The speed-up of N threads is taken from the time until f is at most a stop loss, as in the paper, and from the steps a
-second.  Both are times on the wall.  The processor time of a step stands beside them: a busy machine does not lengthen
-it, but neither do threads that wait for each other, so that it alone shows no speed-up.
+The speed-up of N threads is measured by the time until f is at most a stop loss, as in the paper, and by the steps per
+second.  Both are wall-clock times.  The processor time of a step is reported too: other load does not increase it, but
+neither do threads that wait for each other, so that it is not a speed-up by itself.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .shared.step_search import reached
 
 __all__ = ["Options", "Speed", "collect", "measure", "report"]
 
-MOST = 0.8  # of the number of threads: a speed-up that is called good
+MOST = 0.8  # fraction of the number of threads from which a speed-up is called good
 
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class Options(NamedTuple):
     epochs : int
         Passes of all threads together.
     points : int
-        How many times an epoch f is evaluated; the clock stands still meanwhile.
+        Number of evaluations of f per epoch; they are not timed.
     repeats : int
-        Runs of each method: the least time of a step counts, and the median of everything else.
+        Runs of each method: the least time of a step is used, and the median of everything else.
     gamma : float
         The step is gamma/(1 + gamma l2 t).
     goal : float
@@ -65,7 +65,7 @@ class Options(NamedTuple):
     goal: float = 0.02
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         whole = isinstance(self.threads, tuple) and all(isinstance(n, int) and n >= 1 for n in self.threads)
         require(
             whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads),
@@ -80,7 +80,7 @@ class Options(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """What one method did on so many threads.
+    """Results of one method on a number of threads.
 
     Of several runs `seconds` and `processor` are the least, since other work only adds to them, and the others medians.
 
@@ -89,11 +89,11 @@ class Speed(NamedTuple):
     problem, method : str
     threads : int
     until : float
-        Seconds by the wall until the stop loss; infinite if it was not reached.
+        Wall-clock seconds until the stop loss; infinite if it was not reached.
     samples : float
         Rows until then.
     seconds, processor : float
-        For a million steps of all threads together: by the wall, and on all processors; NaN if too short to tell.
+        For a million steps of all threads together: wall clock and total processor time; NaN if too short to measure.
     gap : float
         f - f* at the end.
     """
@@ -121,13 +121,13 @@ def methods(problem, k: int, gamma: float) -> dict[str, ParallelSGD]:
 def measure(problem, name: str, k: int, options: Options, seed: int = 0) -> list[Speed]:
     """Run all methods on all numbers of threads.
 
-    Numbers of threads take turns, so that what else the machine does meets all of them.
+    Numbers of threads alternate, so that other load on the machine affects all of them.
 
     Parameters
     ----------
     problem : Logistic
     name : str
-        What the rows call it.
+        Name of the problem in the rows.
     k : int
     options : Options
     seed : int
@@ -160,16 +160,16 @@ def _once(problem, way, threads, total, options, seed, least, goal):
     gap = seen.history["f"] - least
     until, samples = (reached(seen.history[what], gap, goal - least) for what in ("seconds", "samples"))
     begin = time.process_time()
-    whole = run_lock_free(way, problem, steps=steps, **how)  # f is evaluated at the start and at the end alone
+    whole = run_lock_free(way, problem, steps=steps, **how)  # f is evaluated only at the start and at the end
     between = time.process_time()
-    run_lock_free(way, problem, steps=1, **how)  # the same two values of f, and what comes before the first step
+    run_lock_free(way, problem, steps=1, **how)  # the same two values of f, and the time before the first step
     processor = 2.0 * between - begin - time.process_time()
     million = 1e6 / (steps * threads)
     return until, samples, whole.seconds * million, processor * million if processor > 0.0 else math.nan, seen.fun
 
 
 class SpeedUp(NamedTuple):
-    """By the time to the stop loss, by the wall, and N times the processor time of a step with 1 thread over N."""
+    """By time to the stop loss, by wall clock, and N times the processor time of a step with 1 thread over N."""
 
     loss: float
     wall: float
@@ -192,7 +192,7 @@ def speed_ups(rows) -> dict[tuple[str, str, int], SpeedUp]:
 
 
 def _verdict(wall: dict[str, bool], processor: dict[str, bool]) -> tuple[str, str]:
-    """What the wall says of some methods where processor time agrees, else "undecided"; and where it does not agree."""
+    """The verdict by wall clock if processor time agrees, else "undecided"; and where the two disagree."""
     apart = [name for name in wall if wall[name] != processor[name]]
     agreed = {good for name, good in wall.items() if name not in apart}
     said = f" The two clocks disagree on {', '.join(apart)}." if apart else ""
@@ -202,7 +202,7 @@ def _verdict(wall: dict[str, bool], processor: dict[str, bool]) -> tuple[str, st
 
 
 def statements(rows) -> list[Statement]:
-    """What holds of "sparsified updates scale as well as SGD, or better", by the wall."""
+    """Verdict on "sparsified updates scale as well as SGD, or better", by wall clock."""
     most = max(row.threads for row in rows)
     gain, said = speed_ups(rows), []
     for problem in dict.fromkeys(row.problem for row in rows):
@@ -233,7 +233,7 @@ def statements(rows) -> list[Statement]:
 
 
 def draw(rows):
-    """Speed-up against threads, a panel a problem: by the wall, by processor time (dashed), and the ideal."""
+    """Speed-up against threads, a panel per problem: by wall clock, by processor time (dashed), and the ideal."""
     from ..plots import new_figure, style
     from ..plots.figure_style import COLUMN, PAGE
 
@@ -290,7 +290,7 @@ def collect(
 
 
 def report(rows, options: Options, processors: int | None, load: float | None) -> Study:
-    """The study of these speeds, on so many processors, with this load average when it began."""
+    """The study of these speeds, with the number of processors and the load average at the start."""
     gain = speed_ups(rows)
     cells = []
     for row in rows:
@@ -354,5 +354,5 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
 
 
 def _load(load: float | None) -> str:
-    """How busy the machine was when the study began, where the system says so."""
+    """The load of the machine at the start of the study, if the system reports it."""
     return "" if load is None else f", load average {load:.1f} at the start"

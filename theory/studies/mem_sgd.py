@@ -1,8 +1,7 @@
 """Mem-SGD's figures 2 and 3: sparsified SGD with memory against SGD and QSGD, in epochs and in bits.
 
-Figure 2 has the theorem's step sizes, gamma/(l2 (a + t)), and weights (a + t)^2 in the average, with the shift a and
-without it.  Figure 3 has gamma0/(1 + gamma0 l2 t) and the plain mean.  Bits are those that the authors count and those
-that are sent, side by side.
+Figure 2 has the theorem's step sizes, gamma/(l2 (a + t)), and weights (a + t)^2 in the average, with and without the
+shift a.  Figure 3 has gamma0/(1 + gamma0 l2 t) and the plain mean.  Bits are counted as by the authors, and as sent.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ QSGD_BITS = (2, 4, 8)
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -45,15 +44,15 @@ class Options(NamedTuple):
     ks : tuple of int
         Entries in a message, the smallest first.
     delay, no_delay : float
-        The shift is delay d/k, and no_delay where it is left out.
+        The shift is delay d/k, or no_delay without it.
     epochs, long_epochs : int
         Passes over the data in Figures 2 and 3.
     points : int
-        How many times an epoch f is evaluated.
+        Number of evaluations of f per epoch.
     seeds : int
         Runs of every method.
     rates : tuple of float
-        Among these gamma0 is chosen.
+        Candidates for gamma0.
     """
 
     problem: str = "rcv1"
@@ -67,7 +66,7 @@ class Options(NamedTuple):
     rates: tuple = (0.01, 0.1, 1.0, 10.0, 100.0)
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.problem in ("rcv1", "dense"), "problem", self.problem, "'rcv1' or 'dense'")
         whole = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
         require(
@@ -86,7 +85,7 @@ class Options(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One curve to be: its label, how to step and average, what is sent, and how the authors count a message."""
+    """One curve to compute: its label, steps and average, what is sent, and how the authors count a message."""
 
     label: str
     method: ParallelSGD
@@ -94,7 +93,7 @@ class Way(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """What one way has reached.
+    """The result of one way.
 
     Attributes
     ----------
@@ -103,9 +102,9 @@ class Curve(NamedTuple):
         a in the step sizes c/(l2 (a + t)).
     epochs : ndarray, shape (records,)
     gap : ndarray, shape (seeds, records)
-        f - f*; infinite from where on f is not finite.
+        f - f*; infinite once f is not finite.
     counted, sent : float
-        Bits of a message on average: as the authors count, and as sent.
+        Mean bits of a message: as counted by the authors, and as sent.
     steps : int
         Steps in an epoch.
     """
@@ -124,13 +123,13 @@ class Curve(NamedTuple):
         return self.gap.mean(axis=0)
 
     def after(self, epochs: float) -> float:
-        """Mean f - f* after so many epochs."""
+        """Mean f - f* after ``epochs`` epochs."""
         return float(self.mean[np.abs(self.epochs - epochs).argmin()])
 
     def bits_until(self, goal: float, which: str = "sent") -> float:
         """Bits sent, or counted, until mean f - f* is at most ``goal`` for the first time; infinite if never.
 
-        Between two records log(f - f*) is taken to be linear.
+        Between two records log(f - f*) is interpolated linearly.
         """
         there = np.flatnonzero(self.mean <= goal)
         if there.size == 0 or there[0] == 0:
@@ -144,12 +143,12 @@ class Curve(NamedTuple):
 
 
 def _counts(problem):
-    """Non-zeros of a row on average where rows are sparse, else None."""
+    """Mean number of non-zeros per row if rows are sparse, else None."""
     return None if isinstance(problem.A, np.ndarray) else float(problem.A.data.size / problem.n)
 
 
 def _sgd(problem, **rule) -> Way:
-    """SGD, in lossless sparse messages where rows are sparse: the l2 term is then applied by the worker itself."""
+    """SGD, in lossless sparse messages if rows are sparse: the worker then applies the l2 term locally."""
     nonzeros = _counts(problem)
     sparse = nonzeros is not None
     method = ParallelSGD(Identity(sparse=sparse), compress="loss" if sparse else "full", **rule)
@@ -204,7 +203,7 @@ def with_rate(rate: float, l2: float) -> InverseTime:
 
 
 def train(problem, ways, least: float, *, epochs: int, points: int, seeds: int, seed: int, label: str) -> list[Curve]:
-    """Run every way with every seed, one worker and one row a step; runs share the processors.
+    """Run every way with every seed, with one worker and one row per step; runs are parallel.
 
     Parameters
     ----------
@@ -228,7 +227,7 @@ def train(problem, ways, least: float, *, epochs: int, points: int, seeds: int, 
         return run(way.method, problem, workers=1, steps=epochs * every * points, seed=seed + r, record_every=every)
 
     curves = []
-    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels let go of the interpreter
+    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels release the GIL
         for way in track(ways, label):
             runs = [done.history for done in pool.map(lambda r, way=way: one(way, r), range(seeds))]
             gap = np.full((seeds, epochs * points + 1), math.inf)
@@ -263,7 +262,7 @@ def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
 
 
 def _problem(options: Options, data: str | None, quick: bool):
-    """The problem, and what its data are called."""
+    """The problem, and the name of its data."""
     if options.problem == "rcv1":
         text = rcv1(real_or_twin(data), 2000 if quick else None)
     elif quick:

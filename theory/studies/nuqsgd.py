@@ -1,6 +1,6 @@
 """NUQSGD against QSGD and QSGDinf at equal bits: exact variances on synthetic and real gradients, and training.
 
-The variances are sums of chords, without any sampling.  The training follows the paper's runs: momentum 0.9, weight
+The variances are sums of chords, without sampling.  The training follows the paper's runs: momentum 0.9, weight
 decay (here the l2 term, part of the gradient that is sent), 4 bits, buckets of 8192, and batches of 128, or of 32 on 8
 workers.
 """
@@ -52,8 +52,8 @@ SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
 THREE = ("QSGD", "QSGDinf", "NUQSGD")
 RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
-LONGER = 8.0  # on softmax the bound of L is far above the curvature along the way
-COMPARABLE = 2.0  # "comparable" allows this factor, for variances; for losses and accuracies see `statements`
+LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
+COMPARABLE = 2.0  # the factor for "comparable" variances; for losses and accuracies see `statements`
 
 
 class Variance(NamedTuple):
@@ -79,9 +79,9 @@ class Training(NamedTuple):
     loss, spread : float
         f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
     accuracy, apart : float
-        On the part that was held out, at the end; standard deviation over the seeds.
+        On the held-out part, at the end; standard deviation over the seeds.
     bits : float
-        Payload bits a coordinate and message.
+        Payload bits per coordinate and message.
     """
 
     problem: str
@@ -97,7 +97,7 @@ class Training(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What is seen along a run: step, f - f* and variance, means over seeds."""
+    """Curves along a run: step, f - f* and variance, means over seeds."""
 
     step: np.ndarray
     gap: np.ndarray
@@ -108,7 +108,7 @@ class Curves(NamedTuple):
 
 
 def levels_of(quantizer: str, bits: int, d: int = BUCKET) -> tuple[np.ndarray, float]:
-    """Levels and norm of a quantizer that takes ``bits`` bits a coordinate, sign included.
+    """Levels and norm of a quantizer with ``bits`` bits per coordinate, sign included.
 
     Examples
     --------
@@ -207,10 +207,10 @@ def train(
         ``make(data, l2)``: :func:`theory.logistic` or :func:`theory.softmax`.
     data : Dataset
     name : str
-        What the rows call the problem.
+        Name of the problem in the rows.
     workers, batch : int
     steps, records : int
-        Rounds, and at how many of them variance and loss are looked at.
+        Number of rounds, and of those at which variance and loss are recorded.
     seeds : int
     seed : int
     bits, bucket : int
@@ -290,7 +290,7 @@ def _bits(places) -> str:
 
 
 def statements(rows, sweep, trained) -> list[Statement]:
-    """Which of the paper's orderings hold, on how many inputs."""
+    """Which of the paper's orderings hold, and on how many inputs."""
     said = []
     four, every = (_pairs(part, lambda row: row.variance) for part in (rows, sweep))
     for what, table in ((f"{BITS} bits, buckets of {BUCKET}", four), ("all bits and buckets", every)):

@@ -1,6 +1,6 @@
-"""EF-SignSGD against NUQSGD with 4 and 8 bits: bits of a bucket, time of a round, loss against bits, held-out accuracy.
+"""EF-SignSGD against NUQSGD with 4 and 8 bits: bits per bucket, time of a round, loss against bits, held-out accuracy.
 
-EF-SignSGD keeps in a memory what its signs do not say; NUQSGD is unbiased and keeps nothing.  Both have momentum 0.9
+EF-SignSGD stores the error of its signs in a memory; NUQSGD is unbiased and has no memory.  Both have momentum 0.9
 and weight decay (the l2 term, part of what is sent), as in the runs of the NUQSGD paper.
 """
 
@@ -34,15 +34,15 @@ from .shared.verdicts import verdict
 __all__ = ["Training", "collect", "methods", "report", "train"]
 
 SMALL, LARGE = 64, 8192
-LEVELS = {4: 6, 8: 119}  # s: all that 4 bits can name; of 8 bits 241 of 256, since a level below 1e-36 is refused
+LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
 SIGN, FOUR, EIGHT = f"EF-sign, {SMALL}", f"NUQSGD 4 bits, {LARGE}", f"NUQSGD 8 bits, {LARGE}"
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
 WORKERS, BATCH = 8, 32
-STEPS = (1.0, 0.25)  # times (1 - momentum)/L: of each method the better one counts
-SHARE, QUICK_SHARE = 0.02, 0.2  # of f(0) - f*: the loss that is waited for
-BANDWIDTHS = (1e9, 1e10, 1e11)  # bits a second
+STEPS = (1.0, 0.25)  # in units of (1 - momentum)/L: the better one of each method is used
+SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
+BANDWIDTHS = (1e9, 1e10, 1e11)  # bits per second
 PRINTED = 128  # bits of a bucket of 64 in the paper
-CLOSE = 1.25  # "close" allows this factor
+CLOSE = 1.25  # the factor for "close"
 
 
 class Training(NamedTuple):
@@ -54,16 +54,16 @@ class Training(NamedTuple):
     step : float
         Times (1 - momentum)/L.
     bits : float
-        Payload bits a coordinate and message.
+        Payload bits per coordinate and message.
     loss, spread : float
         f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
     accuracy, apart : float
-        On the part that was held out, at the end; standard deviation over the seeds.
+        On the held-out part, at the end; standard deviation over the seeds.
     rounds : float
-        Until f - f* is at the share of f(0) - f* that is waited for; infinite if never.
+        Rounds until f - f* is at the target fraction of f(0) - f*; infinite if never.
     gradient, coding, whole : float
-        Milliseconds of a round in the simulator: gradients of all workers, quantizing and remembering, everything;
-        the least mean between two records, since a busy machine only adds.
+        Milliseconds of a round in the simulator: gradients of all workers, quantizing and memory, everything; the least
+        mean between two records, since other load only adds.
     """
 
     problem: str
@@ -81,7 +81,7 @@ class Training(NamedTuple):
 
 
 def methods(quick: bool = False) -> dict[str, Way]:
-    """What is compared; the number behind a name is the size of a bucket, and coded messages are no runs of their own.
+    """The methods; the number after a name is the bucket size, and coded messages need no separate runs.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def methods(quick: bool = False) -> dict[str, Way]:
 
 
 def coded(ways: dict[str, Way]) -> dict[str, Way]:
-    """The 4-bit messages again, at the length of their entropy."""
+    """The 4-bit messages again, entropy coded."""
     found = {name: way for name, way in ways.items() if name.startswith("NUQSGD 4")}
     return {f"{name}, coded": way._replace(compressor=EntropyCoded(way.compressor)) for name, way in found.items()}
 
@@ -119,7 +119,7 @@ def train(
     steps=STEPS,
     share=SHARE,
 ) -> tuple[list[Training], dict, np.ndarray]:
-    """Train each way with each step size on 80 % of the rows; coded messages are measured on the way.
+    """Train each way with each step size on 80 % of the rows; coded messages are measured along the run.
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ def train(
     data : Dataset
     ways : dict of str to Way
     name : str
-        What the rows call the problem.
+        Name of the problem in the rows.
     rounds, records : int
-        Rounds, and at how many of them f is looked at.
+        Number of rounds, and of evaluations of f.
     seeds, seed : int
     steps : tuple of float
         Times (1 - momentum)/L.
     share : float
-        Of f(0) - f*, the loss that is waited for.
+        The target loss as a fraction of f(0) - f*.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def train(
 
 
 def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
-    """Of each problem and method the run with the better step size: the lower loss, or the fewer ``rounds``."""
+    """For each problem and method, the run with the better step size: the lower loss, or the fewer ``rounds``."""
     found: dict[tuple[str, str], Training] = {}
     for row in trained:
         place = row.problem, row.method
@@ -250,13 +250,13 @@ def _over(pairs) -> str:
 
 
 def crossing(a: Message, b: Message, workers: int) -> float:
-    """The bandwidth from which on a round of ``a``, which sends fewer bits, takes longer than one of ``b``."""
+    """The bandwidth from which a round of ``a``, which sends fewer bits, takes longer than one of ``b``."""
     slower = round_seconds(a, workers, math.inf) - round_seconds(b, workers, math.inf)
     return (workers - 1) * (b.bits - a.bits) / slower if slower > 0 else math.inf
 
 
 def statements(sent, trained) -> list[Statement]:
-    """What the paper says of the two, and what the numbers say."""
+    """The statements of the paper on the two, with verdicts."""
     said, first = [], {row.method: row for row in sent if row.input == sent[0].input}
     whole = bucket_message()
     said.append(

@@ -1,7 +1,7 @@
-"""Singular values of real gradients, and whether singular triplets or entries are the better thing to send.
+"""Singular values of real gradients, and whether it is better to send singular triplets or entries.
 
 The gradient of softmax regression is a matrix, features x classes.  The gradient of one row has rank one; a mean over
-many rows need not.  Everything here is computed from the gradients: nothing is sampled but the rows of a batch.
+many rows need not.  Everything is computed exactly from the gradients; only the rows of a batch are sampled.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .shared.report import Statement, Study, Table
 __all__ = ["Spectrum", "collect", "report", "spectra"]
 
 BATCHES = (1, 8, 128)
-ROUNDING = 1e-12  # singular values that are smaller, relative to the largest, are none
-BUDGET = 1.0  # triplets; entries: as many as there are floats in these
+ROUNDING = 1e-12  # singular values below this, relative to the largest, count as 0
+BUDGET = 1.0  # number of triplets; entries: as many as the triplets have floats
 
 
 class Spectrum(NamedTuple):
@@ -33,16 +33,16 @@ class Spectrum(NamedTuple):
     ----------
     problem, place : str
     batch : int
-        Rows that it is the mean of.
+        Number of rows that are averaged.
     singular_values : tuple of float
     rank_one, rank_two : float
-        Share of the squared norm that the best matrix of this rank holds.
+        Fraction of the squared norm in the best approximation of this rank.
     stable : float
         ||X||_F^2 / ||X||^2, the stable rank.
     floats : int
-        What a triplet costs: rows that are not zero, and columns.
+        Cost of a triplet: non-zero rows plus columns.
     criterion : float
-        ||X||_* sqrt(rows + columns) / ||X||_1: below 1 where triplets are better, if no atom is certain to be sent.
+        ||X||_* sqrt(rows + columns) / ||X||_1: below 1 if triplets are better, provided that no atom has probability 1.
     spectral, entrywise : float
         Relative variance of ATOMO on singular values and on entries, at the same number of floats, exactly.
     """
@@ -61,9 +61,9 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(X, problem: str = "", place: str = "", batch: int = 0, budget: float = BUDGET) -> Spectrum:
-    """What `Spectrum` says of the matrix X, at the floats of ``budget`` triplets.
+    """The `Spectrum` of the matrix X, at the number of floats of ``budget`` triplets.
 
-    Rows of zeros, such as words that are in no document of a batch, cost nothing: they are left out.
+    Zero rows, such as words that are in no document of a batch, cost nothing and are left out.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def spectra(data, name: str, seed: int = 0, batches=BATCHES) -> list[Spectrum]:
     list of Spectrum
     """
     problem = softmax(data, 0.0)  # the l2 term, which no worker has to send, would make sparse gradients dense
-    rng, found = np.random.default_rng(int(key(seed, "spectrum_of", name))), []
+    rng, found = np.random.default_rng(int(key(seed, "spectrum", name))), []
     for place, x in iterates(softmax(data, 1.0 / data.n)).items():
         for batch in batches:
             rows = rng.choice(problem.n, batch, replace=False)
@@ -117,7 +117,7 @@ def spectra(data, name: str, seed: int = 0, batches=BATCHES) -> list[Spectrum]:
 
 
 def statements(rows) -> list[Statement]:
-    """What holds of "gradients have a fast decaying spectrum" and of the criterion."""
+    """Verdicts on "gradients have a fast decaying spectrum" and on the criterion."""
     said = []
     for name in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if row.problem == name]
@@ -205,14 +205,14 @@ def draw(rows):
         axes.minorticks_off()
         axes.set_xlabel(r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$")
         axes.set_ylabel("second moment,\nspectral / entry-wise")
-        axes.set_ylim(top=100.0)  # room for the legend above the line
+        axes.set_ylim(top=100.0)  # space for the legend above the line
         axes.legend(fontsize=6, handlelength=1.4, loc="upper left")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
 def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
-    """Spectra on softmax regression: digits, and the four top-level topics of RCV1 where the file is there."""
+    """Spectra on softmax regression: digits, and the four top-level topics of RCV1 if the file exists."""
     pictures, file = digits(), topics_file(topics)
     sets = {"digits": pictures}
     if file is not None:
@@ -225,7 +225,7 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
 
 
 def report(rows, shapes: str, topics: bool) -> Study:
-    """The study of these spectra; ``shapes`` says of which data, ``topics`` whether RCV1's topics are among them."""
+    """The study of these spectra; ``shapes`` describes the data, ``topics`` is whether RCV1's topics are among them."""
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
         (
@@ -251,7 +251,7 @@ def report(rows, shapes: str, topics: bool) -> Study:
     if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
     return Study(
-        "spectrum_of",
+        "spectrum",
         "Singular values of real gradients",
         setting,
         {"spectra": rows},

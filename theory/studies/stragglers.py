@@ -1,4 +1,4 @@
-"""Stragglers: what waiting for the fastest k of n workers costs and buys, on simulated clocks and in closed form."""
+"""Stragglers: costs and benefits of waiting for the fastest k of n workers, by simulated clocks and in closed form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LEVEL = 0.99
 
 
 class Order(NamedTuple):
-    """The k-th of n times: mean as measured with its interval (NaN without a variance), and in closed form."""
+    """The k-th of n times: measured mean with its interval (NaN without a variance), and closed form."""
 
     times: str
     k: int
@@ -64,7 +64,7 @@ class WallClock(NamedTuple):
 
 
 class Biased(NamedTuple):
-    """Where the fastest k of workers with unequal rates lead to, measured and in closed form."""
+    """The limit of SGD with the fastest k of workers with unequal rates, measured and in closed form."""
 
     weights: str
     k: int
@@ -96,7 +96,7 @@ def order_statistics(name: str, times, ks, rounds: int, seed: int) -> list[Order
 
 
 def best_waits(name: str, times, rounds: int, seed: int) -> tuple[str, int, int, float]:
-    """The k with the least time a gradient, measured and exact, and kappa n of the limit (NaN for Pareto times)."""
+    """The k with the least time per gradient, measured and exact, and kappa n of the limit (NaN for Pareto times)."""
     waits, _ = race(times, workers=WORKERS, fastest=WORKERS, rounds=rounds, seed=seed)
     measured = 1 + int(np.argmin(waits.mean(axis=0) / np.arange(1, WORKERS + 1)))
     if isinstance(times, Pareto):
@@ -138,7 +138,7 @@ def wall_clock(name: str, times, ks, replicas: int, seed: int) -> tuple[list[Wal
 
 
 def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
-    """Plain averaging and its cure, for workers with unequal rates and a row each; curves of the mean of x."""
+    """Plain and weighted averaging, for workers with unequal rates and one row each; curves of the mean of x."""
     problem, found = ridge((np.ones((TARGETS.size, 1)), TARGETS), l2=0.0), []
     curves: dict = {}
     probabilities, rounds, step = bounds.inclusion_probabilities(k, RATES), 40, 0.1
@@ -167,7 +167,7 @@ def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
 
 
 def statements(orders, waits, clocks, bias) -> list[Statement]:
-    """What holds of waiting for fewer, judged by what was measured."""
+    """Verdicts on waiting for fewer workers, from the measurements."""
     said = []
     inside = [abs(row.measured - row.predicted) <= row.half for row in orders if math.isfinite(row.half)]
     said.append(
@@ -238,7 +238,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
 
 
 def draw(orders, curves, bias):
-    """Time of a round against k, error against the wall clock, and where the fastest lead to."""
+    """Time of a round against k, error against the wall clock, and the limit with the fastest workers."""
     from ..plots import new_figure, style
     from ..plots.figure_style import COLUMN, PAGE
 

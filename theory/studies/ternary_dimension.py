@@ -1,4 +1,4 @@
-"""Ternary quantization with the 2-norm may need sqrt(d) times as many iterations: iterations against the dimension.
+"""Ternary quantization with the 2-norm may need sqrt(d) times as many iterations: iterations against dimension.
 
 On (1/2)||x||^2 with isotropic noise every gradient is nearly flat, which is the worst case: its second moment grows by
 nearly sqrt(d).  The noise has the same E||xi||^2 for every d, so full precision takes the same number of iterations.
@@ -24,7 +24,7 @@ __all__ = ["Iterations", "collect", "iterations_by_dimension", "report"]
 
 DIMENSIONS = (16, 64, 256, 1024)
 PROVED = ("full precision", "ternary, 2-norm", "QSGD, s = sqrt(d)")  # their factor holds for every vector
-GRID = (-1.0, -0.5, 0.5)  # logarithms to the base 2 of what the step is divided by, beside the theorem's own factor
+GRID = (-1.0, -0.5, 0.5)  # binary logarithms of the divisor of the step, in addition to the theorem's factor
 
 
 class Iterations(NamedTuple):
@@ -59,7 +59,7 @@ def worst_ternary(d: int) -> float:
 
 
 def subjects() -> dict[str, Callable[[int], tuple[NamedTuple, float]]]:
-    """What is compared: for each d a compressor and the factor by which its theorem shortens the step."""
+    """The methods: for each d a compressor and the factor by which its theorem shortens the step."""
     return {
         "full precision": lambda d: (Identity(), 1.0),
         "ternary, 2-norm": lambda d: (QSGD(1), worst_ternary(d)),

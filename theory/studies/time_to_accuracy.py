@@ -1,8 +1,8 @@
-"""Time to accuracy: (time of a pass) times (passes), with gradients and coding measured and the network a model.
+"""Time to accuracy: (time of a pass) times (passes), with measured gradients and coding and a model of the network.
 
-Every method runs with the constant step size, a power of two over L, with which it takes the fewest steps.  What a step
-takes is put together from measured seconds of a gradient's row, of encoding and of decoding, on one core, and the
-model's seconds of the exchange on networks of which latency and bandwidth are assumed.
+Every method runs with the constant step size, a power of two over L, with which it takes the fewest steps.  The time of
+a step is composed of measured seconds of a gradient's row, of encoding and of decoding, on one core, and the model's
+seconds of the exchange on networks with assumed latency and bandwidth.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .shared.verdicts import verdict
 
 __all__ = ["Options", "Steps", "Time", "collect", "measure_steps", "report", "step_times"]
 
-MANY = (8, 16, 32, 64, 128, 256)  # workers of the curve that the model continues
+MANY = (8, 16, 32, 64, 128, 256)  # numbers of workers to which the model extends the curve
 FULL = "SGD"
-CLOSE = 1.1  # "as many" allows this factor
-EVERY = 4  # steps between two looks at f; log(f - f*) is taken as linear in between
+CLOSE = 1.1  # the factor for "as many"
+EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 ROWS = 2000  # of the default data
-CHOSEN_BY = 3  # runs, with other seeds, by whose mean a step size is chosen: one run may be lucky with too long a step
-LONG = 131_072  # coordinates of the vector that coding is timed on: on a short one Python's part of a call would show
+CHOSEN_BY = 3  # runs, with other seeds, to choose the step size: a single run may be lucky with too long a step
+LONG = 131_072  # length of the vector for timing of coding: on a short one Python's call overhead would dominate
 
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class Options(NamedTuple):
     batch : int
         One of ``batches``.
     accuracy : float
-        The share of f(0) - f* that is waited for, between 0 and 1.
+        The target as a fraction of f(0) - f*, between 0 and 1.
     seeds : int
-        Runs whose mean counts.
+        Number of runs that are averaged.
     limit : int
-        The most steps that a run may take.
+        Maximum number of steps of a run.
     """
 
     workers: tuple = (1, 2, 4, 8)
@@ -67,7 +67,7 @@ class Options(NamedTuple):
     limit: int = 400
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         for name in ("workers", "batches"):
             numbers = getattr(self, name)
             whole = isinstance(numbers, tuple) and all(isinstance(n, int) and n >= 1 for n in numbers)
@@ -81,22 +81,22 @@ class Options(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """One method with so many workers and rows: the steps to the accuracy.
+    """One method with given numbers of workers and rows: the steps to the accuracy.
 
     Attributes
     ----------
     method : str
     workers, batch : int
     step : float
-        Step size times L; NaN if it never came there.
+        Step size times L; NaN if it never reached the accuracy.
     steps, fewest, most : float
-        Mean, least and most over the seeds; infinite if one never came there.
+        Mean, least and most over the seeds; infinite if one never reached the accuracy.
     passes : float
-        Over the data, of all workers together.
+        Passes over the data, of all workers together.
     row : float
-        Seconds of a row's gradient, the least between two looks at f.
+        Seconds of a row's gradient, the least between evaluations of f.
     message_bytes : float
-        Of a worker's message.
+        Bytes of a worker's message.
     """
 
     method: str
@@ -135,7 +135,7 @@ class Time(NamedTuple):
 
 
 def methods(d: int) -> dict[str, Way]:
-    """What is compared on vectors of length d."""
+    """The methods compared on vectors of length d."""
     few = min(512, d)
     return {
         FULL: Way("float32", Identity()),
@@ -168,7 +168,7 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
         return total / CHOSEN_BY
 
     e = best_step(mean_steps, options.limit, first)
-    if e is None:  # a short run still tells what a row and a message take
+    if e is None:  # a short run is enough to time a row and measure a message
         runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
     else:
         runs = [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
@@ -202,12 +202,12 @@ def coding_of(problem, ways, seed: int, turns: int) -> dict[str, Coding]:
     g = batch_gradient(problem, rng.integers(problem.n, size=32), np.zeros(problem.d))
     g = np.tile(g, -(-LONG // g.size))
     sent = {row.method: row for row in measure_messages("gradient", g, ways, seed, turns)}
-    scale = 1e-9 * problem.d  # of nanoseconds a coordinate
+    scale = 1e-9 * problem.d  # from nanoseconds per coordinate
     return {name: Coding(scale * row.encode, scale * row.decode) for name, row in sent.items()}
 
 
 def step_times(rows, ways, coding, d: int, networks: dict[str, Network]) -> list[Time]:
-    """What a step takes for every row and network: one worker sends nothing and codes nothing."""
+    """The time of a step for every row and network; one worker codes and sends nothing."""
     gradient = min(row.row for row in rows if math.isfinite(row.row))  # the same kernel for all methods
     found = []
     for network, numbers in networks.items():
@@ -235,7 +235,7 @@ def fit_steps(rows) -> tuple[float, float, float]:
 
 
 class Curve(NamedTuple):
-    """Speed-up over one worker that sends nothing, measured steps up to the most workers, and fitted ones beyond."""
+    """Speed-up over one worker that sends nothing; steps are measured up to the most workers and fitted beyond."""
 
     network: str
     method: str
@@ -245,7 +245,7 @@ class Curve(NamedTuple):
 
 
 def curves(rows, times, ways, coding, d: int, networks, batch: int) -> list[Curve]:
-    """Speed-up in time to accuracy against workers; steps beyond those that were run follow from the fit."""
+    """Speed-up in time to accuracy against workers; steps beyond the measured ones follow from the fit."""
     found = []
     most = max(row.workers for row in rows)
     for network, numbers in networks.items():
@@ -269,7 +269,7 @@ def curves(rows, times, ways, coding, d: int, networks, batch: int) -> list[Curv
 
 
 def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
-    """What holds of the lecture's sentences; what rests on the model says so."""
+    """Verdicts on the lecture's statements; those based on the model say so."""
     most, said = options.workers[-1], []
     at = {(t.network, t.method, t.workers, t.batch): t for t in times}
     networks = list(dict.fromkeys(t.network for t in times))
@@ -389,7 +389,7 @@ def draw(times, speed, rows, options: Options):
                         textcoords="offset points",
                     )
         bars.set_xticks(range(len(options.workers)), [str(p) for p in options.workers])
-        bars.set_ylim(0.0, 1.5 * highest)  # the legend has the upper third for itself
+        bars.set_ylim(0.0, 1.5 * highest)  # the upper third is for the legend
         bars.set(
             xlabel=f"workers (left to right: {', '.join(n.split(',')[0] for n in names)})",
             ylabel=f"time to accuracy {options.accuracy:g}, s",
@@ -464,7 +464,7 @@ def collect(
     topics: str | None = None,
     options: Options | None = None,
 ) -> dict:
-    """Seconds to an accuracy for SGD, QSGD and NUQSGD on networks of which three numbers are assumed."""
+    """Seconds to an accuracy for SGD, QSGD and NUQSGD on networks with three assumed numbers."""
     options = options or Options()
     if data is not None:
         source = load_data(data)

@@ -1,4 +1,4 @@
-"""What is really sent: bits, codes of integers, and the frame of a message."""
+"""The wire format: bits, codes of integers, and the frame of a message."""
 
 from .bits import bits_for
 from .elias import delta_length, gamma_length, omega_length

@@ -1,11 +1,11 @@
-"""Bits in a buffer of bytes: single values, floats, and whole arrays of small numbers.
+"""Bits in a byte buffer: single values, floats, and whole arrays of small integers.
 
 Bit number b of a message is bit ``b & 7`` (counted from the lowest) of byte ``b >> 3``, and a value of several bits is
 written lowest bit first.  So eight values of w bits fill exactly w bytes, wherever they begin, and one 64-bit word
-reads or writes them at once on the usual machines.
+reads or writes them at once.
 
-Writers expect zeros from the cursor on and room for what they write; readers expect that the bits they are asked for
-exist.  Who reads foreign bytes checks that before the call.
+Writers expect zeros from the cursor on and enough space; readers expect that the requested bits exist.  When reading
+foreign bytes, check that before the call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 i32, i64, u8, u64 = np.int32, np.int64, np.uint8, np.uint64
 
 _BIG = sys.byteorder == "big"
-TILE = 1024  # values of small widths that pass through bytes together
+TILE = 1024  # values of small width that are packed via bytes together
 
 
 # --- what NumPy has no name for ---------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ TILE = 1024  # values of small widths that pass through bytes together
 
 @intrinsic
 def load_word(typingctx, buffer, byte):
-    """Eight bytes from ``byte`` on, the first one lowest; wherever they lie."""
+    """Load eight bytes from ``byte`` on, little-endian, possibly unaligned."""
 
     def codegen(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -99,7 +99,7 @@ def bits_to_float(typingctx, word, like):
 
 @intrinsic
 def load_signs(typingctx, array, first):
-    """Which of the 32 floats from ``first`` on are below 0, as a uint32: the first in the lowest bit."""
+    """Sign bits of the 32 floats from ``first`` on, as a uint32 with the first in the lowest bit."""
     if array.layout != "C":
         return None
 
@@ -117,7 +117,7 @@ def load_signs(typingctx, array, first):
 
 @intrinsic
 def fetch_early(typingctx, array, i, write):
-    """Ask for the memory at ``array[i]``, which need not exist: a hint, while the processor has other things to do."""
+    """Prefetch ``array[i]``, which need not exist."""
     if not isinstance(write, types.IntegerLiteral):
         return None
 
@@ -145,13 +145,13 @@ def _bit_length(typingctx, n):
 
 @kernel
 def bit_length(n):
-    """How many binary digits an integer has; 0 for 0."""
+    """Number of binary digits of an integer; 0 for 0."""
     return _bit_length(u64(n))
 
 
 @kernel
 def bits_for(n):
-    """Bits to write any of 0, 1, ..., n - 1.
+    """Number of bits for any of 0, 1, ..., n - 1.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def read_float(buffer, cursor, values, i):
 
 @kernel
 def write_floats(buffer, cursor, values):
-    """Write an array of float32 or float64; return the cursor behind them.  At a whole byte, a word at a time."""
+    """Write an array of float32 or float64; return the cursor behind them.  If byte-aligned, a word at a time."""
     n, i, per_word = values.size, 0, 8 // values.itemsize
     if cursor & 7 == 0:
         byte = cursor >> 3
@@ -278,7 +278,7 @@ def read_floats(buffer, cursor, values):
 @no_refcount
 @kernel
 def _squeeze(word, width):
-    """Eight bytes below 2^width become 8 * width bits: neighbours move together, then pairs, then fours."""
+    """Pack eight bytes below 2^width into 8 * width bits: merge neighbours, then pairs, then fours."""
     one, two, four = u64(0x00FF00FF00FF00FF), u64(0x0000FFFF0000FFFF), u64(0x00000000FFFFFFFF)
     word = (word & one) | ((word & ~one) >> u64(8 - width))
     word = (word & two) | ((word & ~two) >> u64(16 - 2 * width))
@@ -288,7 +288,7 @@ def _squeeze(word, width):
 @no_refcount
 @kernel
 def _stretch(word, width):
-    """The inverse of ``_squeeze``, whatever stands above the 8 * width bits."""
+    """The inverse of ``_squeeze``; bits above 8 * width are ignored."""
     four = (u64(1) << u64(4 * width)) - u64(1)
     two = ((u64(1) << u64(2 * width)) - u64(1)) * u64(0x0000000100000001)
     one = ((u64(1) << u64(width)) - u64(1)) * u64(0x0001000100010001)
@@ -301,7 +301,7 @@ def _stretch(word, width):
 def write_array(buffer, cursor, values, offset, width):
     """Write ``values[i] + offset`` in ``width`` <= 32 bits each; return the cursor behind them.
 
-    For small widths eight values make one 64-bit word; the word's part that does not fill a byte is carried on.
+    For small widths eight values form one 64-bit word; the part that does not fill a byte is carried over.
     """
     n, i = values.size, 0
     byte, shift = cursor >> 3, u64(cursor & 7)
@@ -314,7 +314,7 @@ def write_array(buffer, cursor, values, offset, width):
             piece = values[start : min(start + TILE, end)]
             for k in range(piece.size):
                 tile[k] = u8(i32(piece[k]) + above)
-            for k in range(piece.size // 8):  # apart from what hangs together, so that it goes several at a time
+            for k in range(piece.size // 8):  # separate from the sequential part, so that it vectorizes
                 words[k] = _squeeze(load_word(tile, 8 * k), width)
             for k in range(piece.size // 8):
                 word = words[k]
@@ -329,7 +329,7 @@ def write_array(buffer, cursor, values, offset, width):
     elif width > 8 and byte + 8 <= buffer.size:
         carry = u64(buffer[byte])
         i = min(n, 8 * (buffer.size - byte - 8) // width)
-        for j in range(i):  # words are only written: to read back what was just written in other pieces is slow
+        for j in range(i):  # words are only written: reading back recent writes of another size is slow
             carry |= u64(i64(values[j]) + offset) << shift
             shift += u64(width)
             store_word(buffer, byte, carry)
@@ -356,7 +356,7 @@ def read_array(buffer, cursor, values, offset, width):
             for k in range(piece.size // 8):
                 words[k] = (load_word(buffer, byte) >> shift) | ((u64(buffer[byte + 8]) << u64(1)) << (u64(63) - shift))
                 byte += width
-            for k in range(piece.size // 8):  # apart from the loads, so that it goes several at a time
+            for k in range(piece.size // 8):  # separate from the loads, so that it vectorizes
                 store_word(tile, 8 * k, _stretch(words[k], width))
             for k in range(piece.size):
                 piece[k] = i32(tile[k]) - above

@@ -1,8 +1,8 @@
 """Elias codes of the integers 1, 2, 3, ...: omega (recursive), gamma and delta.
 
-The lengths are those of the literature; within a group of binary digits the leading 1 comes first and the others
-follow lowest first, as everywhere on this wire.  Omega: start from "0"; while n > 1 prepend the binary digits of n and
-let n = their number - 1.  So |omega(1)| = 1, 3 for 2 and 3, 6 for 4 to 7, 7 for 8 to 15, 11 for 16 to 31.
+The lengths are standard; within a group of binary digits the leading 1 comes first and the others follow lowest first,
+as everywhere in this format.  Omega: start from "0"; while n > 1 prepend the binary digits of n and let n = their
+number - 1.  So |omega(1)| = 1, 3 for 2 and 3, 6 for 4 to 7, 7 for 8 to 15, 11 for 16 to 31.
 
 Notes
 -----
@@ -30,7 +30,7 @@ __all__ = [
     "write_omega",
 ]
 
-LARGEST = 2**40 - 1  # every code word of a number up to this one fits in one 64-bit write (gamma: in two)
+LARGEST = 2**40 - 1  # code words of numbers up to this one fit in one 64-bit write (gamma: in two)
 
 u64 = np.uint64
 
@@ -64,7 +64,7 @@ def omega_length(n):
 
 @kernel
 def omega_code(n):
-    """The omega code of 1 <= n <= LARGEST, as a number of which the lowest bit is sent first, and its length."""
+    """The omega code of 1 <= n <= LARGEST, as a number sent lowest bit first, and its length."""
     code, length, rest = u64(0), 1, np.int64(n)
     while rest > 1:
         digits = bit_length(rest)

@@ -1,8 +1,8 @@
-"""Signed integers at the length of their entropy: the shortest of a few codes, said by flags in front.
+"""Entropy coding of signed integers: the shortest of a few codes, selected by leading flags.
 
-All levels; or how many are not zero, their positions (Golomb-Rice) and only these.  And they are sent either by rANS
-with the frequencies in front; or, which is shorter where there are few, each in a gamma code or all in as many bits as
-the largest needs.  The sender chooses by estimates; the length that it states is exact.
+Either all levels are sent; or the number of non-zeros, their positions (Golomb-Rice) and only their levels.  Levels are
+sent by rANS, preceded by the frequencies; or, if there are few, each in a gamma code or all in the width of the
+largest.  The sender chooses by estimates; the length that it states is exact.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ __all__ = ["levels_bits", "longest_levels", "read_levels", "write_levels"]
 
 f64, i64 = np.float64, np.int64
 
-FOUR_WAYS = 2**14  # symbols from which on four states pay
-SPARSE = 8  # only where fewer than one in this many is not zero, positions are considered
+FOUR_WAYS = 2**14  # number of symbols from which four states pay off
+SPARSE = 8  # positions are considered only if fewer than one in this many is non-zero
 
 
 GAMMA, RANS, WIDTH = 0, 1, 2
 
 
 class Plan(NamedTuple):
-    """How levels will be sent, and the lengths of the parts that are known before anything is written."""
+    """The chosen code, and the lengths of the parts that are known before writing."""
 
-    skip: int  # 1: positions first, then only what is not zero
+    skip: int  # 1: positions first, then only the non-zeros
     code: int
     freq: np.ndarray
     symbols: int | np.int64
     positions: int  # bits of the positions
-    rest: int | np.int64  # bits of all symbols in gamma codes, or in their common width, or of what lies behind ESCAPE
+    rest: int | np.int64  # bits of all symbols in gamma codes, or in their common width, or of those behind ESCAPE
     width: int
 
 
@@ -87,7 +87,7 @@ def _positions_bits(level, count):
 
 @kernel
 def _plan_for(level, skip, positions):
-    """The plan for all levels or for those that are not zero, and about how many bits it takes."""
+    """The plan for all levels or for the non-zeros, and its approximate number of bits."""
     seen, freq = np.empty(SYMBOLS, np.int64), np.empty(SYMBOLS, np.int64)
     histogram(level, skip, seen)
     symbols, gammas, escaped, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -135,7 +135,7 @@ def _plan(level):
 
 @kernel
 def levels_bits(level):
-    """How many bits :func:`write_levels` writes."""
+    """Number of bits that :func:`write_levels` writes."""
     if level.size == 0:
         return 0
     plan = _plan(level)
@@ -149,9 +149,9 @@ def levels_bits(level):
 
 @kernel
 def longest_levels(n, largest):
-    """No n levels of sizes up to ``largest`` take more bits.
+    """Upper bound on the bits of n levels of size up to ``largest``.
 
-    Gamma codes of all of them are one of the choices; rANS may take a little more than what made it look shorter.
+    Gamma codes of all levels are one of the choices; rANS may take slightly more than its estimate.
     """
     gammas = n * gamma_length(2 * largest + 1)
     return 67 + gammas + gammas // 16
@@ -238,7 +238,7 @@ def read_levels(buffer, cursor, end, largest, level):
 
 @kernel
 def _read_gammas(buffer, cursor, end, largest, level, skip, least):
-    """Read what is 1 with ``skip``, or all; or what came back as ESCAPE, if that is ``least``."""
+    """Read the levels marked 1 with ``skip``, or all; or, if ``least`` is ESCAPE, those decoded as ESCAPE."""
     escaped = unfold(ESCAPE + skip)
     for j in range(level.size):
         if (level[j] == escaped) if least else (skip == 0 or level[j] != 0):

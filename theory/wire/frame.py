@@ -1,4 +1,4 @@
-"""The frame of a message: what a receiver needs besides the payload, and what tells a broken message from a whole one.
+"""The frame of a message: what a receiver needs besides the payload, including a checksum.
 
 ===============  =======================================================================================
 bytes            content
@@ -15,7 +15,7 @@ that many        descriptor: the compressor's code, then its fields in order (an
 the rest         payload, filled up with zero bits to a whole byte
 ===============  =======================================================================================
 
-All numbers have their lowest byte first.  The first five rows stay the same during a run: they are the *header*, which
+All numbers have their lowest byte first.  The first six rows are constant during a run: they are the *header*, which
 sender and receiver make once.
 """
 
@@ -46,24 +46,25 @@ MARK, VERSION = b"th", 1
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload
 FLOATS: dict[int, np.dtype] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
-NESTING = 8  # compressors within compressors
-FOREIGN = 128  # codes from here on belong to users
+NESTING = 8  # maximum nesting depth of compressors
+FOREIGN = 128  # codes from here on are for users
 
 _class_of: dict[int, type] = {}
 _code_of: dict[type, int] = {}
 
 
 class WireError(ValueError):
-    """A message is truncated, altered, or not one of ours."""
+    """A message is truncated, altered, or not of this package."""
 
 
 def register_wire(code: int, cls: type) -> type:
-    """Give a compressor's class the number by which messages name it.
+    """Register the wire code of a compressor's class.
 
     Parameters
     ----------
     code : int
-        From 1 to 255; those from 128 on are for classes outside this package.  A code is never given to another class.
+        From 1 to 255; those from 128 on are for classes outside this package.  A code is never reused for another
+        class.
     cls : type
         A setting whose fields are ``int``, ``float``, ``bool`` or other settings.
 
@@ -80,7 +81,7 @@ def register_wire(code: int, cls: type) -> type:
     if not 1 <= code <= 255:
         raise ValueError(f"code: got {code}, allowed: an integer from 1 to 255; from 128 on are free for your own")
     known = _class_of.get(code)
-    if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook's cell may run twice
+    if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook cell may run twice
         free = next((n for n in range(128, 256) if n not in _class_of), None)
         raise ValueError(
             f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; from 128 on are "
@@ -119,7 +120,7 @@ def _describe(c) -> bytes:
 
 
 def _parse(text: bytes, at: int, depth: int):
-    """Inverse of ``_describe``: the compressor and the position behind it.  IndexError where the text ends."""
+    """Inverse of ``_describe``: the compressor and the position behind it.  IndexError at the end of the bytes."""
     cls = _class_of.get(text[at])
     if cls is None or depth > NESTING:
         raise WireError(f"message: unknown compressor (code {text[at]})")
@@ -153,7 +154,7 @@ def _parse(text: bytes, at: int, depth: int):
 
 
 def header_template(c, d: int, wire_dtype) -> bytes:
-    """The part of every message of a run that does not change.
+    """The constant part of every message of a run.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def header_template(c, d: int, wire_dtype) -> bytes:
 
 
 def overhead(header: bytes) -> int:
-    """Bytes of a message in front of its payload.
+    """Number of bytes of a message before its payload.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def overhead(header: bytes) -> int:
 
 
 def message_size(header: bytes, payload_bits: int) -> int:
-    """Bytes of a whole message.
+    """Number of bytes of a whole message.
 
     Parameters
     ----------
@@ -246,12 +247,12 @@ def _checksum(message, head: int, size: int) -> int:
 
 
 def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
-    """Write the frame around a payload that already stands at byte ``overhead(header)`` of the buffer.
+    """Write the frame around a payload that is already at byte ``overhead(header)`` of the buffer.
 
     Parameters
     ----------
     buffer : numpy.ndarray of uint8
-        With the header in front (it is written if it is not there).
+        With the header at its beginning (it is written if missing).
     header : bytes
         From `header_template`.
     payload_bits : int
@@ -260,10 +261,10 @@ def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
     Returns
     -------
     int
-        Bytes of the whole message, ``buffer[:that]``.
+        Number of bytes of the whole message.
     """
     head, size = len(header), message_size(header, payload_bits)
-    view = memoryview(cast(Any, buffer))  # arrays are buffers, which Python can say from 3.12 on
+    view = memoryview(cast(Any, buffer))  # arrays are buffers, which Python can express from 3.12 on
     if size > len(view) or not 0 <= payload_bits < 2**40:
         raise ValueError(f"payload_bits: got {payload_bits}, which does not fit in a buffer of {len(view)} bytes")
     view[:head] = header
@@ -291,9 +292,9 @@ def verify(message, header: bytes) -> int:
     Parameters
     ----------
     message : bytes-like
-        From anywhere.
+        From any source.
     header : bytes
-        What :func:`header_template` made for this run.
+        The header of this run, from :func:`header_template`.
 
     Returns
     -------
@@ -303,7 +304,7 @@ def verify(message, header: bytes) -> int:
     Raises
     ------
     WireError
-        If the message is anything but a whole message with this header.
+        If it is not a complete message with this header.
 
     Examples
     --------
@@ -319,7 +320,7 @@ def verify(message, header: bytes) -> int:
 
 
 class Opened(NamedTuple):
-    """What stands in a frame: compressor, length, floats of the wire, where the payload begins (byte), its bits."""
+    """Contents of a frame: compressor, length, floats of the wire, first byte of the payload, its bits."""
 
     compressor: NamedTuple
     d: int
@@ -334,18 +335,18 @@ def open_frame(message) -> Opened:
     Parameters
     ----------
     message : bytes-like
-        From anywhere.
+        From any source.
 
     Returns
     -------
     Opened
-        ``compressor, d, wire_dtype, start, payload_bits``; the compressor's own domain is checked, but not whether
-        it fits d.
+        ``compressor, d, wire_dtype, start, payload_bits``; the compressor's domain is checked, but not whether it fits
+        d.
 
     Raises
     ------
     WireError
-        If it is not a whole message.
+        If it is not a complete message.
 
     Examples
     --------

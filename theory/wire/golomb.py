@@ -1,8 +1,7 @@
 """Positions as Golomb-Rice codes of the gaps between them.
 
-A gap g >= 1 is sent as (g - 1) >> b in unary and the b lowest bits of g - 1 as they are.  Where k of d positions are
-taken at random, gaps are nearly geometric with success probability k/d, and the best b follows from the two numbers,
-which both sides know.
+A gap g >= 1 is sent as (g - 1) >> b in unary and the b lowest bits of g - 1 verbatim.  For k of d random positions,
+gaps are nearly geometric with success probability k/d, and the best b follows from k and d, which both sides know.
 
 Notes
 -----
@@ -29,7 +28,7 @@ GOLDEN = 0.6180339887498949  # (sqrt(5) - 1) / 2: where q + q^2 = 1
 def rice_bits(count, d):
     """The best b for ``count`` positions of d: the smallest with q + q^2 <= 1 for q = (1 - count/d)^(2^b).
 
-    Only a division and products, which every machine rounds alike: both sides must come to the same b.
+    Uses only a division and products, which every machine rounds alike: both sides must get the same b.
     """
     q, b = 1.0 - count / d, 0
     while q > GOLDEN and b < 40:
@@ -40,7 +39,7 @@ def rice_bits(count, d):
 
 @kernel
 def gap_bits(index, d):
-    """How many bits :func:`write_gaps` writes."""
+    """Number of bits that :func:`write_gaps` writes."""
     b, last, bits = rice_bits(index.size, d), i64(-1), 0
     for p in range(index.size):
         bits += ((i64(index[p]) - last - 1) >> b) + 1 + b
@@ -50,7 +49,7 @@ def gap_bits(index, d):
 
 @kernel
 def longest_gaps(count, d):
-    """No ``count`` increasing positions below d take more bits."""
+    """Upper bound on the bits of ``count`` increasing positions below d."""
     b = rice_bits(count, d)
     return count * (1 + b) + (d >> b)
 
@@ -68,7 +67,7 @@ def write_gaps(buffer, cursor, index, d):
 
 @kernel
 def read_gaps(buffer, cursor, end, d, index):
-    """Read increasing positions below d into all of ``index``; return the cursor, or -1 where there are none."""
+    """Read increasing positions below d into all of ``index``; return the cursor, or -1 if they are invalid."""
     b, last = rice_bits(index.size, d), i64(-1)
     for p in range(index.size):
         whole, cursor = read_unary(buffer, cursor, end, (d - 1) >> b)

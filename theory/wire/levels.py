@@ -1,4 +1,4 @@
-"""Signed integers that are mostly zero, in Elias omega codes: how many non-zeros, then distance, sign and size."""
+"""Sparse signed integers in Elias omega codes: number of non-zeros, then distance, sign and size of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = 2**12
 
 @kernel
 def levels_bits(level):
-    """How many bits :func:`write_levels` writes: the number of non-zeros + 1, then distance, sign, size of each."""
+    """Number of bits of :func:`write_levels`: number of non-zeros + 1, then distance, sign and size of each."""
     bits, last, count = 0, -1, 0
     for j in range(level.size):
         if level[j] != 0:
@@ -38,7 +38,7 @@ def write_levels(buffer, cursor, level):
     code, length = np.empty(SHORT, np.uint64), np.empty(SHORT, np.int64)
     for n in range(1, SHORT):
         code[n], length[n] = omega_code(n)
-    # what is not yet in the buffer waits in a word, of which ``full`` bits are in use, fewer than 32
+    # bits not yet in the buffer are kept in a word, of which ``full`` < 32 bits are in use
     byte, full = cursor >> 3, cursor & 7
     word = u64(buffer[byte]) if full else u64(0)
     for j in range(level.size):
@@ -94,7 +94,7 @@ def read_levels(buffer, cursor, end, s, level):
     count, cursor = read_omega(buffer, cursor, end, d + 1)
     if count < 0:
         return -1
-    table = np.zeros(TABLE if count > TABLE // 8 else 1, np.uint16)  # by the next 12 bits: a number, and its length
+    table = np.zeros(TABLE if count > TABLE // 8 else 1, np.uint16)  # by the next 12 bits: number and length
     if table.size == TABLE:
         for n in range(1, SHORT):
             code, length = omega_code(n)

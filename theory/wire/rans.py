@@ -1,14 +1,14 @@
 """rANS, an entropy coder: symbols of probability p take log2(1/p) bits each, fractions of a bit included.
 
-A state x in [2^16, 2^32) holds the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it into
-(x // f) 2^14 + c + x % f, which is about x / p; what would overflow leaves as words of 16 bits.  The receiver starts at
-the last state and undoes the symbols from the last to the first, taking the words back in reverse.  In the end its
-states must be the ones that the sender started from: few damaged messages get that far.
+A state x in [2^16, 2^32) encodes the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it
+into (x // f) 2^14 + c + x % f, which is about x / p; overflow is written as words of 16 bits.  The receiver starts from
+the last state and decodes the symbols from the last to the first, reading the words in reverse.  In the end its states
+must equal the sender's initial ones: few damaged messages pass this test.
 
-Four states take turns, so that the processor works on four symbols at once; short messages use one.
+Four interleaved states let the processor work on four symbols at once; short messages use one.
 
-Symbols are 0 to 255: :func:`fold` maps levels 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ..., and what is 255 or more
-shares the symbol ``ESCAPE``, behind which its rest is sent by other means.
+Symbols are 0 to 255: :func:`fold` maps levels 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ..., and what is 255 or more has
+the symbol ``ESCAPE``, and its remainder is sent separately.
 
 Notes
 -----
@@ -52,7 +52,7 @@ LOW = u64(1 << 16)
 @force_inline
 @kernel
 def fold(level):
-    """0, 1, -1, 2, -2, ... become 0, 1, 2, 3, 4, ..."""
+    """Map 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ..."""
     n = i64(level)
     return 2 * n - 1 if n > 0 else -2 * n
 
@@ -69,8 +69,8 @@ def unfold(n):
 
 @kernel
 def histogram(level, skip, seen):
-    """Count the symbols of the levels into ``seen``; with ``skip`` = 1 zeros are left out, and the rest begins at 0."""
-    other = np.zeros((4, SYMBOLS + 1), np.int64)  # several tables: neighbours that are equal need not wait
+    """Count the symbols of the levels in ``seen``; with ``skip`` = 1 zeros are left out and symbols start at 0."""
+    other = np.zeros((4, SYMBOLS + 1), np.int64)  # several tables, so that equal neighbours are independent
     fours = level.size - level.size % 4
     for j in range(0, fours, 4):
         for k in range(4):
@@ -83,7 +83,7 @@ def histogram(level, skip, seen):
 
 @kernel
 def frequencies(seen, freq):
-    """Shares of 2^14 in proportion to the counts, none of them 0 for a symbol that occurs."""
+    """Frequencies with sum 2^14 in proportion to the counts, never 0 for a symbol that occurs."""
     n, before, begin = np.int64(0), np.int64(0), np.int64(0)
     for s in range(SYMBOLS):
         n += seen[s]
@@ -103,7 +103,7 @@ def frequencies(seen, freq):
 
 @kernel
 def model_bits(freq):
-    """How many bits :func:`write_model` writes."""
+    """Number of bits that :func:`write_model` writes."""
     bits, last = 8, _last(freq)
     for s in range(1, last + 1):
         bits += delta_length(freq[s] + 1)
@@ -121,7 +121,7 @@ def _last(freq):
 
 @kernel
 def write_model(buffer, cursor, freq):
-    """Write the last symbol that occurs, then the frequencies of 1, 2, ... up to it; that of 0 is what is left."""
+    """Write the last symbol that occurs, then the frequencies of 1, 2, ... up to it; that of 0 is the remainder."""
     last = _last(freq)
     cursor = write(buffer, cursor, last, 8)
     for s in range(1, last + 1):
@@ -131,7 +131,7 @@ def write_model(buffer, cursor, freq):
 
 @kernel
 def read_model(buffer, cursor, end, freq):
-    """Read all of ``freq``, whose sum is then 2^14; return the cursor, or -1 where there is no model."""
+    """Read all of ``freq``, whose sum is then 2^14; return the cursor, or -1 if it is invalid."""
     if cursor + 8 > end:
         return -1
     freq[:] = 0
@@ -159,12 +159,12 @@ def _begins(freq, begin):
 
 # --- coding -----------------------------------------------------------------------------------------------------------
 
-# The bodies of the loops stand here twice, as calls with arrays in them would take longer than the arithmetic.
+# The loop bodies are duplicated, as calls with array arguments would take longer than the arithmetic.
 
 
 @kernel
 def count_words(level, skip, ways, freq):
-    """How many words of 16 bits :func:`encode_symbols` writes in front of the states."""
+    """Number of 16-bit words that :func:`encode_symbols` writes before the states."""
     begin, state = np.empty(SYMBOLS, np.uint32), np.empty(4, np.uint64)
     _begins(freq, begin)
     state[:] = LOW
@@ -189,7 +189,7 @@ def encode_symbols(buffer, cursor, level, skip, ways, freq):
     _begins(freq, begin)
     state[:] = LOW
     fours = level.size - level.size % 4 if ways == 4 else 0
-    byte, shift = cursor >> 3, u64(cursor & 7)  # a word is two bytes, so it stays at this place within its byte
+    byte, shift = cursor >> 3, u64(cursor & 7)  # a word is two bytes, so the offset within a byte stays the same
     carry, start = (u64(buffer[byte]) if shift else u64(0)), byte
     for j in range(level.size):
         if skip == 0 or level[j] != 0:
@@ -213,10 +213,10 @@ def encode_symbols(buffer, cursor, level, skip, ways, freq):
 
 @kernel
 def decode_symbols(buffer, first, last, level, skip, ways, freq):
-    """Undo :func:`encode_symbols`, whose words begin at bit ``first`` and whose states begin at bit ``last``.
+    """Inverse of :func:`encode_symbols`; the words begin at bit ``first``, the states at bit ``last``.
 
-    With ``skip`` = 1 the levels that are not zero are filled.  What is ``ESCAPE`` comes back as its level.  Returns
-    whether all words were used and the states are what they should be.
+    With ``skip`` = 1 the non-zero levels are filled.  ``ESCAPE`` is returned as its level.  Returns whether all words
+    were used and the final states are correct.
     """
     begin, table = np.empty(SYMBOLS, np.uint32), np.empty(TOTAL, np.uint8)
     _begins(freq, begin)

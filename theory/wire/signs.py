@@ -1,4 +1,4 @@
-"""Signs of a vector, 32 in a word: bit j & 31 of word j >> 5 is 1 where coordinate j is negative."""
+"""Signs of a vector, 32 per word: bit j & 31 of word j >> 5 is 1 where coordinate j is negative."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_signs(words, d, amount, out):
 def restore_signs(words, scale, out):
     """Out = scale * signs, without -0.0."""
     plus = out.dtype.type(scale)
-    minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as accumulate makes it
+    minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as in accumulate
     d = out.size
     for k in range(d >> 5):
         word, start = words[k], 32 * k

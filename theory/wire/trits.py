@@ -1,4 +1,4 @@
-"""Numbers -1, 0, 1: five of them in a byte (3**5 = 243), so 1.6 bits each, of the log2(3) = 1.585 that they need."""
+"""Numbers -1, 0, 1: five per byte (3**5 = 243), so 1.6 bits each; log2(3) = 1.585 is the minimum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _rest_bits(n):
 
 @kernel
 def trits_bits(d):
-    """How many bits d of them take: 8 for every five, and 2, 4, 5 or 7 for what is left."""
+    """Number of bits of d trits: 8 for every five, and 2, 4, 5 or 7 for the rest."""
     return 8 * (d // 5) + _rest_bits(d % 5)
 
 
@@ -52,7 +52,7 @@ def write_trits(buffer, cursor, trit):
 
 @kernel
 def _spread(number, trit, j, n):
-    """The digits of a group; how much is left of the number: 0 if it was one of n digits."""
+    """Extract the digits of a group; return the remainder: 0 if the number has n digits."""
     number = u32(number)
     for p in range(j, j + n):
         third = u32(number // u32(3))
@@ -63,7 +63,7 @@ def _spread(number, trit, j, n):
 
 @kernel
 def read_trits(buffer, cursor, trit):
-    """Read all of ``trit``; return the cursor, or -1 where a group is not one.  The bits must exist."""
+    """Read all of ``trit``; return the cursor, or -1 if a group is invalid.  The bits must exist."""
     d, j, bad = trit.size, 0, u32(0)
     while j + 40 <= d:
         word = read(buffer, cursor, 64)

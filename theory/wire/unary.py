@@ -16,7 +16,7 @@ u64 = np.uint64
 @kernel
 def write_unary(buffer, cursor, n):
     """Write the unary code of n >= 0; return the cursor behind it."""
-    return write(buffer, cursor + n, 1, 1)  # the zeros stand there already
+    return write(buffer, cursor + n, 1, 1)  # the zeros are already there
 
 
 @kernel

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...compressors.base import accumulate, capacity, payload_bits, quantize, restore, state_size, update_state
 from ...compressors.kernels.linear_algebra import room
+from ...compressors.kernels.spectral import decompose, put_weighted, spread, words
 from ...compressors.low_rank import PowerSGD, scale_by_power, size_exponent, start
-from ...compressors.spectral import SpectralAtomo, decompose, put_weighted, spread, words
+from ...compressors.spectral import SpectralAtomo
 from ...core import kernel, setting
 from ...core.random import uniform
 from ...core.vectors import entry

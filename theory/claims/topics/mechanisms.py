@@ -11,7 +11,7 @@ from ...measure import exactly, mean_interval, ratio_interval
 from ...problems import DropConnect, Langevin, QuantizedGradients, batch_bound, diversified, ridge, second_moment
 from ...problems import gradient as gradient_of
 from ...problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, rows
-from ...problems.linear import norm2
+from ...problems.margins import norm2
 from ..base import Measurement, claim, equality, identity, lower, upper
 from .diversity import YIN, rows_of
 

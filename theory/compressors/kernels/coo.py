@@ -1,4 +1,4 @@
-"""Entries on the wire, for several compressors: how many there are, then each with its position."""
+"""Entries on the wire, for several compressors: the count, then each with its position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["entries_bits", "read_entries", "write_entries"]
 
 @kernel
 def entries_bits(count, most, d, float_bits):
-    """How many bits :func:`write_entries` writes."""
+    """Number of bits that :func:`write_entries` writes."""
     return bits_for(most + 1) + count * (bits_for(d) + float_bits)
 
 

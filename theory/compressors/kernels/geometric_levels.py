@@ -7,7 +7,7 @@ decide, 53 more).  Without a zero ``l_0 = -l_1``: index 0 then is the smallest l
 
 For p = 1/2 the position can be read from a float: its exponent is the index, its mantissa the rest.  In the lowest cell
 that holds for r + l_1.  The fast loop does so in single precision, which moves u by less than 1/65536; where this could
-change an index, it is found anew in double precision.
+change an index, it is recomputed in double precision.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = ["AsFloats", "AsLevels", "Levels", "draw_tile", "geometric", "shape"]
 f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
 
 SIGN = u32(1 << 31)
-BINADE = u32(1 << 23)  # the distance, in bits of a float32, from a number to its double
-NEAR, CLEAR = u32(2 << 16), u32(3 << 16)  # fast positions are cut off, and less than a tick of 1/65536 away
+BINADE = u32(1 << 23)  # the distance, in bits of a float32, between a number and its double
+NEAR, CLEAR = u32(2 << 16), u32(3 << 16)  # fast positions are truncated, with an error below one tick of 1/65536
 
 
 class Levels(NamedTuple):
-    """Levels as kernels want them: which they are (by index), and what the fast loop has to know."""
+    """Levels in the form used by kernels: their values by index, and constants of the fast loop."""
 
-    grid: np.ndarray  # by index; not used where they are powers of two
+    grid: np.ndarray  # by index; unused for powers of two
     binary: bool  # powers of two
     exponent: int  # of the smallest, then
     bottom: float  # the smallest above zero
@@ -124,7 +124,7 @@ class AsLevels(NamedTuple):
 
 @registers
 class AsFloats(NamedTuple):
-    """A coordinate becomes what the receiver restores; for powers of two that are normal float32."""
+    """A coordinate becomes its restored value; for powers of two that are normal float32."""
 
     unit: np.floating  # the scale, in the dtype of the result
 
@@ -154,8 +154,8 @@ class AsFloats(NamedTuple):
 
 chunk = generic(
     "chunk",
-    "chunk(form, x, word, left, factor, levels, out) -> uint32: quantize x in single precision; random are the upper "
-    "halves of `word`, shifted `left`. How near the closest call was (small: near).",
+    "chunk(form, x, word, left, factor, levels, out) -> uint32: quantize x in single precision; the random bits are "
+    "the upper halves of `word`, shifted `left`. Returns the smallest distance to a rounding boundary.",
 )
 place = generic("place", "place(form, index, negative, levels, out, p): out[p] is a coordinate of this index and sign.")
 
@@ -163,7 +163,7 @@ place = generic("place", "place(form, index, negative, levels, out, p): out[p] i
 @no_refcount
 @kernel
 def _position(t, bottom, lift, stretch):
-    """65536 times the position of ``|t|``, cut off; ``bottom``: the bits of the smallest power of two."""
+    """65536 times the position of ``|t|``, truncated; ``bottom``: the bits of the smallest power of two."""
     size = u32(float_to_bits(t) & u32(0x7FFFFFFF))
     inside = u32(float_to_bits(f32(lift + stretch * abs(t))) - BINADE)
     return u32(u32((size if size >= bottom else inside) - u32(bottom - BINADE)) >> u32(7))
@@ -171,7 +171,7 @@ def _position(t, bottom, lift, stretch):
 
 @kernel
 def _lowest(levels):
-    """What :func:`_position` must know."""
+    """The arguments of :func:`_position` for these levels."""
     bottom = u32(u32(levels.exponent + 127) << u32(23))
     if levels.zero:
         return bottom, f32(levels.bottom), f32(1.0)
@@ -181,13 +181,13 @@ def _lowest(levels):
 @no_refcount
 @kernel
 def draw_tile(form, v, start, scale, levels, stream, words, out):
-    """Quantize v[0], v[1], ..., at most TILE coordinates from number ``start`` on; room for TILE / 2 words."""
+    """Quantize v[0], v[1], ..., at most TILE coordinates from number ``start`` on; ``words`` has length TILE / 2."""
     kind = v.dtype.type
     factor = kind(1.0)
     if levels.most == 1.0:
-        factor = kind(1.0 / scale * (1.0 - 2.0**-21))  # a little less, so that nothing exceeds the largest level
+        factor = kind(1.0 / scale * (1.0 - 2.0**-21))  # slightly less, so that nothing exceeds the largest level
     fast = levels.binary and levels.exponent >= -126 and 2.0**-126 <= factor < np.inf
-    for p in range(TILE, 2 * TILE, 64 // v.itemsize):  # comes while random bits are drawn
+    for p in range(TILE, 2 * TILE, 64 // v.itemsize):  # prefetched while random bits are drawn
         fetch_early(v, p, 0)
     quarter = (v.size + 3) // 4
     fill_bits(stream, start // 4, words[:quarter], words[quarter : 2 * quarter])
@@ -208,9 +208,9 @@ def draw_tile(form, v, start, scale, levels, stream, words, out):
 
 @kernel
 def values(levels, scale, table):
-    """``table[top + level]``: what each signed level stands for, with top = s + 1.
+    """``table[top + level]``: the value of each signed level, with top = s + 1.
 
-    Without a zero there is one level less: 0, 1, ... are the positive ones from the smallest on, -1, -2, ... the
+    Without a zero there is one level fewer: 0, 1, ... are the positive ones from the smallest on, -1, -2, ... the
     negative ones.
     """
     top = levels.grid.size - 1
@@ -257,7 +257,7 @@ def _compress_into(c, state, v, stream, symbols, out):
         return
     table = np.empty(2 * s + 3, out.dtype)
     values(levels, scale, table)
-    level = symbols.level[: min(v.size, TILE)]  # one tile, that stays in the cache
+    level = symbols.level[: min(v.size, TILE)]  # one tile, which stays in cache
     for start in range(0, v.size, TILE):
         end = min(start + TILE, v.size)
         draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
@@ -381,7 +381,7 @@ def _decode_into(c, buffer, cursor, end, symbols, out):
 
 
 def geometric(cls):
-    """Class decorator of a compressor that has a ``shape``: everything that such compressors share."""
+    """Class decorator of a compressor that has a ``shape``: adds everything that such compressors share."""
     for function, implementation in (
         (base.capacity, _capacity),
         (base.quantize, _quantize),

@@ -1,4 +1,4 @@
-"""Where the values of a sparsifier stand: its message without the values, for what compresses these in its turn."""
+"""Positions of a sparsifier: its message without the values, for wrappers that compress the values themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["fewest_values", "pack_positions", "positions_bits", "unpack_position
 i64 = np.int64
 
 positions_bits = generic(
-    "positions_bits", "positions_bits(c, symbols, d) -> int: length of what pack_positions writes."
+    "positions_bits", "positions_bits(c, symbols, d) -> int: number of bits that pack_positions writes."
 )
 pack_positions = generic(
     "pack_positions",
@@ -35,7 +35,7 @@ unpack_positions = generic(
 
 @question
 def fewest_values(c, d: int) -> int:
-    """The smallest number of values, above 0, that a message of ``c`` for a vector of length ``d`` may hold.
+    """The smallest number of values, above 0, in a message of ``c`` for a vector of length ``d``.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _write_indices(buffer, cursor, index, count, width):
 
 @kernel
 def _read_indices(buffer, cursor, end, index, count, d):
-    """Increasing positions below d; -1 if they are anything else."""
+    """Read increasing positions below d; -1 if they are invalid."""
     width, last = bits_for(d), -1
     if count > d or cursor + count * width > end:
         return -1

@@ -1,7 +1,7 @@
 """Small matrices in compiled code: singular values by one-sided Jacobi rotations, and orthonormal columns.
 
-LAPACK would do, but its results depend on the library and the machine; these are plain loops in a fixed order, the same
-bits everywhere.  Work space comes from the symbols' scratch, seen as float64.
+LAPACK's results depend on the library and the machine; these are plain loops in a fixed order, with the same bits
+everywhere.  Work space is the symbols' scratch, viewed as float64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...core.vectors import entry
 __all__ = ["load_scaled", "orthonormalize", "room", "svd"]
 
 EPSILON = 2.0**-52
-SWEEPS = 40  # far more than are needed: 6 to 10 are usual
+SWEEPS = 40  # far more than needed: 6 to 10 are usual
 
 
 @kernel
@@ -29,8 +29,8 @@ def room(scratch, start, length):
 def load_scaled(v, rows, columns, by_columns, out):
     """Copy the matrix v (row by row), times 2**-e; return e, with which the largest entry is between 1/2 and 1.
 
-    ``by_columns``: ``out`` holds one column after another.  A power of two changes no digit, and squares of what is
-    copied neither overflow nor vanish where it matters.
+    ``by_columns``: ``out`` holds one column after another.  Scaling by a power of two is exact, and squares of the copy
+    neither overflow nor underflow where it matters.
     """
     top = 0.0
     for j in range(rows * columns):
@@ -80,7 +80,7 @@ def svd(vectors, q, n, turned, values):
 
     Pairs of vectors are rotated until all are orthogonal (one-sided Jacobi).  On return W = T'W_new, where row i of
     ``turned`` is row i of the orthogonal matrix T; vector i of W_new is values[i] times a right singular vector, and
-    row i of T the left one.  The values decrease; those that are rounding errors of zero are exactly 0.
+    row i of T the left one.  The values decrease; rounding errors of zero are set to exactly 0.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def svd(vectors, q, n, turned, values):
     Returns
     -------
     int
-        How many values are above 0.
+        Number of values above 0.
     """
     total = 0.0
     for i in range(q):
@@ -143,14 +143,14 @@ def svd(vectors, q, n, turned, values):
 def orthonormalize(columns, n, r):
     """Make the r columns of an n x r matrix (row by row) orthonormal, by modified Gram-Schmidt, each column twice.
 
-    A column that depends on those before it becomes zero; so does a zero column.  Entries are to be of moderate size.
+    A column that depends on those before it becomes zero; so does a zero column.  Entries must be of moderate size.
     """
     for k in range(r):
         before = 0.0
         for i in range(n):
             before += columns[i * r + k] * columns[i * r + k]
         size = before
-        for _ in range(2):  # once leaves what rounding makes of nearly dependent columns
+        for _ in range(2):  # a single pass leaves rounding errors in nearly dependent columns
             for j in range(k):
                 inner = 0.0
                 for i in range(n):

@@ -1,4 +1,4 @@
-"""Norms in double precision, the same bits wherever they are taken, also where squares overflow or vanish."""
+"""Norms in double precision, bit for bit reproducible, also where squares overflow or underflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["norm_of"]
 
 f64 = np.float64  # in kernels float() keeps float32
 
-AHEAD = 2048  # from so far ahead memory is asked for
+AHEAD = 2048  # prefetch distance
 LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with ROWS squares at a time
 
 
@@ -21,7 +21,7 @@ LANES, ROWS = 32, 4  # the sum of squares has LANES partial sums, each fed with 
 def _largest_size(v):
     top = float_to_bits(abs(v[0]))
     for j in range(1, v.size):
-        top = max(top, float_to_bits(abs(v[j])))  # as integers: floats would not be compared several at a time
+        top = max(top, float_to_bits(abs(v[j])))  # as integers: comparing floats does not vectorize
     return f64(bits_to_float(top, v[0]))
 
 
@@ -49,7 +49,7 @@ def _sum_of_squares(v, factor):
 
 @kernel
 def norm_of(v, order):
-    """Euclidean or largest norm as float64, also where squares overflow or vanish."""
+    """Euclidean or maximum norm as float64, also where squares overflow or underflow."""
     if order != 2.0:
         return _largest_size(v)
     total = _sum_of_squares(v, 1.0)

@@ -1,4 +1,4 @@
-"""What the plain references share: floats that are rounded up, and the random numbers of a stream as arrays."""
+"""Helpers of the plain references: rounding floats up, and the random numbers of a stream as arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TILE = 1024  # coordinates whose random bits are drawn together, in all kernels
 
 
 def ceil_to(x: float, *dtypes) -> float:
-    """The smallest float of the first dtype that is at least x; of that the same for the next one, and so on."""
+    """Round x up to the first dtype, the result to the next one, and so on."""
     for dtype in dtypes:
         near = np.dtype(dtype).type(x)
         x = float(np.nextafter(near, near.dtype.type(np.inf)) if float(near) < x else near)
@@ -20,15 +20,15 @@ def ceil_to(x: float, *dtypes) -> float:
 
 
 def uniforms(stream, n: int, first: int = 0) -> np.ndarray:
-    """So many numbers of a stream, from number ``first`` on."""
+    """The n numbers of a stream from number ``first`` on."""
     return np.array([uniform(stream, np.uint64(first + j)) for j in range(n)])
 
 
 def random_bits(stream, d: int, width: int) -> np.ndarray:
     """For each of d coordinates an integer of ``width`` random bits, 16 or 32, laid out as in the kernels.
 
-    A draw has 64 bits.  In a tile those of all draws are cut into as many equal parts as there are numbers in a draw,
-    and the parts stand one behind the other.
+    A draw has 64 bits.  In a tile each draw is cut into equal parts, one per number, and equal parts of all draws are
+    stored consecutively.
     """
     out = np.empty(d, np.int64)
     for start in range(0, d, TILE):

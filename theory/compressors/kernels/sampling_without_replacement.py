@@ -11,17 +11,17 @@ __all__ = ["draw_subset", "plain_subset", "sort_indices"]
 
 u32, u64 = np.uint32, np.uint64
 
-INSERTED = 32  # up to so many, insertion is faster than counting digits
-WIDE = 8192  # from so many on, digits of 12 bits are worth the longer table
+INSERTED = 32  # up to this length, insertion sort is faster than radix sort
+WIDE = 8192  # from this length on, digits of 12 bits are worth the longer table
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
 def plain_subset(stream, d: int, k: int) -> np.ndarray:
-    """A uniformly drawn subset of 0 .. d-1 with k elements, increasing: draws with repetition, until k have come.
+    """A uniformly drawn subset of 0 .. d-1 with k elements, increasing: draws with repetition until there are k.
 
-    Each round draws as many as are missing.  Where more than half are wanted, those that are left out are drawn.
+    Each round draws as many as are missing.  If k > d/2, the complement is drawn.
     """
     if 2 * k > d:
         return np.setdiff1d(np.arange(d), plain_subset(stream, d, d - k))
@@ -79,21 +79,21 @@ def sort_indices(index, spare):
 
 @kernel
 def _first_distinct(stream, n, index, spare):
-    """Fill ``index`` with the first different numbers among draws from 0 .. n-1, increasing.
+    """Fill ``index`` with the first distinct numbers among draws from 0 .. n-1, increasing.
 
-    Whatever is missing after a round is drawn in the next one, never more, so that no order is preferred: given how
-    many they are, all subsets are equally likely.
+    What is missing after a round is drawn in the next one, never more, so that no order is preferred: given their
+    number, all subsets are equally likely.
     """
     k, have, first = index.size, 0, u64(0)
     while have < k:
         fresh, low = index[have:], spare[: k - have]
         fill_bits(stream, first, fresh, low)
         first += u64(k - have)
-        for p in range(fresh.size):  # a product of 64 random bits and n, but for the last 32 bits
+        for p in range(fresh.size):  # a product of 64 random bits and n, without the last 32 bits
             carry = (u64(low[p]) * u64(n)) >> u64(32)
             fresh[p] = u32((u64(fresh[p]) * u64(n) + carry) >> u64(32))
         sort_indices(fresh, low)
-        if have > 0:  # merge from the back: what was there before stands in front
+        if have > 0:  # merge from the back: earlier numbers are in front
             for p in range(fresh.size):
                 low[p] = fresh[p]
             a, b = have - 1, low.size - 1
@@ -118,8 +118,8 @@ def _first_distinct(stream, n, index, spare):
 def draw_subset(stream, d, index, spare):
     """Fill ``index`` with a uniformly drawn subset of 0 .. d-1, increasing; ``spare`` is at least as long.
 
-    O(k) operations and no room of length d: draws with repetition, until k different ones have come.  Where more than
-    half of all are wanted, those that are left out are drawn.
+    O(k) operations and no memory of length d: draws with repetition until k are distinct.  If k > d/2, the complement
+    is drawn.
     """
     k = index.size
     if 2 * k <= d:

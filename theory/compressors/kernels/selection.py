@@ -1,11 +1,11 @@
-"""The two questions that sparsifiers ask of a vector: where are its largest entries, and where its non-zeros.
+"""The two selections that sparsifiers need: the largest entries of a vector, and its non-zeros.
 
-Both are generic, so that a vector that is held in another way than as an array can answer faster (see
-:mod:`theory.methods.sparse`).  What stands here is the answer for plain arrays.
+Both are generic, so that a vector that is not stored as an array can be faster (see :mod:`theory.methods.sparse`).
+Here are the implementations for plain arrays.
 
-The largest k are found exactly: a strided sample suggests a size that a few more than k entries exceed, one pass lists
-those (in the order of their indices), and the k-th largest of the list is found digit by digit on the bits of its
-floats, whose order is that of the sizes.  Unlucky or malicious vectors cost more time, never a wrong answer.
+The largest k are found exactly: a strided sample suggests a size that slightly more than k entries exceed, one pass
+lists those (in the order of their indices), and the k-th largest of the list is found by radix selection on the bits of
+its floats, whose order is that of the sizes.  Unlucky or malicious vectors take longer, but the result is never wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["largest", "list_at_least", "nonzeros"]
 i64, u32, u64 = np.int64, np.uint32, np.uint64
 
 SAMPLE = 16384
-BLOCK = 16  # entries that are skipped together where none of them is large
+BLOCK = 16  # entries that are skipped together if none of them is large
 
 
 @kernel
@@ -62,7 +62,7 @@ def kth_size(v, listed, count, all_of_v, k):
 
 @kernel
 def _suggest(v, k, sample):
-    """A size that probably a few more than k entries of v reach; 0 where a sample would not tell."""
+    """A size that probably slightly more than k entries of v reach; 0 if a sample would not be conclusive."""
     n = sample.size
     if v.size < 8 * n:
         return u64(0)
@@ -79,8 +79,8 @@ def _suggest(v, k, sample):
 
 @kernel
 def _list_large(v, least, out):
-    """List the entries whose size is at least ``least``, in order; return how many there are."""
-    least = _size(bits_to_float(least, v[0]))  # as wide as the sizes, so that many are compared at a time
+    """List the entries whose size is at least ``least``, in order; return their number."""
+    least = _size(bits_to_float(least, v[0]))  # as wide as the sizes, so that comparisons vectorize
     count, whole = 0, v.size - v.size % BLOCK
     for start in range(0, whole, BLOCK):
         some = False
@@ -99,7 +99,7 @@ def _list_large(v, least, out):
 
 @kernel
 def list_at_least(v, least, out):
-    """List the non-zeros of an array with |v_j| >= least, in order; ``out`` is as long as v.  Return how many."""
+    """List the non-zeros of an array with |v_j| >= least, in order; ``out`` is as long as v.  Return their number."""
     near = v.dtype.type(least)
     bits = u64(float_to_bits(near)) + u64(near < least)
     return _list_large(v, max(bits, u64(1)), out)
@@ -138,12 +138,12 @@ def _nonzeros(v, index, value):
 
 largest = generic(
     "largest",
-    "largest(v, k, index, scratch): index[:k] = the positions of the k largest |v_j|, increasing; among equals the "
-    "lowest positions. scratch: uint32, as long as v; its contents are lost.",
+    "largest(v, k, index, scratch): index[:k] = the positions of the k largest |v_j|, increasing; ties go to "
+    "the lowest positions. scratch: uint32, as long as v; its contents are lost.",
     _largest,
 )
 nonzeros = generic(
     "nonzeros",
-    "nonzeros(v, index, value) -> int: list the positions of non-zeros, increasing, and their values; how many.",
+    "nonzeros(v, index, value) -> int: list the positions of non-zeros, increasing, and their values; return how many.",
     _nonzeros,
 )

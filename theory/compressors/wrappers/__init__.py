@@ -1,1 +1,1 @@
-"""Compressors made of compressors: they forward what they do not define."""
+"""Wrappers: compressors built from compressors; they forward what they do not define."""

@@ -49,7 +49,7 @@ class Bucketed(NamedTuple):
     Parameters
     ----------
     inner : compressor
-        What compresses each bucket.
+        The compressor of each bucket.
     size : int
         At least 1.
 
@@ -64,7 +64,7 @@ class Bucketed(NamedTuple):
     size: int
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(1 <= self.size <= LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
 
@@ -95,7 +95,7 @@ class Bucketed(NamedTuple):
         for b in range(bucket_count(c, v.size)):
             begin, end = b * c.size, min((b + 1) * c.size, v.size)
             kept = state[b * room : b * room + state_size(c.inner, end - begin)]
-            symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # the same for all buckets: it stays in the cache
+            symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # reused by all buckets: it stays in cache
             compress_into(c.inner, kept, v[begin:end], derive(stream, b), symbols_here, out[begin:end])
 
     def accumulate(c, symbols, weight, out):
@@ -186,14 +186,14 @@ class Bucketed(NamedTuple):
 
 @kernel
 def bucket_count(c, d):
-    """How many buckets a vector of length d has."""
+    """Number of buckets of a vector of length d."""
     return (d + c.size - 1) // c.size
 
 
 @kernel
 def bucket(c, symbols, b, length, d):
-    """The room of bucket number b, for ``length`` coordinates, within the symbols of a vector of length d."""
-    size = min(c.size, d)  # room depends on d, not on what a foreign message claims
+    """The symbols of bucket number b, for ``length`` coordinates, within those of a vector of length d."""
+    size = min(c.size, d)  # the size depends on d, not on what a foreign message claims
     n = 3 * parts(c.inner, size)
     indices, values, levels, _ = capacity(c.inner, size)
     _, _, _, scratch = capacity(c.inner, length)
@@ -219,7 +219,7 @@ def _own(c, state, numbers, b, d):
 
 
 def lengths(c: Bucketed, d: int) -> list[tuple[int, int]]:
-    """The different lengths of buckets, each with how many there are."""
+    """The distinct lengths of buckets, each with its count."""
     full, rest = divmod(d, c.size)
     return [(length, times) for length, times in ((c.size, full), (rest, 1)) if length and times]
 

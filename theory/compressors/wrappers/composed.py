@@ -40,22 +40,22 @@ __all__ = ["Composed"]
 class Composed(NamedTuple):
     """The ``inner`` compressor, a sparsifier, chooses coordinates; the ``outer`` one compresses their values.
 
-    The restored vector is outer(inner(v)), where ``outer`` acts on the short vector of the values alone, in place
-    of the floats that ``inner`` would send: positions travel as before.
+    The restored vector is outer(inner(v)), where ``outer`` compresses the short vector of values, in place of the
+    floats that ``inner`` would send; positions are sent as before.
 
     Parameters
     ----------
     outer : compressor
-        The compressor that comes last.
+        The compressor of the values.
     inner : compressor
         One whose restored vector is linear in the values of its message: TopK, RandK, RandomBlock, Bernoulli,
         Threshold, Identity and others for which ``pack_positions`` is registered.
 
     Notes
     -----
-    Horvath et al., "Natural compression" (MSML 2022), Theorem 5: of two unbiased ones the variance factor is at most
-    omega1 omega2 + omega1 + omega2, with omega1 that of ``outer`` at the length of the short vector.
-    Workers round with their own random numbers even where they share those of ``inner``.
+    Horvath et al., "Natural compression" (MSML 2022), Theorem 5: for two unbiased compressors the variance factor is at
+    most omega1 omega2 + omega1 + omega2, with omega1 that of ``outer`` at the length of the short vector. Workers round
+    with their own random numbers even if they share those of ``inner``.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Composed(NamedTuple):
     inner: NamedTuple
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_compressor("outer", self.outer)
         check_compressor("inner", self.inner)
         known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
@@ -100,7 +100,7 @@ class Composed(NamedTuple):
         if n > 0:
             outside, short = _outside(c, symbols, d, n), inside.value[:n]
             quantize(c.outer, state[kept : kept + state_size(c.outer, n)], short, derive(stream, 1), outside)
-            restore(c.outer, outside, short)  # from here on the inner message holds what the receiver will know
+            restore(c.outer, outside, short)  # from here on the inner message has what the receiver will know
 
     def accumulate(c, symbols, weight, out):
         accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
@@ -167,7 +167,7 @@ class Composed(NamedTuple):
 
 @kernel
 def _values(c, d):
-    """How many values the inner message has at most: the greatest length of the short vector."""
+    """Maximum number of values in the inner message: the maximum length of the short vector."""
     _, values, _, _ = capacity(c.inner, d)
     return values
 
@@ -186,7 +186,7 @@ def _inside(c, symbols, d):
 
 @kernel
 def _outside(c, symbols, d, n):
-    """The room of the outer message, for a short vector of length n."""
+    """The symbols of the outer message, for a short vector of length n."""
     indices, values, levels, scratch = capacity(c.inner, d)
     more_indices, more_values, more_levels, more_scratch = capacity(c.outer, n)
     begin = 3 * parts(c.inner, d)

@@ -1,9 +1,9 @@
-"""Around a compressor: the same symbols, at the length of their entropy.
+"""Entropy coding of a compressor's symbols.
 
-What a compressor sends besides its name, d and its settings are counts, increasing positions, floats and levels.  A
-compressor for which this is all declares it by :data:`coded`; then its symbols can be packed without knowing more:
-counts that the receiver cannot know in a delta code, positions by Golomb-Rice, floats as they are, and all levels of
-all parts together by :mod:`theory.wire.entropy`.
+A compressor that sends nothing but counts, increasing positions, floats and levels, besides its name, d and its
+settings, declares it by :data:`coded`; then its symbols can be packed generically: counts that the receiver cannot know
+in a delta code, positions by Golomb-Rice, floats unchanged, and all levels of all parts together by
+:mod:`theory.wire.entropy`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["EntropyCoded", "coded"]
 
 coded = generic(
     "coded",
-    "coded(c, d) -> (positions, values, largest): all that its symbols are.  positions: how many increasing positions "
+    "coded(c, d) -> (positions, values, largest): its symbols' contents.  positions: how many increasing positions "
     "below d (0: none; -1: any number).  values: how many floats (-1: one for each position).  largest: the size of "
     "the largest level, of which there are then d in level[:d] (0: none).  Any such symbols restore to a vector.",
 )
@@ -68,19 +68,19 @@ def _(c, d):
 
 @coded.register(Bucketed)
 def _(c, d):
-    return 0, 0, coded(c.inner, c.size)[2]  # the levels; the rest is asked bucket by bucket
+    return 0, 0, coded(c.inner, c.size)[2]  # the levels; the rest is per bucket
 
 
 @forwards
 @setting
 class EntropyCoded(NamedTuple):
-    """The ``inner`` compressor with its symbols packed at the length of their entropy.
+    """The ``inner`` compressor with its symbols entropy coded.
 
     Parameters
     ----------
     inner : compressor
-        One that declares what its symbols are (``coded``): QSGD, NUQSGD, Ternary, TernGrad, ClippedTernGrad, TopK,
-        RandK, Identity, and buckets of them.
+        One that declares the contents of its symbols (``coded``): QSGD, NUQSGD, Ternary, TernGrad, ClippedTernGrad,
+        TopK, RandK, Identity, and buckets of them.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class EntropyCoded(NamedTuple):
     inner: NamedTuple
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         known = ", ".join(sorted(cls.__name__ for cls in coded.table))
         innermost = self.inner.inner if isinstance(self.inner, Bucketed) else self.inner
         allowed = f"a compressor whose symbols can be coded, or buckets of it: {known}"
@@ -100,7 +100,7 @@ class EntropyCoded(NamedTuple):
         require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
 
     def reference(c, v, stream, wire):
-        return reference(c.inner, v, stream, wire)  # a code changes the bits alone
+        return reference(c.inner, v, stream, wire)  # coding changes only the bits
 
     def compress_into(c, state, v, stream, symbols, out):
         compress_into(c.inner, state, v, stream, symbols, out)
@@ -184,7 +184,7 @@ def _unpack_head(c, buffer, cursor, end, d, symbols):
 
 
 head_bits = generic("head_bits", "head_bits(c, symbols, d) -> int: length of all but the levels.", _head_bits)
-longest_head = generic("longest_head", "longest_head(c, d, float_bits) -> int: no head is longer.", _longest_head)
+longest_head = generic("longest_head", "longest_head(c, d, float_bits) -> int: bound of head_bits.", _longest_head)
 pack_head = generic(
     "pack_head",
     "pack_head(c, symbols, d, buffer, cursor) -> int: as pack, all but levels.",

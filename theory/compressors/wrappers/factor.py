@@ -24,7 +24,7 @@ __all__ = ["Scaled", "scaled"]
 @forwards
 @setting
 class Scaled(NamedTuple):
-    """The message of ``inner``, of which the receiver restores ``factor`` times as much.
+    """The message of ``inner``; the receiver multiplies the restored vector by ``factor``.
 
     An unbiased compressor with the variance factor omega becomes a contraction with delta = 1/(1 + omega) if the factor
     is 1/(1 + omega): see :func:`scaled`.
@@ -47,7 +47,7 @@ class Scaled(NamedTuple):
     factor: float
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_compressor("inner", self.inner)
         require(0 < self.factor <= 1, "factor", self.factor, "a number in (0, 1]")
 

@@ -1,4 +1,4 @@
-"""What a wrapper asks of the compressor inside: one function for each generic that it does not define itself."""
+"""Forwarding to the inner compressor: one function for each generic that a wrapper does not define itself."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ FORWARDED = {
 
 
 def forwards(cls: Class) -> Class:
-    """Class decorator for a wrapper with a field ``inner``: what its body does not define, the inner one answers."""
+    """Class decorator for a wrapper with a field ``inner``: forward to it what the body does not define."""
     for name, function in FORWARDED.items():
         if name not in vars(cls):
             GENERICS[name](cls, function)

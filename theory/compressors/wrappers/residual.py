@@ -44,7 +44,7 @@ class Residual(NamedTuple):
 
     Notes
     -----
-    As the error compressor of :class:`theory.ContractiveErrorFeedback` it makes improved contractive error feedback
+    As the error compressor of :class:`theory.ContractiveErrorFeedback` it gives improved contractive error feedback
     (arXiv 2312.08538): with A = B in the first version, and with the gradient's own compressor as A in the second.
 
     Examples
@@ -58,7 +58,7 @@ class Residual(NamedTuple):
     second: NamedTuple
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         check_compressor("first", self.first)
         check_compressor("second", self.second)
 
@@ -70,7 +70,7 @@ class Residual(NamedTuple):
     def capacity(c, d):
         indices, values, levels, scratch = capacity(c.first, d)
         more_indices, more_values, more_levels, more_scratch = capacity(c.second, d)
-        room = 2 * d + max(scratch, more_scratch)  # the rest stands in front of the scratch that both use
+        room = 2 * d + max(scratch, more_scratch)  # the rest is stored before the scratch that both use
         return indices + more_indices, values + more_values, levels + more_levels, room
 
     def parts(c, d):
@@ -129,7 +129,7 @@ class Residual(NamedTuple):
 
 @kernel
 def _halves(c, symbols, d):
-    """The room of both messages."""
+    """The symbols of both messages."""
     indices, values, levels, _ = capacity(c.first, d)
     n, scratch = 3 * parts(c.first, d), symbols.scratch[2 * d :]
     first = Symbols(symbols.count[:n], symbols.index[:indices], symbols.value[:values], symbols.level[:levels], scratch)

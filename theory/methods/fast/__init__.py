@@ -1,7 +1,7 @@
-"""Compiled loops that take the place of a method's text where almost nothing is left to do in a step.
+"""Compiled loops that replace a method's round function where a step does very little work.
 
-Each gives the same bits as the text (tests/methods/test_fast.py).  Each is compiled for a problem, as a step is so
-short that a call by address would be felt; its compressor is always the same, so it belongs to no pair.
+Each gives the same bits as the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a step is
+so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
 """
 
 from .noisy_quadratic import DrawnLoop
@@ -13,6 +13,6 @@ LOOPS: tuple = (PlainLoop, DrawnLoop)
 
 
 def fast_loop(run):
-    """The loop that carries out a run's rounds, or None where that is the text."""
+    """The compiled loop for a run, or None if the round function is to be used."""
     found = next((loop for loop in LOOPS if loop.fits(run)), None)
     return found and found(run)

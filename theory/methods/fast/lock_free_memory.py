@@ -1,11 +1,11 @@
-"""What one thread of :mod:`theory.methods.lock_free` keeps: its memory, settled late, and the search in it.
+"""Private state of a thread of :mod:`theory.methods.lock_free`: its error memory, and the search in it.
 
-m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j what it was when this thread last touched j.
-With one thread x_j has not moved since then, so this is the memory; with several, x_j is read later than the l2 term of
-each step would have read it.
+m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j its value when this thread last touched j.
+With one thread x_j has not changed since then, so this is the memory; with several, x_j is read later than each step's
+l2 term would have read it.
 
 The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.search`.  A bound holds for x
-as this thread last read it: with one thread the k largest are exact, with several they are those of late readings.
+as this thread last read it: with one thread the k largest are exact, with several they are those of older reads.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..sparse.memory import ROUNDED_64, SLACK
 from ..sparse.model import BLOCK, GROUP
 from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
 
-APART = 16  # float64 between two numbers that different threads write: cache lines are fetched in pairs
-H, LAST = APART, APART + 1  # places in Private.number, with room on both sides
+APART = 16  # spacing, in float64, of numbers written by different threads: cache lines are fetched in pairs
+H, LAST = APART, APART + 1  # indices in Private.number, padded on both sides
 
 u64 = np.uint64
 
 
 class Private(NamedTuple):
-    """What one thread keeps: c and h, in pairs; H, and where its search begins; and its bounds.
+    """State of one thread: c and h, in pairs; H and the start of its search; and its bounds.
 
-    ``top[b]`` >= |m_j| and ``reach[b]`` >= |x_j| over block b; none where nothing is searched.
+    ``top[b]`` >= |m_j| and ``reach[b]`` >= |x_j| over block b; empty if nothing is searched.
     """
 
     held: np.ndarray
@@ -66,7 +66,7 @@ class Memory(NamedTuple):
         sizes = np.empty(m.top.size)
         while True:
             found = _mend(m, threshold, sizes)
-            least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+            least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks have k entries that large
             count = _list(m, least, scratch)
             if count >= k:
                 break
@@ -80,7 +80,7 @@ class Memory(NamedTuple):
 
 
 def new_private(x0, keeps: bool, ranked: bool) -> Private:
-    """An empty memory, or none; ``ranked``: with the bounds by which the largest entries are found."""
+    """A new memory of zeros, or none; ``ranked``: with the bounds for finding the largest entries."""
     blocks = -(-x0.size // (BLOCK * GROUP)) * GROUP if ranked else 0
     reach = np.zeros(blocks)
     if ranked:
@@ -94,14 +94,14 @@ def new_private(x0, keeps: bool, ranked: bool) -> Private:
 @force_inline
 @kernel
 def settled(m, j):
-    """m_j with the present x_j."""
+    """m_j with the current x_j."""
     return m.held[j, 0] + (m.total - m.held[j, 1]) * (m.scale * m.v[j])
 
 
 @force_inline
 @kernel
 def bound(m, j, size, x):
-    """Have the bounds of j's block admit this |m_j| and this x_j."""
+    """Raise the bounds of j's block to admit this |m_j| and this x_j."""
     if m.top.size:
         b = j // BLOCK
         m.top[b] = max(m.top[b], size * (1.0 + SLACK))
@@ -110,7 +110,7 @@ def bound(m, j, size, x):
 
 @kernel
 def raise_bounds(mine, l2):
-    """What a step with this eta * l2 may add to the entries of each block."""
+    """Raise the bound of each block by what a step with this eta * l2 may add."""
     rise = (1.0 + SLACK) * abs(l2) + ROUNDED_64 * abs(mine.number[H])
     for b in range(mine.top.size):
         mine.top[b] += rise * mine.reach[b] + ROUNDED_64 * mine.top[b]
@@ -118,7 +118,7 @@ def raise_bounds(mine, l2):
 
 @kernel
 def _mend(m, threshold, sizes):
-    """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
+    """Tighten bounds that reach the threshold; list the largest |m_j| of each block that does; return the count."""
     found = 0
     for first in range(0, m.top.size, GROUP):
         if reaches(m.top, u64(first), threshold):
@@ -139,7 +139,7 @@ def _mend(m, threshold, sizes):
 
 @kernel
 def _list(m, threshold, index):
-    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
+    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; return the count."""
     count = 0
     for first in range(0, m.top.size, GROUP):
         if reaches(m.top, u64(first), threshold):

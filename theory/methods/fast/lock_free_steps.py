@@ -1,9 +1,10 @@
 """The compiled loop of one thread of :mod:`theory.methods.lock_free`: plain loads and stores, no lock, no atomics.
 
-x = scale * v is shared.  The scale is a product of one factor a thread, in a cache line of its own that nobody else
-writes; it carries the l2 term that is applied directly, so that no update of it is lost.  An update of v may be lost.
+x = scale * v is shared.  The scale is a product of one factor per thread, each in a cache line that only its thread
+writes; it carries the l2 term that is applied directly, so that none of its updates is lost.  An update of v may be
+lost.
 
-Whatever races there are, an index comes from the matrix, the draw or the search and is always within x.
+Despite races, every index comes from the matrix, the draw or the search and is always within x.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from .lock_free_memory import APART, H, Memory, bound, raise_bounds, settled
 from .slope import slope_at
 
 ETA, INSIDE, OUTSIDE = range(3)  # columns of the rates: the step size, its parts before and after compression
-DRAWN = 512  # rows that are drawn together
-AHEAD = 4  # rows between the one that is used and the one that is fetched
+DRAWN = 512  # rows drawn together
+AHEAD = 4  # prefetch distance in rows
 LINE = 8  # float64 in a cache line
 
 
@@ -53,11 +54,11 @@ def _nothing_of(A, i, v):
     pass
 
 
-fetch_row = generic("fetch_row", "fetch_row(A, i): fetch row i (dense rows come by themselves).", _nothing)
+fetch_row = generic("fetch_row", "fetch_row(A, i): prefetch row i (dense rows need none).", _nothing)
 fetch_entries = generic(
-    "fetch_entries", "fetch_entries(A, i, v): fetch what row i needs of v, to read it.", _nothing_of
+    "fetch_entries", "fetch_entries(A, i, v): prefetch the entries of v that row i needs, for reading.", _nothing_of
 )
-claim_entries = generic("claim_entries", "claim_entries(A, i, v): the same, to write to it.", _nothing_of)
+claim_entries = generic("claim_entries", "claim_entries(A, i, v): the same, for writing.", _nothing_of)
 
 
 @fetch_row.register(CSR)
@@ -82,9 +83,11 @@ def _(A, i, v):
 # --- which coordinates are sent ---------------------------------------------------------------------------------------
 
 draw = generic(
-    "draw", "draw(compressor, v, stream, index, scratch): list the positions to send that are known before the step."
+    "draw", "draw(compressor, v, stream, index, scratch): list the positions that are known before the step."
 )
-choose = generic("choose", "choose(compressor, m, index, scratch) -> float: list the others; a factor for all entries.")
+choose = generic(
+    "choose", "choose(compressor, m, index, scratch) -> float: list the others; return a factor for all entries."
+)
 
 
 @draw.register(TopK)
@@ -116,7 +119,7 @@ def _(c, m, index, scratch):
 @force_inline
 @kernel
 def scale_now(scale):
-    """The common scale as it stands now."""
+    """The current common scale."""
     product = 1.0
     for p in range(0, scale.size, APART):
         product *= scale[p]
@@ -125,13 +128,13 @@ def scale_now(scale):
 
 @kernel
 def with_memory(A, code, data, compressor, shards, rules, order, streams, shared, mine, rates, w, start):
-    """Thread w's steps from ``start`` on, one for each row of ``rates``, with a compressor and a private memory."""
+    """Run thread w's steps from ``start`` on, one per row of ``rates``, with a compressor and a private memory."""
     v, batch = shared.v, rules.batch
     row, last = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1
     index, scratch = np.empty(compressor.k, np.uint32), np.empty(max(v.size, 2 * compressor.k), np.uint32)
     for s in range(rates.shape[0]):
         first = s % DRAWN * batch
-        if first == 0:  # never beyond the last step: the next call may be in the same pass over the rows
+        if first == 0:  # not beyond the last step: the next call may be in the same pass over the rows
             coming = row[: min(DRAWN, rates.shape[0] - s) * batch]
             draw_rows(shards, order, 0, w, streams[0], (start + s) * batch, coming)
         draw(compressor, v, derive(streams[1], start + s), index, scratch)
@@ -157,7 +160,7 @@ def with_memory(A, code, data, compressor, shards, rules, order, streams, shared
 
 @kernel
 def without_memory(A, code, data, shards, rules, order, streams, shared, rates, w, start):
-    """Thread w's steps of plain SGD: x moves by each gradient, where its row has entries."""
+    """Run thread w's steps of plain SGD: each gradient updates x at the entries of its row."""
     v, batch = shared.v, rules.batch
     row, last, factor = np.zeros(DRAWN * batch, np.int64), DRAWN * batch - 1, np.empty(batch)
     for s in range(rates.shape[0]):
@@ -180,7 +183,7 @@ def without_memory(A, code, data, shards, rules, order, streams, shared, rates, 
 
 @kernel
 def read_out(shared, mine, x, memory):
-    """x, and what a thread keeps, as plain arrays (the memory stays as it is where the thread has none)."""
+    """Copy x and the thread's memory to plain arrays (``memory`` is unchanged if the thread has none)."""
     scale = scale_now(shared.scale)
     for j in range(x.size):
         x[j] = scale * shared.v[j]

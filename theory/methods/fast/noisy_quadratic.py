@@ -1,8 +1,8 @@
-"""Plain SGD on a problem with drawn noise in one loop: the same bits as the text, many steps' noise at once.
+"""Plain SGD on a problem with drawn noise in one loop: the same bits as the round function, in batches of steps.
 
-Such a step is a few multiplications for each coordinate, and nearly all of the time goes to what surrounds them: keys,
-messages, one normal number after the other.  This loop draws the noise of many steps together, which does not depend on
-x, and then takes the steps.  It is for full precision, one draw a worker, no memory and no momentum.
+Such a step is a few multiplications per coordinate, and nearly all of the time is overhead: keys, messages, normal
+numbers one by one.  This loop draws the noise of many steps together, since it does not depend on x, and then takes the
+steps.  It is for full precision, one draw per worker, no memory and no momentum.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compressors.identity import Identity
 from ...core import kernel, no_refcount
-from ...core.random import fill_keys, fill_normals
+from ...core.normals import fill_keys, fill_normals
 from ...problems.quadratics import add_drawn_noise, add_mean_gradient
 from ..feedback import NoFeedback
 from ..messages import REDUCED
@@ -21,13 +21,13 @@ from ..topology import AllReduce
 
 __all__ = ["FEW", "DrawnLoop"]
 
-FEW = 256  # up to this length of x the loop is used; longer vectors keep a processor busy as they are
-TOGETHER = 64  # steps whose noise is drawn together, at most
-NUMBERS = 2**15  # normal numbers that are held at a time, about: they stay in the processor's cache
+FEW = 256  # the loop is used up to this length of x; longer vectors need no help
+TOGETHER = 64  # maximum number of steps whose noise is drawn together
+NUMBERS = 2**15  # approximate number of normal numbers stored at a time: they stay in cache
 
 
 class DrawnLoop:
-    """Plain SGD with drawn noise: a draw a worker, full precision, messages that are added up.
+    """Plain SGD with drawn noise: one draw per worker, full precision, messages that are summed.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class DrawnLoop:
 
     @staticmethod
     def fits(run) -> bool:
-        """Whether this loop gives what the text gives."""
+        """Whether this loop gives the same result as the round function."""
         method = run.setup.method
         server = method.server.server if isinstance(method.server, Projected) else method.server
         return (
@@ -60,7 +60,7 @@ class DrawnLoop:
         )
 
     def advance(self, start: int, stop: int) -> None:
-        """The steps from ``start`` to ``stop``, whose rates are there."""
+        """Run the steps from ``start`` to ``stop``, whose rates are filled in."""
         run = self.run
         eta, weight = run.eta.column(), run.average_weight.column()
         drawn_loop(
@@ -83,7 +83,7 @@ class DrawnLoop:
 
 @kernel
 def drawn_loop(problem, X, means, totals, weight, keys, etas, averages, l2, radius, wire, sent, start, stop):
-    """The steps from ``start`` to ``stop`` of every replica."""
+    """Run the steps from ``start`` to ``stop`` of every replica."""
     workers, d = weight.size, X.shape[2]
     together = max(1, min(TOGETHER, stop - start, NUMBERS // (workers * d)))
     p, total, value = np.empty(d, X.dtype), np.empty(d, wire.dtype), np.empty((workers, d), wire.dtype)
@@ -113,7 +113,7 @@ def drawn_loop(problem, X, means, totals, weight, keys, etas, averages, l2, radi
 @no_refcount
 @kernel
 def _step(problem, weight, eta, l2, noise, x, p, value, total):
-    """What the workers send, as rows of ``value``, and their mean in ``total``; then x moves.  ``noise``: (w, j)."""
+    """Compute the messages as rows of ``value`` and their mean in ``total``, and update x.  ``noise``: (w, j)."""
     for w in range(weight.size):
         for j in range(x.size):
             p[j] = l2 * x[j]

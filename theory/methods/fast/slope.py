@@ -1,4 +1,4 @@
-"""The derivative of a loss, called by its address: so that the lock-free loop is compiled once for all problems."""
+"""The derivative of a loss, called by its address, so that the lock-free loop is compiled once for all problems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 from ...core import kernel
 from ...core.bound_calls import at, compiled_for
-from ...problems.linear import slope
+from ...problems.margins import slope
 
 __all__ = ["slope_address", "slope_at"]
 

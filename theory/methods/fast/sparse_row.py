@@ -1,7 +1,7 @@
-"""Plain sparse SGD in one loop: the same bits as the text, without building the messages.
+"""Plain sparse SGD in one loop: the same bits as the round function, without building the messages.
 
-When a worker sends the gradient of one sparse row losslessly, message and row are the same thing.  This loop then adds
-the row itself to x (rounded as the message would be), and, because the rows to come are known, fetches them ahead.
+When a worker sends the gradient of one sparse row losslessly, message and row are the same.  This loop adds the row
+itself to x (rounded like the message) and, as the next rows are known, prefetches them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compressors.identity import COUNT_BITS, Identity
 from ...core import force_inline, kernel
-from ...problems.linear import is_slope_times_row, slope
+from ...problems.margins import is_slope_times_row, slope
 from ...problems.matrix import row_dot
 from ...wire.bits import bits_for, fetch_early
 from ...wire.frame import header_template, overhead
@@ -25,13 +25,13 @@ from ..topology import AllGather
 
 __all__ = ["PlainLoop"]
 
-AHEAD = 6  # rows between the one that is used and the one that is fetched: from 2 to 16 it makes little difference
-DRAWN = 512  # rows that are drawn together
-PIECE = 8  # entries that are added between two fetches: a cache line of float64
+AHEAD = 6  # prefetch distance in rows: from 2 to 16 it makes little difference
+DRAWN = 512  # rows drawn together
+PIECE = 8  # entries added between two prefetches: a cache line of float64
 
 
 class PlainLoop:
-    """Plain SGD on sparse rows: one row a worker, full precision, no memory, no projection.
+    """Plain SGD on sparse rows: one row per worker, full precision, no memory, no projection.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class PlainLoop:
 
     @staticmethod
     def fits(run) -> bool:
-        """Whether this loop gives what the text gives."""
+        """Whether this loop gives the same result as the round function."""
         method = run.setup.method
         return (
             run.setup.sparse is not None
@@ -61,7 +61,7 @@ class PlainLoop:
         )
 
     def advance(self, start: int, stop: int) -> None:
-        """The steps from ``start`` to ``stop``, whose rates are there."""
+        """Run the steps from ``start`` to ``stop``, whose rates are filled in."""
         run = self.run
         problem, eta, weight = run.problem, run.eta.column(), run.average_weight.column()
         plain_loop(
@@ -83,7 +83,7 @@ class PlainLoop:
 
 @kernel
 def plain_loop(problem, shards, order, keys, model, etas, averages, l2, frame, wire, sent, start, stop):
-    """The steps from ``start`` to ``stop`` of every replica."""
+    """Run the steps from ``start`` to ``stop`` of every replica."""
     A, b, workers = problem.A, problem.b, shards.weight.size
     row, factor = np.empty((workers, DRAWN), np.int64), np.empty(workers)
     width = 8 * wire.itemsize + bits_for(A.columns)
@@ -91,7 +91,7 @@ def plain_loop(problem, shards, order, keys, model, etas, averages, l2, frame, w
         x, bits, size = row_of(model, r, 0), 0, 0
         for t in range(start, stop):
             k = (t - start) % DRAWN
-            last = min(k + stop - t, DRAWN) - 1  # the last row that is drawn already
+            last = min(k + stop - t, DRAWN) - 1  # the last row drawn so far
             if k == 0:
                 for w in range(workers):
                     draw_rows(shards, order[r], w, w, keys[r, w], t, row[w, : last + 1])
@@ -121,12 +121,12 @@ def plain_loop(problem, shards, order, keys, model, etas, averages, l2, frame, w
 @force_inline
 @kernel
 def _add_row(A, low, high, factor, share, wire, x, begin, end):
-    """Add share * (factor * a row, rounded as in a message) to x; meanwhile fetch the entries ``begin`` to ``end``."""
+    """Add share * (factor * a row, rounded as in a message) to x; meanwhile prefetch entries ``begin`` to ``end``."""
     index, entry, own = A.indices[low:high], A.data[low:high], x.v.dtype.type
     inverse, coefficient, averaging = x.scalars[INVERSE], x.scalars[COEFFICIENT], x.u.size > 0
     v, u = x.v, x.u
     whole = index.size - index.size % PIECE
-    for p in range(0, whole, PIECE):  # fetched bit by bit: all at once would hold up the loads of this row
+    for p in range(0, whole, PIECE):  # prefetched piecemeal: all at once would delay the loads of this row
         fetch_early(A.data, begin, 0)
         fetch_early(A.indices, begin, 0)
         begin += PIECE

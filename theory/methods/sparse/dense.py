@@ -1,4 +1,4 @@
-"""Whoever asks for steps that touch every coordinate on sparse rows is told so, and what to write instead."""
+"""Warning for steps that touch every coordinate on sparse rows, with an alternative."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
 
-UNNOTICED = 1000  # coordinates: of shorter vectors, a step costs about what its sparse row does
+UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about as much as a sparse one
 
 
 class DenseStepWarning(UserWarning):
@@ -23,7 +23,7 @@ class DenseStepWarning(UserWarning):
 
 
 def warn_of_dense_steps(method, problem, sparse) -> None:
-    """Warn where the rows are sparse and the steps are not; the package's own callers know what they ask for."""
+    """Warn if the rows are sparse and the steps are not, unless the caller is in the package."""
     A = getattr(problem, "A", None)
     if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED:
         return
@@ -33,7 +33,7 @@ def warn_of_dense_steps(method, problem, sparse) -> None:
 
 
 def _because(method) -> str:
-    """What asks for it, and what to write instead."""
+    """The cause of dense steps, and an alternative."""
     name = type(method.compressor).__name__
     if isinstance(method.compressor, Identity) and method.local_steps > 1:
         return "differences of models in full precision need them; those that TopK, RandK or RandomBlock send do not"

@@ -1,7 +1,7 @@
-"""Local steps on sparse rows: each worker's own copy of x, which differs from x in what its rows have touched.
+"""Local steps on sparse rows: each worker's copy of x, which differs from x only where its rows have entries.
 
-Between two exchanges y = scale z.  At an exchange all z are x: where x moves, they move with it, and what a worker's
-steps have touched is put back.
+Between two exchanges y = scale z.  At an exchange all z become x: updates of x are applied to every z, and the
+coordinates touched by a worker's steps are reset.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LocalIterate(NamedTuple):
 
 @operation(kind=GRADIENT)
 class LocalStep(NamedTuple):
-    """Y += rate (G + l2 Y), where G is the gradient's entries alone."""
+    """Y += rate (G + l2 Y), where G has only the gradient's entries."""
 
     Y: LocalRows
     G: GradientRows

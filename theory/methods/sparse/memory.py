@@ -1,11 +1,11 @@
-"""What a worker compresses on sparse rows: its gradient's entries, or a memory, each plus a multiple of x.
+"""The vectors compressed on sparse rows: the entries of a gradient, or a memory, each plus a multiple of x.
 
-* `GradientRows`, forgotten when it is sent: the entries of a batch's gradient, in order, plus h x.
+* `GradientRows`, discarded when sent: the entries of a batch's gradient, in order, plus h x.
 * `MemoryRows`: m = c + h x with one number h, because the l2 term adds the same multiple of x in every coordinate.
-  Where x_j moves by a, c_j moves by -h a.  With a velocity it is two numbers, for the two vectors that x is made of.
+  Where x_j moves by a, c_j moves by -h a.  With a velocity there are two numbers, for the two vectors that x combines.
 
 Upper bounds of |m_j| over blocks of coordinates, raised by dh max |x_j| in every step, find the k largest entries
-without a look at the blocks that cannot hold them (:mod:`.search`).
+without reading the blocks that cannot contain them (:mod:`.search`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from .moving import XA, XB, MovingModel
 
 __all__ = ["GradientRows", "MemoryRows", "Touched"]
 
-SLACK = 1e-9  # safety of the upper bounds, far above what rounding loses in 10**6 additions
-ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15  # and far above what a step's moves of x lose, relative to h x and m
+SLACK = 1e-9  # safety factor of the upper bounds, far above the rounding error of 10**6 additions
+ROUNDED_64, ROUNDED_32 = (
+    2.0**-44,
+    2.0**-15,
+)  # and far above the rounding error of a step's updates of x, relative to h x and m
 
 
 # --- a part that moves with x -----------------------------------------------------------------------------------------
@@ -47,7 +50,7 @@ class Multiple(NamedTuple):
 
 @registers
 class Mixed(NamedTuple):
-    """Alpha a + beta b, of the two vectors that x with a velocity is made of; ``total``: the sum of the multiples."""
+    """Alpha a + beta b, of the two vectors that x with a velocity combines; ``total``: the sum of the multiples."""
 
     alpha: float
     beta: float
@@ -61,8 +64,8 @@ class Mixed(NamedTuple):
 
 
 part_at = generic("part_at", "part_at(part, x, j) -> float: coordinate j of a part that moves with x.")
-part_bound = generic("part_bound", "part_bound(part, reach) -> float: about how large it is where |x_j| <= reach.")
-part_of = generic("part_of", "part_of(model, h) -> part: what the numbers h stand for.")
+part_bound = generic("part_bound", "part_bound(part, reach) -> float: bound of its size for |x_j| <= reach.")
+part_of = generic("part_of", "part_of(model, h) -> part: the part given by the numbers h.")
 grow_part = generic("grow_part", "grow_part(model, r, h, rate): the part grows by rate x.")
 
 
@@ -95,7 +98,7 @@ def _(model, r, h, rate):
 class MemoryRows(NamedTuple):
     """The workers' memories: c, and a part that moves with x.
 
-    ``top[r, w, b]`` >= max |m_j| over block b (empty: nothing is searched); ``last[r, w]``: where a search begins.
+    ``top[r, w, b]`` >= max |m_j| over block b (empty: no search); ``last[r, w]``: start of the next search.
     """
 
     c: np.ndarray
@@ -182,7 +185,7 @@ class ReadMemory(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """A vector that is zero but for the listed entries; one for all workers, in which a gradient is collected."""
+    """A vector that is zero except for the listed entries; one for all workers, which collects a gradient."""
 
     g: np.ndarray
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
@@ -193,7 +196,7 @@ class Touched(NamedTuple):
 
 @registers
 class Collector(NamedTuple):
-    """Where the entries of a worker's gradient go: of a single loss one behind the other, else through `Touched`."""
+    """Collects the entries of a worker's gradient: for a single loss one after the other, else through `Touched`."""
 
     touched: Touched
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
@@ -225,9 +228,9 @@ def _touch(touched, j, amount):
 class GradientRows(NamedTuple):
     """The workers' gradients: ``count[r, w]`` entries with their positions, in order, plus h x.
 
-    ``exact`` says that no loss has more entries than there is room for, each coordinate once.
+    ``exact``: every loss has at most as many entries as fit, each coordinate once.
 
-    ``last[r, w]``: where a search begins; ``touched`` and ``top`` are room for one worker at a time.
+    ``last[r, w]``: start of the next search; ``touched`` and ``top`` are work space for one worker at a time.
     """
 
     index: np.ndarray  # type: ignore[assignment]  # tuple.index is never called
@@ -305,7 +308,7 @@ class SparseGradient(NamedTuple):
         own = g.value[p] if p < g.index.size and g.index[p] == j else 0.0
         return own + part_at(g.part, g.x, j)
 
-    def nonzeros(g, index, value):  # those of the gradient alone: with h x, messages of non-zeros have no sparse rows
+    def nonzeros(g, index, value):  # only those of the gradient: with h x, messages of non-zeros have no sparse rows
         for p in range(g.index.size):
             index[p], value[p] = g.index[p], g.value[p]
         return g.index.size
@@ -313,7 +316,7 @@ class SparseGradient(NamedTuple):
 
 @kernel
 def _place(index, j):
-    """Where j stands in the list, or would stand."""
+    """Position of j in the list, or where it would be inserted."""
     low, high = 0, index.size
     while low < high:
         middle = (low + high) >> 1

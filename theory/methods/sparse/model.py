@@ -1,6 +1,6 @@
-"""x on sparse rows: x = scale v, so that to multiply it by (1 - eta l2) changes one number.
+"""x on sparse rows: x = scale v, so that multiplying it by (1 - eta l2) changes one number.
 
-The weighted sum of all iterates is coefficient v - u, where u changes only with the entries of v.
+The weighted sum of all iterates is coefficient v - u, where u changes only where v does.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..rows import row_of
 
 __all__ = ["BLOCK", "GROUP", "SparseModel", "blocks_of"]
 
-BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are looked at together
-SMALLEST_SCALE = 1e-3  # below it, x is multiplied out: the average loses the digits that the scale has lost
-FRESH = 4096  # projections between two at which ||v||^2 is taken anew
+BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are checked together
+SMALLEST_SCALE = 1e-3  # below it, x is rescaled: the average loses the digits that the scale has lost
+FRESH = 4096  # projections between recomputations of ||v||^2
 
-TOTAL = 0  # the column of scalars with the total weight of the iterates, whatever else a model keeps there
+TOTAL = 0  # the column of scalars with the total weight of the iterates, in every kind of model
 SCALE, INVERSE, COEFFICIENT, SQUARE, AGE = range(TOTAL + 1, TOTAL + 6)  # the others of SparseModel.scalars
 
 weighted_entry = generic("weighted_entry", "weighted_entry(x, j): coordinate j of the weighted sum of all iterates.")
 
 
 def blocks_of(d: int) -> int:
-    """How many upper bounds there are for d coordinates."""
+    """Number of upper bounds for d coordinates."""
     return -(-d // (BLOCK * GROUP)) * GROUP
 
 
@@ -36,10 +36,10 @@ def blocks_of(d: int) -> int:
 class SparseModel(NamedTuple):
     """A model for each replica, x = scale v, whose weighted sum of iterates is coefficient v - u (empty: none).
 
-    ``scalars`` has total weight, scale, its inverse, coefficient, ||v||^2 where ``bounded``, and how old that is.
-    ``reach[r, 0]`` bounds |x_j| over each block (empty: nothing is searched).  ``c`` and ``h`` are the workers'
-    memories c + h x, which stay what they are while x moves (empty: none).  ``z`` are the workers' own copies of x,
-    which move with it (empty: none; see :mod:`.local`).
+    ``scalars`` has total weight, scale, its inverse, coefficient, ||v||^2 where ``bounded``, and its age.
+    ``reach[r, 0]`` bounds |x_j| over each block (empty: no search).  ``c`` and ``h`` are the workers' memories c + h x,
+    which do not change when x moves (empty: none).  ``z`` are the workers' copies of x, which move with it (empty:
+    none; see :mod:`.local`).
     """
 
     v: np.ndarray
@@ -132,7 +132,7 @@ class Scale(NamedTuple):
 
 @operation
 class AverageModel(NamedTuple):
-    """The average of the iterates counts X."""
+    """Add X to the average of the iterates."""
 
     X: SparseModel
     weight: Column
@@ -187,7 +187,7 @@ class ReadOut(NamedTuple):
 
 
 def start_model(model: SparseModel, x0: np.ndarray) -> None:
-    """Put every replica at x0."""
+    """Start every replica at x0."""
     model.v[:] = x0
     model.scalars[:, SCALE] = model.scalars[:, INVERSE] = 1.0
     if model.bounded:

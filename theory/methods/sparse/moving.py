@@ -1,9 +1,9 @@
 """x and its velocity v on sparse rows: both are combinations of two vectors a and b.
 
 A step of momentum multiplies the matrix of the combinations, x = xa a + xb b and v = va a + vb b, which is four
-numbers; only what messages hold changes a and b.  The contribution of b to v falls like the power of the momentum, so
-now and then, when the matrix has become ill-conditioned, a and b are chosen anew: a = x + kappa v, which momentum alone
-does not move, and b = v.  The weighted sum of all iterates is na a + nb b - u.
+numbers; only messages change a and b.  The contribution of b to v falls like the power of the momentum, so when the
+matrix becomes ill-conditioned, a and b are chosen again: a = x + kappa v, which momentum alone does not move, and b =
+v.  The weighted sum of all iterates is na a + nb b - u.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .model import BLOCK, FRESH, TOTAL
 __all__ = ["MovingModel", "Velocity"]
 
 XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE = range(TOTAL + 1, TOTAL + 11)  # columns of MovingModel.scalars, after TOTAL
-CONDITION = 1e-3  # of the matrix with columns of length 1, below which a and b are chosen anew
-SMALLEST = 1e-2  # and how short the second column may become: b grows as that falls, and what is added up with it
+CONDITION = 1e-3  # inverse condition of the matrix with unit columns, below which a and b are chosen again
+SMALLEST = 1e-2  # lower limit of the second column: b, and sums with it, grow as it shrinks
 
 
 @registers
 class MovingModel(NamedTuple):
     """A model with a velocity for each replica.
 
-    ``reach[r, 0]`` and ``reach[r, 1]`` bound |x_j| and |v_j| over each block (empty: nothing is searched).  ``c`` and
-    ``h`` are the workers' memories c + alpha a + beta b, which stay what they are while a and b move (empty: none).
+    ``reach[r, 0]`` and ``reach[r, 1]`` bound |x_j| and |v_j| over each block (empty: no search).  ``c`` and ``h`` are
+    the workers' memories c + alpha a + beta b, which do not change when a and b move (empty: none).
     """
 
     a: np.ndarray
@@ -113,14 +113,14 @@ class MovingVelocity(NamedTuple):
 
 @kernel
 def _widen(reach, x, v, j):
-    """Have the bounds of j's block admit these."""
+    """Raise the bounds of j's block to admit x and v."""
     reach[0, j // BLOCK] = max(reach[0, j // BLOCK], abs(x))
     reach[1, j // BLOCK] = max(reach[1, j // BLOCK], abs(v))
 
 
 @kernel
 def _take_squares(a, b, s):
-    """The products of a and b, from scratch."""
+    """Recompute the inner products of a and b."""
     s[AGE] = s[AA] = s[AB] = s[BB] = 0.0
     for j in range(a.size):
         s[AA] += np.float64(a[j]) * a[j]
@@ -152,7 +152,7 @@ def _choose_anew(m, r, kappa):
 
 @operation
 class SlowModel(NamedTuple):
-    """V = momentum V - l2 X, after X -= ahead V; ``rate``: the V that follows will be added to X so many times."""
+    """V = momentum V - l2 X, after X -= ahead V; ``rate``: the factor with which the new V will be added to X."""
 
     X: MovingModel
     momentum: float
@@ -195,7 +195,7 @@ class AddVelocity(NamedTuple):
 
 @operation
 class AverageMoving(NamedTuple):
-    """The average of the iterates counts X."""
+    """Add X to the average of the iterates."""
 
     X: MovingModel
     weight: Column
@@ -230,7 +230,7 @@ class ProjectMoving(NamedTuple):
 
 
 def start_moving(model: MovingModel, x0: np.ndarray) -> None:
-    """Put every replica at x0, without a velocity."""
+    """Start every replica at x0, with velocity 0."""
     model.a[:], model.b[:] = x0, 0.0
     model.scalars[:, XA] = model.scalars[:, VB] = 1.0
     if model.bounded:

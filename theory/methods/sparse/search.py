@@ -1,4 +1,4 @@
-"""The k largest entries of a vector c + h x, found exactly without a look at the blocks that cannot hold them."""
+"""The k largest entries of a vector c + h x, found exactly without reading the blocks that cannot contain them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .model import BLOCK, GROUP
 
 u64 = np.uint64
 
-INSERTED = 32  # up to so many, a sorted list is faster than counting digits
-START = 0.98  # a search begins a little below the k-th largest entry of last time: then one look at the bounds does
-PATIENCE = 0.97  # and how little it lowers its threshold at first, where that was not enough
-RISE = 1.03  # how little that entry is taken to have grown in a step: single steps with large entries pass
+INSERTED = 32  # up to this k, a sorted list is faster than radix selection
+START = 0.98  # a search begins slightly below the last k-th largest entry: then one pass over the bounds is enough
+PATIENCE = 0.97  # if that fails, the first step by which the threshold is lowered
+RISE = 1.03  # assumed maximum growth of that entry in a step: so single steps with large entries have little effect
 MAGNITUDE = np.uint64(2**63 - 1)  # all bits of a float64 but the sign
 
 
 @kernel
 def _largest_of(c, part, x, begin, end):
-    """The largest |m_j| and |x_j| from ``begin`` to ``end``, as bits: integers are compared several at a time."""
+    """The largest |m_j| and |x_j| from ``begin`` to ``end``, as bits, since integer comparisons vectorize."""
     top, reach = u64(0), u64(0)
     for j in range(begin, end):
         size_bits = float_to_bits(c[j] + part_at(part, x, j)) & MAGNITUDE
@@ -36,7 +36,7 @@ def _largest_of(c, part, x, begin, end):
 def reaches(top, first, threshold):
     """Whether one of a group of bounds reaches the threshold.
 
-    NaN does, here and below, so the comparisons are turned round: a search in a diverged memory must end, too.
+    NaN does, here and below, hence the negated comparisons: a search in a diverged memory must end, too.
     """
     some = False
     for b in range(first, first + GROUP):
@@ -46,7 +46,7 @@ def reaches(top, first, threshold):
 
 @kernel
 def _mend(m, threshold, sizes):
-    """Mend the bounds that reach the threshold; list the largest |m_j| of each block where it does; how many do."""
+    """Tighten bounds that reach the threshold; list the largest |m_j| of each block that does; return the count."""
     c, part, x, top, reach, found = m.c, m.part, m.x, m.top, m.reach, 0
     for first in range(0, top.size, GROUP):
         if reaches(top, u64(first), threshold):
@@ -62,14 +62,14 @@ def _mend(m, threshold, sizes):
 
 @kernel
 def _list(m, threshold, index):
-    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; how many."""
+    """List the entries with |m_j| >= threshold, in order, from the blocks whose bound admits one; return the count."""
     c, part, x, top, count = m.c, m.part, m.x, m.top, 0
     for first in range(0, top.size, GROUP):
         if reaches(top, u64(first), threshold):
             for b in range(first, first + GROUP):
                 if not top[b] < threshold:
                     for j in range(u64(b * BLOCK), u64(min((b + 1) * BLOCK, c.size))):
-                        index[count] = j  # without a branch: which ones are large cannot be foreseen
+                        index[count] = j  # branch-free: which ones are large is unpredictable
                         count += not abs(c[j] + part_at(part, x, j)) < threshold
     return count
 
@@ -80,7 +80,7 @@ def kth_largest(size, k):
     if k > INSERTED:
         bits, _ = kth_size(size, np.empty(0, np.uint32), size.size, True, k)
         return bits_to_float(bits, 0.0)
-    best = np.zeros(k)  # the largest so far, falling
+    best = np.zeros(k)  # the largest so far, decreasing
     for p in range(size.size):
         if not size[p] <= best[k - 1]:
             q = k - 1
@@ -118,11 +118,11 @@ def _search(m, k, index, scratch):
     sizes = np.empty(m.top.size)
     while True:
         found = _mend(m, threshold, sizes)
-        least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks hold k entries that large
+        least = kth_largest(sizes[:found], k) if found >= k else threshold  # k blocks have k entries that large
         count = _list(m, least, scratch)
         if count >= k:
             break
-        factor *= PATIENCE  # the entries crowd below the threshold, so lower it little by little at first
+        factor *= PATIENCE  # many entries lie just below the threshold, so lower it in small steps at first
         threshold = factor * threshold if factor > 0.1 else 0.0
     size = np.empty(count)
     for p in range(count):
@@ -141,7 +141,7 @@ def _(g, k, index, scratch):
     if g.part.h == 0.0:
         _largest_listed(g, k, index)
         return
-    # as a memory for once: its entries scattered into a vector of zeros, and bounds from those of x
+    # treated as a memory: its entries scattered into a vector of zeros, with bounds from those of x
     top, c = g.top, g.touched.g
     for b in range(top.size):
         top[b] = (1.0 + SLACK) * part_bound(g.part, g.reach[b])
@@ -158,7 +158,7 @@ def _(g, k, index, scratch):
 
 @kernel
 def _largest_listed(g, k, index):
-    """The same where all but the listed entries are zero: of these, those with the lowest positions fill it up."""
+    """The same if all but the listed entries are zero; zeros at the lowest positions fill up the rest."""
     n = g.index.size
     if n >= k:
         size = np.empty(n)
@@ -167,7 +167,7 @@ def _largest_listed(g, k, index):
         kth = choose_largest(size, g.index, n, k, index)
         if kth > 0.0 or np.isnan(kth):
             return
-    # there are not k entries other than zero: positions 0, 1, 2, ... that are not listed as such are zeros, too
+    # fewer than k non-zeros: fill up with zeros at the lowest positions that are not listed
     others = 0
     for p in range(n):
         others += g.value[p] != 0.0

@@ -1,4 +1,4 @@
-"""Which runs get sparse rows: those whose steps need no coordinate but those of rows and messages."""
+"""Choice of runs with sparse rows: those whose steps need only the coordinates of rows and messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from ...compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
 from ...core import question
 from ...problems.base import dimension, regularization
-from ...problems.linear import Logistic, Ridge, is_slope_times_row
+from ...problems.linear import Logistic, Ridge
+from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
 from ...problems.multinomial import Softmax
 from ..feedback import NoFeedback, keeps_the_rest
@@ -24,7 +25,7 @@ __all__ = ["SparseRows", "sends_entries", "sparse_rows"]
 
 
 class SparseRows(NamedTuple):
-    """What a run's sparse rows must hold.
+    """Requirements for the sparse rows of a run.
 
     Attributes
     ----------
@@ -33,9 +34,9 @@ class SparseRows(NamedTuple):
     ranked, bounded : bool
         Whether the largest entries are searched for, and x is projected onto a ball.
     longest, gradient : int
-        Entries that a worker's vector and the gradient of a batch have at most.
+        Maximum number of entries of a worker's vector and of a batch gradient.
     steps : int
-        Steps in a round.
+        Steps per round.
     exact : bool
         Whether a single loss adds to each coordinate of its row once.
     """
@@ -72,7 +73,7 @@ def _(compressor: Identity) -> bool:
 
 
 def sparse_rows(method, problem, batch: int) -> SparseRows | None:
-    """What the sparse rows of a settled method on a problem hold; None where a step needs all coordinates."""
+    """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates."""
     A, c = getattr(problem, "A", None), method.compressor
     if not isinstance(A, CSR) or not _known(method) or not sends_entries(c):
         return None
@@ -85,8 +86,8 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     if moving and not is_slope_times_row(problem):
         return None
     d, entries = int(dimension(problem)), int(np.diff(A.indptr).max())
-    entries *= d // A.columns  # of a row; a softmax has as many for each class
-    exact = isinstance(problem, (Logistic, Ridge, Softmax))  # of others it is not known what they add to
+    entries *= d // A.columns  # of a row; a softmax has as many per class
+    exact = isinstance(problem, (Logistic, Ridge, Softmax))  # for others the touched coordinates are unknown
     gradient = min(d, batch * entries) if exact else d
     longest = min(d, method.local_steps * gradient)
     return SparseRows(
@@ -103,7 +104,7 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
 
 
 def _known(method) -> bool:
-    """Whether the operations of a method's text have an answer on sparse rows."""
+    """Whether all operations of a method's round function are implemented on sparse rows."""
     server = method.server.server if type(method.server) is Projected else method.server
     rules = type(method.feedback) is NoFeedback or keeps_the_rest(method.feedback)
     partial = type(method.feedback) is PartialErrorFeedback and method.feedback.beta < 1.0

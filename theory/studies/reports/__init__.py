@@ -1,1 +1,1 @@
-"""Tables, statements and figures of the studies that have many of them."""
+"""Tables, statements and figures of studies with long reports."""

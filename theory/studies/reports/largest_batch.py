@@ -12,7 +12,7 @@ from ..shared.report import Statement, Table
 __all__ = ["draw", "speed_table", "statements", "table"]
 
 APART, NEAR, CLEAR = 4.0, 2.0, 2.0  # factors: measured over predicted; of two speed-ups; between two predictions
-POINTS = 0.005  # of held-out accuracy: a difference that counts
+POINTS = 0.005  # relevant difference of held-out accuracy
 
 
 def predicted(threshold) -> float:
@@ -74,7 +74,7 @@ def speed_table(speeds) -> Table:
 
 
 def _verdict(good: int, bad: int, total: int) -> str:
-    """All, none, or some; "undecided" where nothing speaks against, but not all for."""
+    """The verdict for all, none or some; "undecided" without counterexamples if not all are certain."""
     if good == total and total:
         return "holds"
     if bad == total and total:
@@ -91,7 +91,7 @@ def _named(found) -> str:
 
 
 def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
-    """What holds of the lecture's statements."""
+    """Verdicts on the lecture's statements."""
     enough = [_where(t) for t in thresholds if t.at_bound.ratio.high <= factor]
     short = [_where(t) for t in thresholds if t.at_bound.ratio.low > factor]
     said = [
@@ -104,7 +104,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     tried: dict[tuple[str, float], int] = {}
     for p in points:
         tried[p.data, p.passes] = max(p.batch, tried.get((p.data, p.passes), 0))
-    # where the largest batch that was tried may be without loss, larger ones may be, too
+    # if the largest tried batch may be without loss, larger ones may be, too
     near = [t for t in thresholds if t.at_most <= APART * predicted(t) and t.at_most < tried[t.data, t.passes]]
     far = [
         f"{_where(t)} ({t.measured} against {number(predicted(t))})"
@@ -224,7 +224,7 @@ def _against_batch(panels, thresholds, points, looks, factor, passes):
 
 
 def _thresholds(axes, thresholds, looks, passes):
-    """Measured against predicted largest batch; hollow for all T but the first."""
+    """Measured against predicted largest batch; hollow except for the first T."""
     for t in thresholds:
         face = looks[t.data]["color"] if t.passes == passes[0] else "white"
         axes.errorbar(

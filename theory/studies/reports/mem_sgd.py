@@ -1,4 +1,4 @@
-"""What the curves of Mem-SGD's figures 2 and 3 say: tables, and the published orderings with a verdict."""
+"""Report on Mem-SGD's figures 2 and 3: tables, and verdicts on the published orderings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["report", "statements_three", "statements_two"]
 CLOSE, WORSE, ORDER = 0.01, 2.0, 10.0  # "slightly behind", "much worse", "an order of magnitude"
 DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
 
-# losses that the authors stored (epfml/sparsifiedSGD, results/), after 3 epochs of Figure 2 and 10 of Figure 3
+# the authors' stored losses (epfml/sparsifiedSGD, results/), after 3 epochs of Figure 2 and 10 of Figure 3
 PUBLISHED = {
     "dense": (
         {
@@ -59,13 +59,13 @@ class Size(NamedTuple):
 
 
 def _spread(curve) -> float:
-    """The largest less the smallest f - f* at the end, over the seeds."""
+    """The range of f - f* at the end, over the seeds."""
     end = curve.gap[:, -1]
     return float(end.max()) - float(end.min())
 
 
 def _as_low(curve, other) -> bool:
-    """Whether f - f* at the end is no higher, or higher by at most the spread of the seeds, which both share."""
+    """Whether f - f* at the end is higher by at most the spread of the seeds, which both share."""
     mine, theirs = float(curve.mean[-1]), float(other.mean[-1])
     return math.isfinite(mine) and mine <= theirs + max(_spread(curve), _spread(other))
 
@@ -83,7 +83,7 @@ def _with_spreads(curves) -> str:
 
 
 def statements_two(curves, ks, least: float) -> list[Statement]:
-    """What holds of Figure 2: as good as SGD with shift and memory, and not without one of them."""
+    """Verdicts on Figure 2: as good as SGD with shift and memory, but not without either."""
     by = {curve.label: curve for curve in curves}
     sgd, few, said = by["SGD"].mean[-1], ks[0], []
     top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
@@ -147,7 +147,7 @@ def goal_of(curves, ks) -> float:
 
 
 def statements_three(curves, ks) -> list[Statement]:
-    """What holds of Figure 3: top-k reaches what QSGD reaches in the same epochs, with far fewer bits."""
+    """Verdicts on Figure 3: top-k is as good as QSGD in the same epochs, with far fewer bits."""
     by, both = {curve.label: curve for curve in curves}, ("counted", "sent")
     tops, rivals = _compared(curves, ks)
     said = [
@@ -176,7 +176,7 @@ def statements_three(curves, ks) -> list[Statement]:
 
 
 def _by_the_rate(top, rivals) -> str:
-    """A word on gamma0 where ``top`` is behind with another one than its rival."""
+    """A remark on gamma0 if ``top`` is behind with another one than its rival."""
     ahead = [rival for rival in rivals if not _as_low(top, rival) and not math.isclose(rival.shift, top.shift)]
     ratios = ", ".join(f"{rival.shift / top.shift:g} times that of {rival.label}" for rival in ahead)
     return f" Its gamma0, chosen after one epoch, is {ratios}, which may be why." if ahead else ""

@@ -41,14 +41,14 @@ def draw(two, three):
     return figure
 
 
-CUT = 300.0  # times the lowest end
+CUT = 300.0  # factor of the lowest end
 X_LABELS = {"epochs": "epochs", "counted": "bits, as the authors count", "sent": "payload bits, as sent"}
 
 
 def _panel(axes, curves, against: str, looks: dict) -> None:
     """Means of f - f* over the seeds, in bands of all seeds, from the first record after the start on.
 
-    What is far above leaves the panel.
+    Values far above are outside the panel.
     """
     ends = sorted(curve.mean[-1] for curve in curves if math.isfinite(curve.mean[-1]))
     high = CUT * ends[0] if ends and ends[-1] > CUT * ends[0] else math.inf

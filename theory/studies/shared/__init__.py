@@ -1,1 +1,1 @@
-"""What studies share: configurations, problems, curves, reports."""
+"""Shared parts of studies: configurations, problems, curves, reports."""

@@ -1,4 +1,4 @@
-"""What the study of contractive error feedback runs: the methods at one share of communication, and their training."""
+"""Methods and training of the study of contractive error feedback, at one fraction of communication."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 MOMENTUM = 0.9  # Nesterov's, as in the talk
-AUTHORS = 0.9  # beta in the authors' scripts
+AUTHORS = 0.9  # beta of the authors' scripts
 BUCKET = 40
 SGD, BLOCK, UNBIASED, EF = "SGD", "rbSGD", "rbSGD, unbiased", "EFSGD"
 HALF, QUANTIZED = "ConEF, half precision", "ConEF, 15 levels"
@@ -56,21 +56,21 @@ HALF, QUANTIZED = "ConEF, half precision", "ConEF, 15 levels"
 
 @setting
 class Options(NamedTuple):
-    """What a configuration may set.
+    """Options of a configuration.
 
     Parameters
     ----------
     problem : {"topics", "digits"}
-        RCV1's four top-level topics, where the file is there, or handwritten digits.
+        RCV1's four top-level topics, if the file exists, or handwritten digits.
     share : float
-        Of the coordinates, sent in each step.
+        Fraction of the coordinates sent in each step.
     features : int
-        Columns of the data that are used, the most frequent ones.
+        Number of columns that are used, the most frequent ones.
     workers, batch, steps, seeds : int
     grid : tuple of float
-        Step sizes that are tried, in multiples of (1 - momentum)/L.
+        Candidate step sizes, in multiples of (1 - momentum)/L.
     sweep : tuple of int
-        Numbers of features for the sweep over the dimension; none: no sweep.
+        Numbers of features for the sweep over the dimension; empty: no sweep.
     """
 
     problem: str = "topics"
@@ -84,7 +84,7 @@ class Options(NamedTuple):
     sweep: tuple = ()
 
     def domain(self):
-        """Refuse values outside the domain."""
+        """Reject values outside the domain."""
         require(self.problem in ("topics", "digits"), "problem", self.problem, "'topics' or 'digits'")
         require(0 < self.share < 1, "share", self.share, "a number between 0 and 1")
         for name in ("features", "workers", "batch", "steps", "seeds"):
@@ -106,10 +106,10 @@ class Way(NamedTuple):
     ----------
     compressor, feedback : setting
     kappa : float
-        By which the theorem lets the memory grow in a step; NaN where it does not speak.
+        The theorem's growth factor of the memory per step; NaN if it does not apply.
     damping : float
-        Of a fixed sketch: (1 - beta) E K^2/E K for a bucket as full as that of a coordinate in the mean; stable if it
-        is below 2.  NaN for the others.
+        For a fixed sketch: (1 - beta) E K^2/E K for a bucket as full as the mean bucket of a coordinate; stable if
+        below 2. NaN for the others.
     """
 
     compressor: NamedTuple
@@ -119,7 +119,7 @@ class Way(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One method with one step size: its best one with all seeds (means), others with one seed.
+    """One method with one step size: the best one with all seeds (means), others with one seed.
 
     Attributes
     ----------
@@ -129,20 +129,20 @@ class Outcome(NamedTuple):
     step : float
         In multiples of (1 - momentum)/L.
     accuracy, apart : float
-        On the fifth of the rows that was held out, at the end; standard deviation over the seeds.
+        On the held-out fifth of the rows, at the end; standard deviation over the seeds.
     loss : float
         f at the end, on the rows for training.
     rounds : int
     seconds : float
         Of one run, all workers in one process.
     bits : float
-        Payload that a worker sent.
+        Payload of a worker.
     memory : int
-        Bytes that a worker holds between two steps.
+        Bytes that a worker stores between steps.
     success : bool
-        Whether all runs came to their end.
+        Whether all runs completed.
     message : str
-        Of the first run that did not.
+        Message of the first run that did not.
     """
 
     method: str
@@ -163,17 +163,17 @@ class Outcome(NamedTuple):
 
 
 def sketched(saving: float) -> str:
-    """What the rows call a fresh sketch."""
+    """Name of a fresh sketch in the rows."""
     return f"ConEF, fresh sketch, {100 * saving:.0f} %"
 
 
 def fixed(saving: float, authors: bool = True) -> str:
-    """What the rows call the fixed sketch, with the authors' beta or the one that forgets fastest."""
+    """Name of the fixed sketch in the rows, with the authors' beta or the one that forgets fastest."""
     return f"ConEF, fixed sketch, {100 * saving:.0f} %, beta {AUTHORS if authors else 'fastest'}"
 
 
 def ways(d: int, share: float) -> dict[str, Way]:
-    """All methods, for messages that hold ``share`` of d coordinates."""
+    """All methods, for messages with a fraction ``share`` of d coordinates."""
     k = max(1, int(share * d))
     residual, block = 1.0 - k / d, RandomBlock(k)
     found = {
@@ -186,7 +186,7 @@ def ways(d: int, share: float) -> dict[str, Way]:
         sketch = CountSketch(max(1, round((1.0 - saving) * d)))
         theta = omega(sketch, d)
         found[sketched(saving)] = Way(block, ContractiveErrorFeedback(sketch), bounds.conef_factor(theta, residual))
-        load = round(1.0 + theta)  # of the bucket of a coordinate, in the mean
+        load = round(1.0 + theta)  # mean over the buckets of all coordinates
         ratio = 1.0 / (1.0 - bounds.linear_sketch_beta(load, k / d))
         for authors, beta in ((True, AUTHORS), (False, 1.0 - 1.0 / ratio)):
             feedback = LinearSketchFeedback(sketch, beta)
@@ -203,7 +203,7 @@ def ways(d: int, share: float) -> dict[str, Way]:
 
 
 def most_frequent(data: Dataset, features: int) -> Dataset:
-    """The columns in which most rows have an entry, as a sparse matrix; all of them if there are not more.
+    """The columns in which most rows have an entry, as a sparse matrix; all of them if there are no more.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0
 
 def _run(way: Way, step: float, problem, options: Options, seed: int):
     feedback = way.feedback
-    if isinstance(feedback, LinearSketchFeedback):  # another hash for each seed
+    if isinstance(feedback, LinearSketchFeedback):  # a different hash for each seed
         feedback = feedback._replace(sketch=feedback.sketch._replace(seed=seed))
     method = ParallelSGD(
         way.compressor, step=Constant(step), feedback=feedback, batch=options.batch, momentum=MOMENTUM, nesterov=True

@@ -1,7 +1,7 @@
-"""What a TOML file with the key ``study`` says: which study, on which data, and that study's own options.
+"""Configuration by a TOML file with the key ``study``: the study, its data, and its options.
 
-A study that has options declares them in its module as a setting named ``Options``; ``study`` then gets one as a
-further argument.  Every other key of the file is a field of it, so that a file says nothing that is not read.
+A study with options declares them in its module as a setting named ``Options``; ``study`` then gets one as a further
+argument.  Every other key of the file is a field of it, so that every key is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STUDIES = {
     for path in sorted(FOLDER.glob("[a-z]*.py"))
 }
 COMMON = ("study", "about", "seed", "data", "topics")  # keys of every such file
-SEED_LIMIT = 2**62  # studies add small numbers to it
+SEED_LIMIT = 2**62  # studies add small integers to it
 
 
 class StudyConfiguration(NamedTuple):
@@ -39,7 +39,7 @@ class StudyConfiguration(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the experiment: its figure and its place on the page are named after it.
+        Name of the experiment, its figure and its section of the page.
     study : str
         A key of ``STUDIES``.
     about : str
@@ -48,7 +48,7 @@ class StudyConfiguration(NamedTuple):
     data, topics : str, optional
         As for `run_study`.
     options : NamedTuple, optional
-        The study's own ``Options``, where it has some.
+        The study's ``Options``, if it has any.
     """
 
     name: str
@@ -61,7 +61,7 @@ class StudyConfiguration(NamedTuple):
 
     @classmethod
     def from_dict(cls, values: dict, name: str | None = None) -> StudyConfiguration:
-        """Check what a file says.
+        """Check the contents of a file.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class StudyConfiguration(NamedTuple):
         >>> StudyConfiguration.from_dict({"study": "ternary-dimension", "sed": 1})
         Traceback (most recent call last):
             ...
-        theory.experiment.configuration.ConfigurationError: unknown key 'sed': did you mean seed ...?
+        theory.reporting.files.ConfigurationError: unknown key 'sed': did you mean seed ...?
         """
         study = values.get("study")
         if study not in STUDIES:
@@ -103,7 +103,7 @@ class StudyConfiguration(NamedTuple):
 
 
 def module_of(study: str):
-    """The module of a study of this package, or of a file of one's own."""
+    """The module of a study of this package, or of a user's file."""
     if study.endswith(".py"):
         loaded = sys.modules.get(Path(study).stem)
         here = getattr(loaded, "__file__", None)
@@ -112,12 +112,12 @@ def module_of(study: str):
 
 
 def own_study(path: str) -> StudyConfiguration:
-    """The study that a Python file has: `collect` and `report`, and its ``Options`` with their defaults.
+    """The study defined in a Python file: `collect` and `report`, and its ``Options`` with their defaults.
 
     Raises
     ------
     ConfigurationError
-        If there is no such file, or it has no such functions.
+        If there is no such file, or it lacks these functions.
     """
     try:
         module = run_file(path)
@@ -137,7 +137,7 @@ def make_options(study: str, values: dict):
     Raises
     ------
     ConfigurationError
-        For a name that it does not have, or a value outside its domain.
+        For an unknown name, or a value outside its domain.
     """
     options = getattr(module_of(study), "Options", None)
     known = () if options is None else options._fields
@@ -164,7 +164,7 @@ def about(name: str) -> str:
 
 
 def chosen(names) -> list[str]:
-    """The experiments that names stand for: experiments, studies for all of theirs, or files; without names, all.
+    """The experiments with these names: experiments, studies for all of theirs, or files; without names, all.
 
     Raises
     ------

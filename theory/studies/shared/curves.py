@@ -1,4 +1,4 @@
-"""Curves over gradients and over rounds: what the studies of growing batches and local steps have in common."""
+"""Curves over gradients and over rounds, shared by the studies of growing batches and local steps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Curve", "cost_table", "draw_curves", "synthetic", "trace"]
 
 
 class Curve(NamedTuple):
-    """How far one method has come.
+    """The curve of one method.
 
     Attributes
     ----------
     problem, label : str
     order : str
-        Which order of rounds it has: a key of ``ROUNDS``.
+        Its order of rounds: a key of ``ROUNDS``.
     samples, rounds : ndarray, shape (records,)
         Gradients of one worker, and rounds of communication.
     height : ndarray of float32, shape (seeds, records)
-        What is to become small; single precision keeps records short.
+        The quantity to be minimized; single precision keeps records short.
     """
 
     problem: str
@@ -56,11 +56,11 @@ class Curve(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Rounds in all."""
+        """Total number of rounds."""
         return int(self.rounds[-1])
 
     def at(self, samples: float) -> float:
-        """The mean over the seeds after so many gradients of a worker, on a line between two records."""
+        """The mean over the seeds after ``samples`` gradients of a worker, interpolated linearly between records."""
         return float(np.interp(samples, self.samples, self.mean))
 
     def rounds_until(self, goal: float) -> float:
@@ -72,7 +72,7 @@ class Curve(NamedTuple):
 def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve]:
     """A curve for each of ``ways``: (label, order, ``call(seed)`` that returns a history and its heights)."""
     curves = []
-    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels let go of the interpreter
+    with ThreadPoolExecutor(max(1, min(seeds, os.cpu_count() or 1))) as pool:  # kernels release the GIL
         for label, order, call in track(ways, problem):
             runs = list(pool.map(call, range(seed, seed + seeds)))
             history = runs[0][0]
@@ -82,7 +82,7 @@ def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve
 
 
 def synthetic(rows: int, columns: int, seed: int = 0) -> Dataset:
-    """Labels that a linear model gives to Gaussian rows, a tenth of them turned round, as sparse rows that are full."""
+    """Gaussian rows with labels of a linear model, a tenth of them flipped, as dense rows in sparse format."""
     import scipy.sparse
 
     rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def synthetic(rows: int, columns: int, seed: int = 0) -> Dataset:
 
 
 def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Table:
-    """Rounds beside their order, and the height at the end."""
+    """Rounds and their order, and the height at the end."""
     head = ("method", "gradients of a worker", "rounds", "order", "the order, without constants", what)
     cells = []
     for curve in curves:
@@ -155,5 +155,5 @@ def draw_curves(curves, what: str):
 
 
 def _short(label: str) -> str:
-    """The method without its numbers, which differ from problem to problem."""
+    """The method without its numbers, which depend on the problem."""
     return label.split(" (")[0]

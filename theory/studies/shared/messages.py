@@ -1,4 +1,4 @@
-"""What one message of a compressor takes: bits against their closed form, error, and time on one core."""
+"""Costs of one message of a compressor: bits and their closed form, error, and time on one core."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Message(NamedTuple):
     input, method : str
     d : int
     form : float
-        Bits of the payload in closed form; NaN where they depend on the vector.
+        Bits of the payload in closed form; NaN if they depend on the vector.
     bits : int
-        Bits of the payload, read off an encoded message.
+        Bits of the payload of an encoded message.
     error : float
         E||C(v) - v||^2 / ||v||^2, exactly.
     encode, decode, memory : float
-        Nanoseconds a coordinate on one core: vector to message, message to vector, and the passes of a memory.
+        Nanoseconds per coordinate on one core: vector to message, message to vector, and the passes of a memory.
     """
 
     input: str
@@ -72,7 +72,7 @@ def error_of(compressor, v) -> float:
 
 
 def least(work, turns: int = TURNS) -> float:
-    """Seconds of this thread that ``work()`` takes, the least of some turns; other threads do not count."""
+    """Best-of-k CPU time of ``work()`` on this thread, in seconds."""
     taken = []
     for _ in range(turns):
         begin = time.thread_time()
@@ -82,7 +82,7 @@ def least(work, turns: int = TURNS) -> float:
 
 
 def memory_seconds(v, turns: int = TURNS) -> float:
-    """Seconds of the passes p = eta g + e and e = p - C(p) in NumPy, with everything allocated."""
+    """Seconds of the passes p = eta g + e and e = p - C(p) in NumPy, without allocation."""
     p, e, restored = np.empty_like(v), np.zeros_like(v), v.copy()
 
     def remember():
@@ -94,13 +94,13 @@ def memory_seconds(v, turns: int = TURNS) -> float:
 
 
 def measure_messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TURNS) -> list[Message]:
-    """What each method sends for the vector v, and how long it takes on one core."""
+    """The message of each method for the vector v, and its time on one core."""
     v, rows = np.asarray(v, np.float32), []
     stream, scale = int(key(seed, "messages", name)), 1e9 / v.size
     for method, way in ways.items():
         c = way.compressor
         message = encode(c, v, stream)
-        decode(message, dtype=np.float32)  # compiled before the clock starts
+        decode(message, dtype=np.float32)  # compiled before timing
         memory = memory_seconds(v, turns) if isinstance(way.feedback, ErrorFeedback) else 0.0
         rows.append(
             Message(

@@ -1,4 +1,4 @@
-"""The problems that studies measure on: logistic regression on RCV1 or its twin, softmax regression on digits."""
+"""Problems of the studies: logistic regression on RCV1 or its twin, softmax regression on digits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
 
 def rcv1(data: str | None = None, rows: int | None = None) -> Dataset:
-    """The synthetic twin of RCV1, or what ``data`` names; with ``rows``, as many of them at random."""
+    """The synthetic twin of RCV1, or the data set ``data``; with ``rows``, a random subset of this size."""
     found = load_data(data or "rcv1-like")
     return found if rows is None or rows >= found.n else found.split(rows / found.n, seed=0)[0]
 
 
 def real_or_twin(data: str | None = None) -> str:
-    """What ``data`` names; else RCV1 in two classes from the folder that ``THEORY_DATA`` names, else the twin."""
+    """``data``, else RCV1 in two classes from the folder ``THEORY_DATA``, else the twin."""
     file = _file(BINARY)
     return data or ("rcv1-like" if file is None else str(file))
 
@@ -34,12 +34,12 @@ def digits() -> Dataset:
 
 
 def topics_file(path: str | None = None) -> Path | None:
-    """The multi-label file of RCV1: ``path``, or in the folder that ``THEORY_DATA`` names; None if there is none."""
+    """The multi-label file of RCV1: ``path``, or in the folder ``THEORY_DATA``; None if there is none."""
     return _file(TOPICS) if path is None else Path(path)
 
 
 def data_file(name: str) -> Path | None:
-    """A file: a path, or a name in the folder that ``THEORY_DATA`` names; None if there is none."""
+    """A file: a path, or a name in the folder ``THEORY_DATA``; None if there is none."""
     return Path(name) if Path(name).is_file() else _file(name)
 
 
@@ -51,9 +51,9 @@ def _file(name: str) -> Path | None:
 
 
 def iterates(problem, mid: float = 0.1, near: float = 1e-3) -> dict[str, np.ndarray]:
-    """Three places: 0; where gradient descent has brought f - f* down to ``mid``, and Newton's method to ``near``.
+    """Three points: 0; where gradient descent has reduced f - f* to ``mid``, and Newton's method to ``near``.
 
-    ``mid`` is a share of f(0) - f*, ``near`` an upper bound of the share that is certified.
+    ``mid`` is a share of f(0) - f*, ``near`` a certified upper bound of it.
     """
     x, step = np.zeros(problem.d), 1.0 / lipschitz(problem)
     start = value(problem, x)

@@ -1,4 +1,4 @@
-"""What a study hands over: rows, tables, statements with a verdict, and a figure; as text and as part of a page."""
+"""The report of a study: rows, tables, statements with a verdict, and a figure; as text and as a section of a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Something that is said, what the numbers say ("holds", "in part", "fails", "undecided"), and the numbers."""
+    """A statement, its verdict ("holds", "in part", "fails", "undecided"), and the numbers."""
 
     text: str
     verdict: str
@@ -36,13 +36,13 @@ class Study(NamedTuple):
     setting : str
         What was run, in one paragraph.
     rows : dict of str to list of NamedTuple
-        Every number that was measured, by table.
+        All measured numbers, by table.
     tables : list of Table
     statements : list of Statement
     draw : callable
         ``draw() -> matplotlib.figure.Figure``.
     alt : str
-        What the figure shows, for those who do not see it.
+        Alternative text of the figure.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Study(NamedTuple):
 
 
 def as_text(study: Study) -> str:
-    """The study for a terminal."""
+    """The study as text for a terminal."""
     parts = [f"{study.name}: {study.title}", textwrap.fill(study.setting, WIDTH)]
     parts += [f"{table.title}\n\n{text_table([table.head], table.rows)}" for table in study.tables]
     for said in study.statements:
@@ -78,7 +78,7 @@ def as_markdown(study: Study, figure: str) -> str:
 
 
 def put_between_marks(page: str, name: str, title: str, body: str) -> str:
-    """The page with ``body`` between the marks of this study; a section of its own at the end if there are no marks.
+    """The page with ``body`` between the marks of this study; a new section at the end if there are no marks.
 
     Examples
     --------

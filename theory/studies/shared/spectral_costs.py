@@ -1,8 +1,8 @@
 """What spectral compression costs and saves: steps and bits to one accuracy, measured on a problem of matrices.
 
-A lecture says "8 times less communication for 2.5 times more iterations".  That is no theorem but an experience, and
-it can be read in two ways: fewer bits a step, or fewer bits until the accuracy is reached.  Here is the measurement of
-both, for every method at its own best constant step size.
+A lecture says "8 times less communication for 2.5 times more iterations".  That is an empirical statement, not a
+theorem, with two readings: fewer bits per step, or fewer bits until the accuracy is reached.  Here both are measured,
+for every method at its own best constant step size.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ __all__ = ["Trade", "spectral_methods", "spectral_trade"]
 
 
 class Trade(NamedTuple):
-    """What one method took to come to the accuracy.
+    """The cost of one method to reach the accuracy.
 
     Attributes
     ----------
     name : str
     step : float
-        The step size with which it took the fewest steps; NaN if it never came there.
+        The step size with the fewest steps; NaN if it never reached the accuracy.
     steps : float
-        Infinite if it never came there.
+        Infinite if it never reached the accuracy.
     bits : float
-        Payload that a worker sent until then.
+        Payload of a worker until then.
     steps_ratio : float
-        How many times the steps of the first method.
+        Its steps over those of the first method.
     bits_ratio : float
-        How many times fewer bits than the first method, until then.
+        The bits of the first method over its own, until then.
     message_ratio : float
-        How many times fewer bits a step.
+        The same for the bits of a step.
     """
 
     name: str
@@ -88,22 +88,22 @@ def spectral_trade(
     Parameters
     ----------
     problem : Softmax
-        Or another problem with an attribute ``shape`` (rows, columns).
+        The problem, or another one with an attribute ``shape`` (rows, columns).
     accuracy : float
         In (0, 1).
     steps : int
-        The most that a run may take.
+        Maximum number of steps of a run.
     workers, batch : int
     replicas : int
         Runs over which steps and bits are averaged, with the seeds ``seed``, ``seed + 1``, ...
     seed : int
     every : int
-        f is looked at after every so many steps.
+        Steps between evaluations of f.
     methods : dict, optional
-        Name to (compressor, feedback), the first being the one to compare with; by default `spectral_methods`.
+        Name to (compressor, feedback), the first being the baseline; by default `spectral_methods`.
     step_sizes : sequence of float, optional
-        What each method chooses its constant step size from, for the fewest steps; by default 1/L times powers of two
-        from 1 to 128: near 0, f is much less curved than L says.
+        Candidates for the constant step size of each method, chosen for the fewest steps; by default 1/L times powers
+        of two from 1 to 128: near 0, the curvature of f is much less than L.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def spectral_trade(
             taken = [_until(goal, method, problem, workers, limit, seed + r, every) for r in range(replicas)]
             count, bits = np.mean(taken, axis=0)
             found = min(found, (float(count), float(bits), size))
-            limit = min(steps, 4 * found[0]) if math.isfinite(found[0]) else steps  # what is slower is of no interest
+            limit = min(steps, 4 * found[0]) if math.isfinite(found[0]) else steps  # slower runs are irrelevant
         first = table[0] if table else Trade(name, found[2], found[0], found[1], 1.0, 1.0, 1.0)
         ratios = (found[0] / first.steps, first.bits / found[1]) if math.isfinite(found[0]) else (math.inf, 0.0)
         table.append(Trade(name, found[2], found[0], found[1], *ratios, math.prod(ratios) if ratios[1] else math.nan))
@@ -136,7 +136,7 @@ def spectral_trade(
 
 
 def _until(goal, method, problem, workers, steps, seed, every) -> tuple[float, float]:
-    """Steps and bits until f is first seen at most at the goal; infinite if it is not."""
+    """Steps and bits until f is first at most the goal; infinite if never."""
 
     def stop(intermediate_result):
         if intermediate_result.fun <= goal:

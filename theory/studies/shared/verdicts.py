@@ -22,7 +22,7 @@ def verdict(good: Iterable[bool] | int, of: int | None = None) -> str:
     >>> verdict([True, False]), verdict(3, 3), verdict(0, 3)
     ('in part', 'holds', 'fails')
     """
-    if not isinstance(good, int):
+    if isinstance(good, Iterable):
         trials = list(good)
         good, of = sum(trials), len(trials)
     return "holds" if good == of else "in part" if good else "fails"

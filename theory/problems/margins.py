@@ -1,0 +1,197 @@
+"""Sums of losses of margins a_i'x: every kernel follows from a loss, its slope and its curvature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core import force_inline, generic, kernel, question, require
+from ..core.vectors import dense_part, scale_of
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .matrix import CSR, add_row, as_matrix, row_dot, row_dot_and_norm2, shape
+
+__all__ = ["astype", "curvature", "linear_problem", "loss", "margin", "slope"]
+
+
+loss = generic("loss", "loss(problem, i, margin) -> float: loss_i at the margin a_i'x, without the l2 term.")
+
+
+slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of loss_i with respect to the margin.")
+
+
+curvature = generic("curvature", "curvature(problem, i, margin) -> float: the second derivative of loss_i.")
+
+
+def _row_product(x, A, i):
+    return scale_of(x) * row_dot(A, i, dense_part(x))
+
+
+row_product = generic(
+    "row_product", "row_product(x, A, i) -> float: row i of the matrix times the vector x.", _row_product
+)
+
+
+@force_inline
+@kernel
+def margin(problem, i, x):
+    """a_i'x, for an array or any other vector x."""
+    return row_product(x, problem.A, i)
+
+
+@kernel
+def norm2(x):
+    """||x||^2 in float64, for an array or any other vector x."""
+    scale, part = scale_of(x), dense_part(x)
+    s0 = s1 = s2 = s3 = 0.0
+    whole = part.size & ~3
+    for j in range(0, whole, 4):
+        s0 += np.float64(part[j]) * part[j]
+        s1 += np.float64(part[j + 1]) * part[j + 1]
+        s2 += np.float64(part[j + 2]) * part[j + 2]
+        s3 += np.float64(part[j + 3]) * part[j + 3]
+    for j in range(whole, part.size):
+        s0 += np.float64(part[j]) * part[j]
+    return scale * scale * ((s0 + s1) + (s2 + s3))
+
+
+def _rows(problem):
+    return shape(problem.A)[0]
+
+
+def _dimension(problem):
+    return shape(problem.A)[1]
+
+
+def _regularization(problem):
+    return problem.l2
+
+
+def _value(problem, x):
+    n, total = rows(problem), 0.0
+    for i in range(n):
+        total += loss(problem, i, margin(problem, i, x))
+    return total / n + 0.5 * problem.l2 * norm2(x)
+
+
+def _gradient(problem, x, out):
+    n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
+    for j in range(out.size):
+        out[j] = shrink * part[j]
+    for i in range(n):
+        add_row(problem.A, i, slope(problem, i, margin(problem, i, x)) / n, out)
+
+
+def _add_loss_gradient(problem, i, stream, weight, x, out):
+    add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
+
+
+def is_slope_times_row(problem) -> bool:
+    """Whether the gradient of a loss is its slope times its row, that is, unless the class registers its own."""
+    found = add_loss_gradient.table.get(type(problem))
+    return slope.implements(type(problem)) and found is not None and found.py_func is _add_loss_gradient
+
+
+def _moments(problem, x, out):
+    """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row becomes dense."""
+    n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
+    for j in range(out.size):
+        out[j] = l2 * x[j]
+    for i in range(n):
+        m, row2 = row_dot_and_norm2(problem.A, i, x)
+        s = slope(problem, i, m)
+        total += s * s * row2 + 2.0 * l2 * s * m
+        add_row(problem.A, i, s / n, out)
+    return total / n + l2 * l2 * size2
+
+
+def row_count(self) -> int:
+    """Number of rows."""
+    return self.b.size
+
+
+def column_count(self) -> int:
+    """Number of columns: the length of x."""
+    return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
+
+
+def entry_type(self) -> np.dtype:
+    """Type of the entries, float64 or float32; sums are taken in float64."""
+    return (self.A.data if isinstance(self.A, CSR) else self.A).dtype
+
+
+def name_of(self) -> str:
+    """Name of the data, for tables and records."""
+    return bytes(getattr(self, "label", b"data")).decode()
+
+
+def linear_problem(cls):
+    """Class decorator: a NamedTuple with fields A, b and l2 becomes a problem, given `loss`, `slope` and `curvature`.
+
+    It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also need
+    ``curvature_bounds``, infimum and supremum of `curvature`.
+
+    Parameters
+    ----------
+    cls : type
+        The NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    attributes = {"n": row_count, "d": column_count, "dtype": entry_type, "name": name_of}
+    for name, attribute in attributes.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, property(attribute))
+    for ask, answer in (
+        (rows, _rows),
+        (dimension, _dimension),
+        (regularization, _regularization),
+        (value, _value),
+        (gradient, _gradient),
+        (moments, _moments),
+    ):
+        ask.register(cls)(answer)
+    force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))
+    return cls
+
+
+def problem_repr(self) -> str:
+    return f"{type(self).__name__}({self.name}: n={self.n}, d={self.d}, l2={self.l2:.6g}, {self.dtype})"
+
+
+def check_l2(self) -> None:
+    """Reject values outside the domain."""
+    require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
+
+
+@question
+def astype(problem, dtype):
+    """The same problem with entries of another type (float64 or float32); itself if it already has that type.
+
+    Parameters
+    ----------
+    problem : problem
+        From `logistic`, `ridge` etc.
+    dtype : {numpy.float64, numpy.float32}
+        Type of the entries.
+
+    Returns
+    -------
+    problem
+        Of the same class.
+
+    Examples
+    --------
+    >>> astype(ridge((np.eye(2), [1.0, 2.0]), l2=0.5), np.float32)
+    Ridge(data: n=2, d=2, l2=0.5, float32)
+    """
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    if hasattr(problem, "constants"):  # only x has a type
+        return problem._replace(dtype=np.dtype(dtype))
+    if hasattr(problem, "mechanism"):  # a problem within a problem
+        return type(problem)(astype(problem.problem, dtype), *problem[1:])
+    return type(problem)(as_matrix(problem.A, dtype), *problem[1:])
