@@ -2,6 +2,7 @@
 
 from .conef import ContractiveErrorFeedback
 from .custom import method
+from .dense_steps import DenseStepWarning
 from .feedback import ErrorFeedback, NoFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -12,7 +13,6 @@ from .partial_ef import PartialErrorFeedback
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, Projected
 from .sgd import ParallelSGD
-from .sparse.dense import DenseStepWarning
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .topology import AllGather, AllReduce
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...compressors.identity import Identity
-from ...core.advice import advise
-from ...problems.matrix import CSR
-from ..feedback import has_memory
+from ..compressors.identity import Identity
+from ..core.advice import advise
+from ..problems.matrix import CSR
+from .feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
 
