@@ -11,6 +11,9 @@ import scipy.sparse as sp
 __all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
 
 
+UNSCALED = 1e4  # ratio of the scales of two columns from which on there is a warning
+
+
 class DataError(ValueError):
     """Invalid data; the message states what was found and what to do."""
 
@@ -78,6 +81,13 @@ class Dataset:
         scales = np.zeros(self.d)
         np.maximum.at(scales, self.X.indices, np.abs(self.X.data))
         return scales
+
+    @property
+    def scale_ratio(self) -> float:
+        """The largest of the column scales, divided by the smallest above 0; 1 if all columns are zeros."""
+        scales = self.column_scales
+        scales = scales[scales > 0.0]
+        return float(scales.max() / scales.min()) if scales.size else 1.0
 
     def scaled(self, like: Dataset | None = None) -> Dataset:
         """The same rows with each column divided by its largest magnitude, so that zeros stay zeros.

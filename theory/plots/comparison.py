@@ -186,7 +186,7 @@ def compare(
     Examples
     --------
     >>> import theory as th
-    >>> data = th.load_data("breast_cancer")
+    >>> data = th.load_data("breast_cancer").scaled()
     >>> problem = th.logistic(data, l2=0.1)
     >>> step = th.Constant(1e-6)
     >>> both = th.compare([th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.TopK(3), step)], problem,

@@ -7,11 +7,10 @@ import numpy as np
 from ..core import require
 from ..core.advice import advise
 from ..data import Dataset, make_dataset
+from ..data.dataset import UNSCALED
 from .matrix import frozen
 
 __all__ = ["UnscaledDataWarning", "dataset", "finite_number", "label_of"]
-
-UNSCALED = 1e4  # ratio of the largest magnitudes of two columns from which on there is a warning
 
 
 def finite_number(name: str, number) -> float:
@@ -45,11 +44,9 @@ def dataset(data) -> Dataset:
         checked = make_dataset(X, labels, "data")
         # a pair has no notes about mapped labels, so its labels are not mapped
         data = Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
-    scales = data.column_scales
-    scales = scales[scales > 0.0]
-    if scales.size and scales.max() >= UNSCALED * scales.min():
+    if data.scale_ratio >= UNSCALED:
         advise(
-            f"{data.name}: columns differ by a factor of {scales.max() / scales.min():.1g} in scale, so a step that is "
+            f"{data.name}: columns differ by a factor of {data.scale_ratio:.1g} in scale, so a step that is "
             "short enough for the largest is far too short for the others; data.scaled() divides each by its largest "
             "magnitude",
             UnscaledDataWarning,
