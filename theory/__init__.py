@@ -1,7 +1,7 @@
 """Communication-efficient distributed SGD: run it, count its bits, and check every number against its theorem.
 
 >>> import theory as th
->>> problem = th.quadratic([1.0, 2.0], covariance=1.0)
+>>> problem = th.quadratic([1.0, 2.0], covariance=1.0, optimum=3.0)
 >>> method = th.ParallelSGD(th.QSGD(s=4), step=th.Constant(0.1), batch=2)
 >>> th.run(method, problem, workers=4, steps=100, seed=0).success
 True
@@ -86,6 +86,7 @@ from .methods import (
     ImprovedContractiveErrorFeedback,
     LinearSketchFeedback,
     LocalSGD,
+    LongStepWarning,
     Majority,
     Mean,
     Momentum,
@@ -108,11 +109,12 @@ from .methods.schedules import (
     Suffix,
     Uniform,
 )
-from .plots import compare
+from .plots import UnequalMethodsWarning, compare
 from .problems import (
     DropConnect,
     Langevin,
     QuantizedGradients,
+    UnscaledDataWarning,
     accuracy,
     batch_bound,
     batch_gradient,
@@ -176,6 +178,8 @@ __all__ = [
     "DropConnect",
     "EntropyCoded",
     "ErrorFeedback",
+    "UnequalMethodsWarning",
+    "UnscaledDataWarning",
     "UnstableMemoryWarning",
     "GrowingBatch",
     "HalfPrecision",
@@ -185,6 +189,7 @@ __all__ = [
     "Langevin",
     "LinearSketchFeedback",
     "LocalSGD",
+    "LongStepWarning",
     "NUQSGDReleased",
     "Natural",
     "NaturalDithering",

@@ -12,7 +12,7 @@ import theory as th
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.methods.sparse import dense
+from theory.core import advice
 
 D, STEP = 2000, th.Constant(0.1)
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_sparse_rows_stay_sparse(name):
 
 @pytest.mark.parametrize("name", DENSE)
 def test_what_must_be_dense_says_so_once(name, monkeypatch):
-    monkeypatch.setattr(dense, "_told", set())
+    monkeypatch.setattr(advice, "_told", set())
     method, instead = DENSE[name]
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")

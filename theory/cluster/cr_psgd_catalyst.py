@@ -25,6 +25,7 @@ from ..problems.base import check_problem
 from ..problems.constants import lipschitz
 from ..problems.evaluate import gradient, value
 from ..problems.proximal_point import proximal
+from .run import DIVERGED, DONE, ended, run
 
 __all__ = ["catalyst"]
 
@@ -122,8 +123,6 @@ def catalyst(
     >>> round(float(result.history["f"][0]), 3), bool(result.fun < 0.25)
     (0.5, True)
     """
-    from .run import run  # circular import
-
     y = _start(problem, x0)
     good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
     require(good, "record_every", record_every, "an integer, at least 1")
@@ -162,22 +161,24 @@ def catalyst(
         rows.append(_after(spent, done.history[0]))  # at y = centre, h and its gradient are those of f
         spent = _after(spent, done.history[-1])
         y = done.last
-        if not done.success:
+        if done.status == DIVERGED:
             break
     end = spent.copy()
     end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
     squares = [float(row["gradient_norm"]) ** 2 for row in rows]
+    history = np.array([*_kept(rows, record_every), end])
+    status, message = (done.status, done.message) if done.status == DIVERGED else ended(history, DONE, "all steps done")
     return Result(
         x=y,
         last=y.copy(),
         fun=float(end["f"]),
-        history=np.array([*_kept(rows, record_every), end]),
+        history=history,
         outer=len(rows),
         nit=int(end["step"]),
         mean_squared_gradient=float(np.mean(squares)),
-        success=done.success,
-        status=done.status,
-        message=done.message,
+        success=status == DONE,
+        status=status,
+        message=message,
     )
 
 

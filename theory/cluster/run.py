@@ -20,7 +20,7 @@ from .driver import Driver, make_run
 from .setup import prepare
 from .simulator import Memory, replicate
 
-DONE, STOPPED, DIVERGED = 0, 99, 2  # status codes; 99 is SciPy's code for a stop by the callback
+DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
 HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
@@ -102,8 +102,8 @@ def run(
     scipy.optimize.OptimizeResult
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
-        (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``; a run that
-        diverges stops, with ``success`` false and the reason in ``message``.
+        (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
+        ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
 
     Raises
     ------
@@ -198,6 +198,7 @@ def _run_once(setup, callback, transport, fast):
         if status != DONE:
             history = history[: k + 1]
             break
+    status, message = ended(history, status, message)
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
     return Result(
@@ -245,6 +246,14 @@ def _verdict(history, k):
     return DIVERGED, f"diverged: f {what} at step {step} ({before}); try a smaller step size or more feedback"
 
 
+def ended(history, status, message):
+    """What is said at the end: a run that ends above its start did all its steps, and was no success."""
+    f = history["f"]
+    if status != DONE or f.size < 2 or history["step"][0] != 0 or f[-1] <= f[0]:
+        return status, message
+    return WORSE, f"all steps done, but f = {f[-1]:.6g} is above f(x_0) = {f[0]:.6g}; try a smaller step size"
+
+
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +268,7 @@ def _run_replicas(setup, replicas, fast):
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
+    status, message = ended(history, status, message)
     return Result(
         x=runs.chosen,
         fun=float(history["f"][-1]),

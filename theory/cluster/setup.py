@@ -10,12 +10,13 @@ from ..compressors.base import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.random import key
+from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
+from ..methods.long_steps import warn_of_long_steps
 from ..methods.sampling import Shards, make_shards
 from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
 from ..methods.sgd import averaging
-from ..methods.sparse.dense import warn_of_dense_steps
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
 from ..problems.base import dimension, regularization, rows
@@ -130,6 +131,7 @@ def prepare(
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
+        warn_of_long_steps(method, problem, steps)
     return Setup(
         method,
         problem,

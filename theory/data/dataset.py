@@ -11,6 +11,9 @@ import scipy.sparse as sp
 __all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
 
 
+UNSCALED = 1e4  # ratio of the scales of two columns from which on there is a warning
+
+
 class DataError(ValueError):
     """Invalid data; the message states what was found and what to do."""
 
@@ -69,6 +72,61 @@ class Dataset:
     def __repr__(self) -> str:
         kind = f"nnz={self.nnz}" if sp.issparse(self.X) else "dense"
         return f"Dataset({self.name}: n={self.n}, d={self.d}, {kind}, {self.task})"
+
+    @property
+    def column_scales(self) -> np.ndarray:
+        """The largest magnitude of each column, shape (d,); 0 for a column of zeros."""
+        if not sp.issparse(self.X):
+            return np.abs(self.X).max(axis=0)
+        scales = np.zeros(self.d)
+        np.maximum.at(scales, self.X.indices, np.abs(self.X.data))
+        return scales
+
+    @property
+    def scale_ratio(self) -> float:
+        """The largest of the column scales, divided by the smallest above 0; 1 if all columns are zeros."""
+        scales = self.column_scales
+        scales = scales[scales > 0.0]
+        return float(scales.max() / scales.min()) if scales.size else 1.0
+
+    def scaled(self, like: Dataset | None = None) -> Dataset:
+        """The same rows with each column divided by its largest magnitude, so that zeros stay zeros.
+
+        A step size that is short enough for the largest column is far too short for the others where columns differ by
+        orders of magnitude.
+
+        Parameters
+        ----------
+        like : Dataset, optional
+            Divide by the scales of these data: held-out rows by those of the rows that one trains on.
+
+        Returns
+        -------
+        Dataset
+
+        Raises
+        ------
+        DataError
+            If the other data have another number of columns.
+
+        Examples
+        --------
+        >>> data = Dataset(np.array([[1.0, -4000.0], [2.0, 1000.0]]), np.array([1.0, -1.0]), "two", "binary")
+        >>> data.scaled().X
+        array([[ 0.5 , -1.  ],
+               [ 1.  ,  0.25]])
+        """
+        scales = (self if like is None else like).column_scales
+        if scales.size != self.d:
+            raise DataError(f"scaled: like has {scales.size} columns; give data with {self.d}")
+        divisor = np.where(scales > 0.0, scales, 1.0)
+        if sp.issparse(self.X):
+            X = self.X.copy()
+            X.data = X.data / divisor[X.indices]
+        else:
+            X = self.X / divisor
+        whose = "" if like is None else f" of {like.name}"
+        return replace(self, X=_frozen(X), notes=(*self.notes, f"columns divided by their largest magnitude{whose}"))
 
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
         """Split into two disjoint parts that together have every row: training and held-out.

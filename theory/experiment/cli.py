@@ -42,6 +42,7 @@ def _shared_flags(parser) -> None:
     _config_flag(parser)
     add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
+    add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
     add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")

@@ -42,6 +42,8 @@ class Configuration:
         A name that `theory.load_data` knows, or the path of a LIBSVM file.
     features : int, optional
         Number of columns of a file; inferred by default.
+    scaled : bool
+        Whether each column is divided by its largest magnitude.
     workers, batch : int or tuple of int
         Number of workers, and rows in each worker's mini-batch.
     steps : int
@@ -63,6 +65,7 @@ class Configuration:
 
     data: str = "rcv1-like"
     features: int | None = None
+    scaled: bool = False
     workers: int | tuple[int, ...] = 8
     batch: int | tuple[int, ...] = 32
     steps: int = 120
@@ -88,6 +91,8 @@ class Configuration:
                 _refuse(name, value, "an integer of at least 1")
         if not _is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
             _refuse("seed", self.seed, "an integer from 0 to 2**63 - 1")
+        if not isinstance(self.scaled, bool):
+            _refuse("scaled", self.scaled, "true or false")
         for name in ("l2", "shift", "c"):
             value = getattr(self, name)
             if value is None and name != "c":

@@ -103,6 +103,12 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         data, problem, constants, cells = _prepare(configuration, comm)
+        from ..data.dataset import UNSCALED
+
+        if root and data.scale_ratio >= UNSCALED:
+            say(
+                f"the columns differ by a factor of {data.scale_ratio:.1g} in scale, which slows every method: --scaled"
+            )
         jobs = make_jobs(configuration, cells, constants)
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
@@ -126,6 +132,7 @@ def _prepare(configuration: Configuration, comm):
 
     def load():
         data = load_data(configuration.data, n_features=configuration.features)
+        data = data.scaled() if configuration.scaled else data
         return data, make_problem(data, configuration.l2)
 
     mine = []

@@ -2,16 +2,17 @@
 
 from .conef import ContractiveErrorFeedback
 from .custom import method
+from .dense_steps import DenseStepWarning
 from .feedback import ErrorFeedback, NoFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
+from .long_steps import LongStepWarning
 from .partial_ef import PartialErrorFeedback
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, Projected
 from .sgd import ParallelSGD
-from .sparse.dense import DenseStepWarning
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .topology import AllGather, AllReduce
 
@@ -26,6 +27,7 @@ __all__ = [
     "ImprovedContractiveErrorFeedback",
     "LinearSketchFeedback",
     "LocalSGD",
+    "LongStepWarning",
     "Majority",
     "Mean",
     "Momentum",

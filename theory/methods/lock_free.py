@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compressors.base import check
+from ..compressors.base import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require
@@ -32,6 +32,7 @@ from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
 from ..problems.margins import astype, is_slope_times_row
+from ..problems.matrix import CSR
 from .fast.lock_free_memory import new_private
 from .fast.lock_free_steps import ETA, choose, new_shared, read_out, with_memory, without_memory
 from .fast.slope import slope_address
@@ -46,7 +47,16 @@ __all__ = ["run_lock_free"]
 CLOCKS = ("thread", "shared")
 DONE, DIVERGED = 0, 2
 DEEPEST = 200.0  # -log of the scale of x at which x is rescaled
-HISTORY = np.dtype([("step", np.int64), ("samples", np.int64), ("seconds", np.float64), ("f", np.float64)])
+HISTORY = np.dtype(
+    [
+        ("step", np.int64),
+        ("rounds", np.int64),
+        ("samples", np.int64),
+        ("payload_bits_up", np.float64),
+        ("seconds", np.float64),
+        ("f", np.float64),
+    ]
+)
 
 
 class Rules(NamedTuple):
@@ -96,7 +106,8 @@ def run_lock_free(
     -------
     scipy.optimize.OptimizeResult
         ``x`` (the last iterate), ``fun``, ``memory`` (the threads' error memories, shape (threads, d)), ``history``
-        (step, samples, seconds, f), ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
+        (step, rounds, samples, payload_bits_up, seconds, f; the bits are those of a thread's steps as messages),
+        ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
         the same call gives the same bits: with one thread), ``success``, ``status`` and ``message``.
 
     Raises
@@ -148,6 +159,7 @@ def run_lock_free(
     private = [new_private(x0, not plain, isinstance(method.compressor, TopK)) for _ in range(threads)]
     code, kept = slope_address(problem), encode(problem)
     data = kept.ctypes.data
+    bits = _message_bits(method, problem, d)
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
     def advance(w, start, stop):
@@ -172,7 +184,7 @@ def run_lock_free(
             )
 
     def row(step):
-        return (step, step * threads * method.batch, seconds, float(value(problem, x)))
+        return (step, step, step * threads * method.batch, step * bits, seconds, float(value(problem, x)))
 
     advance(0, 0, 0)  # compiles, not timed
     seconds, done = 0.0, 0
@@ -206,6 +218,18 @@ def run_lock_free(
         status=DONE if finite else DIVERGED,
         message=message,
     )
+
+
+def _message_bits(method, problem, d: int) -> float:
+    """Payload bits of a step of a thread as a message: its k entries, or the average rows without compression."""
+    c = method.compressor
+    if not isinstance(c, Identity):
+        return expected_payload_bits(c, np.ones(d))
+    entries = problem.A.data.size / problem.n if isinstance(problem.A, CSR) else d
+    v, one = np.zeros(d), Identity(sparse=True)
+    empty = expected_payload_bits(one, v)
+    v[0] = 1.0
+    return empty + method.batch * entries * (expected_payload_bits(one, v) - empty)
 
 
 def _check(method, problem, threads, steps, clock, record_every) -> None:

@@ -11,7 +11,7 @@ from ..compressors.base import delta
 from ..core import require
 from ..problems.base import check_problem, dimension
 from ..problems.constants import lipschitz, strong_convexity
-from ..problems.pl import pl_constant
+from ..problems.polyak_lojasiewicz import pl_constant
 from .feedback import ErrorFeedback
 from .schedules import Constant, GrowingBatch, InverseTime
 from .sgd import ParallelSGD

@@ -1,6 +1,7 @@
 """Figures of histories and bounds, in one style; matplotlib is imported when the first one is drawn."""
 
 from .comparison import Comparison as Comparison
+from .comparison import UnequalMethodsWarning as UnequalMethodsWarning
 from .comparison import compare as compare
 from .curves import Curve as Curve
 from .curves import draw_curves as draw_curves

@@ -10,11 +10,25 @@ from functools import cached_property
 from typing import Any
 
 from ..core import require
+from ..core.advice import advise
 from .curves import Curve, check_axis, draw_panels
 from .figure_style import style
 from .text import bits, number, seconds, text_table
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "UnequalMethodsWarning", "compare"]
+
+
+UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
+
+
+class UnequalMethodsWarning(UserWarning):
+    """Methods that are compared differ in more than their compressors and feedback rules.
+
+    Examples
+    --------
+    >>> issubclass(UnequalMethodsWarning, UserWarning)
+    True
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +75,7 @@ class Comparison:
                     "bits_down": float(end["payload_bits_down"]),
                     "seconds": float(end["seconds"]),
                     "success": bool(result.success),
+                    "message": result.message,
                 }
             )
         return rows
@@ -69,7 +84,7 @@ class Comparison:
         head = ["method", "f - f*", "samples", "rounds", "bits up", "bits down", "seconds"]
         return head, [
             [
-                row["label"] + ("" if row["success"] else " (stopped)"),
+                row["label"] + ("" if row["success"] else " *"),
                 number(row["gap"]),
                 f"{row['samples']:,}",
                 f"{row['rounds']:,}",
@@ -80,11 +95,15 @@ class Comparison:
             for row in self.rows
         ]
 
+    def _notes(self) -> list[str]:
+        """Why the runs with a star were no success."""
+        return [f"* {row['label']}: {row['message']}" for row in self.rows if not row["success"]]
+
     @property
     def table(self) -> str:
         """The table as a string, with its title; bits are those of one worker."""
         head, rows = self._texts()
-        return "\n".join([*([self.title] if self.title else []), text_table([head], rows)])
+        return "\n".join([*([self.title] if self.title else []), text_table([head], rows), *self._notes()])
 
     @cached_property
     def figure(self):
@@ -113,7 +132,8 @@ class Comparison:
             image = base64.b64encode(png.getvalue()).decode()
         return (
             f"<table><caption>{html.escape(self.title)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-            f'<img alt="suboptimality against {self.x}" style="max-width:32em" src="data:image/png;base64,{image}">'
+            + "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
+            + f'<img alt="suboptimality against {self.x}" style="max-width:32em" src="data:image/png;base64,{image}">'
         )
 
 
@@ -158,10 +178,15 @@ def compare(
         If there is no method, the numbers of labels and methods differ, the axis is unknown, or not exactly one of
         ``steps`` and ``samples`` is given.
 
+    Warns
+    -----
+    UnequalMethodsWarning
+        If methods with different compressors or feedback rules also differ in average, step, batch or local steps.
+
     Examples
     --------
     >>> import theory as th
-    >>> data = th.load_data("breast_cancer")
+    >>> data = th.load_data("breast_cancer").scaled()
     >>> problem = th.logistic(data, l2=0.1)
     >>> step = th.Constant(1e-6)
     >>> both = th.compare([th.ParallelSGD(th.Identity(), step), th.ParallelSGD(th.TopK(3), step)], problem,
@@ -178,6 +203,7 @@ def compare(
         require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
+    _warn_if_unequal(methods)
     labels = tuple(labels) if labels is not None else _labels(methods)
     if len(labels) != len(methods):
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
@@ -189,6 +215,19 @@ def compare(
     taken = f"{results[0].nit:,} steps" if samples is None else f"{samples:,} samples each"
     title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, seed {seed}"
     return Comparison(labels, results, optimum, x, title)
+
+
+def _warn_if_unequal(methods) -> None:
+    """Warn where a comparison of compressors or feedback rules would show other differences as well."""
+    told = {name: {_short(getattr(m, name, None)) for m in methods} for name in ("compressor", "feedback", *UNEQUAL)}
+    differ = [name for name in UNEQUAL if len(told[name]) > 1]
+    if differ and (len(told["compressor"]) > 1 or len(told["feedback"]) > 1):
+        values = "; ".join(f"{name}: {', '.join(sorted(told[name]))}" for name in differ)
+        advise(
+            f"compare: the methods differ in more than compressor and feedback ({values}), so that the table does not "
+            "show what these alone do",
+            UnequalMethodsWarning,
+        )
 
 
 def _short(value) -> str:

@@ -1,5 +1,6 @@
 """Problems f(x) = (1/n) sum_i f_i(x): their kernels, their constants, and their minimum with a certificate."""
 
+from theory.problems.arguments import UnscaledDataWarning as UnscaledDataWarning
 from theory.problems.constants import batch_bound as batch_bound
 from theory.problems.constants import gradient_diversity as gradient_diversity
 from theory.problems.constants import gradient_variance as gradient_variance
@@ -32,12 +33,12 @@ from theory.problems.nonconvex_regularizer import NonconvexLogistic as Nonconvex
 from theory.problems.nonconvex_regularizer import nonconvex_logistic as nonconvex_logistic
 from theory.problems.numpy_function import FunctionProblem as FunctionProblem
 from theory.problems.numpy_function import function as function
-from theory.problems.pl import PLConstant as PLConstant
-from theory.problems.pl import pl_constant as pl_constant
 from theory.problems.pl_examples import SineQuadratic as SineQuadratic
 from theory.problems.pl_examples import SineValley as SineValley
 from theory.problems.pl_examples import sine_quadratic as sine_quadratic
 from theory.problems.pl_examples import sine_valley as sine_valley
+from theory.problems.polyak_lojasiewicz import PLConstant as PLConstant
+from theory.problems.polyak_lojasiewicz import pl_constant as pl_constant
 from theory.problems.proximal_point import Proximal as Proximal
 from theory.problems.proximal_point import proximal as proximal
 from theory.problems.quadratics import Quadratic as Quadratic

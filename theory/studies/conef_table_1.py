@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import bounds
-from ..cluster import run
+from ..cluster.run import DIVERGED, run
 from ..compressors import FIXED, CountSketch, RandomBlock, compress
 from ..core import require, setting
 from ..core.random import key
@@ -167,7 +167,7 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
                 record_every=max(1, options.steps // 4),
                 dtype=np.float32,
             )
-            if not done.success:
+            if done.status == DIVERGED:
                 return math.inf
             found.append(done.fun)
         return float(np.mean(found))

@@ -14,8 +14,8 @@ from ...compressors.identity import Identity
 from ...measure import exactly, loglog_slope, mean_interval
 from ...methods.schedules import Constant, GrowingBatch
 from ...methods.sgd import ParallelSGD
-from ...problems.pl import pl_constant
 from ...problems.pl_examples import sine_quadratic
+from ...problems.polyak_lojasiewicz import pl_constant
 from ...problems.quadratics import quadratic
 from ..base import Measurement, claim, equality, identity, lower, rate, upper
 

@@ -12,7 +12,7 @@ from ...measure import exactly, moments
 from ...problems import batch_gradient, gradient, softmax, solve
 from ..base import Measurement, claim, identity, lower, upper
 from ..mutants.sign import WrongSign
-from .memsgd import rcv1
+from .mem_sgd import rcv1
 
 L2 = partial(ScaledSign, 2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import bounds
-from ...cluster import run
+from ...cluster.run import DIVERGED, run
 from ...compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, omega
 from ...core import require, setting
 from ...core.random import key
@@ -273,7 +273,7 @@ def _run(way: Way, step: float, problem, options: Options, seed: int):
 
 
 def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
-    failed = [done for done in runs if not done.success]
+    failed = [done for done in runs if done.status == DIVERGED]
     held = [math.nan] if failed else [accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
     return Outcome(

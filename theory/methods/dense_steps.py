@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
-from ...compressors.identity import Identity
-from ...problems.matrix import CSR
-from ..feedback import has_memory
+from ..compressors.identity import Identity
+from ..core.advice import advise
+from ..problems.matrix import CSR
+from .feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
 
-_told: set[str] = set()  # warnings already issued; Python forgets its own list when a filter changes
 UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about as much as a sparse one
 
 
@@ -30,16 +27,9 @@ def warn_of_dense_steps(method, problem, sparse) -> None:
     A = getattr(problem, "A", None)
     if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED:
         return
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith((".setup", ".run", ".show")):
-        level, frame = level + 1, frame.f_back
-    if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
-        return
     entries = A.data.size / max(1, A.indptr.size - 1)
     text = f"a step touches all {A.columns} coordinates, though a row has {entries:.0f}: {_because(method)}"
-    if text not in _told:
-        _told.add(text)
-        warnings.warn(text, DenseStepWarning, stacklevel=level)
+    advise(text, DenseStepWarning, depth=3)
 
 
 def _because(method) -> str:

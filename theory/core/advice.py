@@ -1,0 +1,42 @@
+"""Warnings for whoever calls `run` from outside the package: each is given once, at the caller's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+__all__ = ["advise"]
+
+# modules between the caller and the check
+ON_THE_WAY = (
+    ".setup",
+    ".run",
+    ".show_step",
+    ".comparison",
+    ".arguments",
+    ".linear",
+    ".multinomial",
+    ".nonconvex_regularizer",
+)
+
+_told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
+
+
+def advise(text: str, category: type[Warning], depth: int = 2) -> None:
+    """Warn once with this text, unless the caller is a part of the package: those know what they ask for.
+
+    Parameters
+    ----------
+    text : str
+    category : type
+        A subclass of `Warning`.
+    depth : int
+        How many calls lie between this one and the first that may be the caller's.
+    """
+    level, frame = depth, sys._getframe(depth - 1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith(ON_THE_WAY):
+        level, frame = level + 1, frame.f_back
+    if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0] or text in _told:
+        return
+    _told.add(text)
+    warnings.warn(text, category, stacklevel=level)
