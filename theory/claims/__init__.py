@@ -1,20 +1,8 @@
 """Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
 
 from . import topics
-from .base import (
-    Check,
-    Claim,
-    Context,
-    Measurement,
-    claim,
-    equality,
-    find_claim,
-    identity,
-    list_claims,
-    lower,
-    rate,
-    upper,
-)
+from .base import Claim, claim, find_claim, list_claims
+from .checks import Check, Context, Measurement, equality, identity, lower, rate, upper
 from .files import load_claims
 from .ledger_table import Explanation, exit_code, explain, ledger
 from .verification import Verification, verify

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from .base import Check, Claim, Context, Measurement, find_claim
+from .base import Claim, find_claim
+from .checks import Check, Context, Measurement
 
 __all__ = ["Verification", "verify"]
 

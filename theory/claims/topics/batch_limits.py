@@ -16,8 +16,9 @@ from ...measure import Interval, mean_interval
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
 from ..batch_sums import independent
+from ..checks import Measurement, equality, identity, lower, upper
 from .batch_rates import YIN, averaged
 
 MU, D = 1.0, 10

@@ -11,8 +11,9 @@ import numpy as np
 
 from ... import bounds
 from ...measure import mean_interval
-from ..base import Measurement, claim, equality, upper
+from ..base import claim
 from ..batch_sums import FiniteSum, around, course, independent, least_squares, same_row, thrice
+from ..checks import Measurement, equality, upper
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 MUTANTS = {"all workers draw the same row": same_row, "steps three times as large": thrice}

@@ -13,7 +13,8 @@ from ...compressors.identity import Identity
 from ...measure import exactly, mean_interval
 from ...methods.schedules import Constant, InverseTime
 from ...methods.sgd import ParallelSGD
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 from .sgd import MU, SIGMA2, D, isotropic
 from .sgd_averages import schedule
 

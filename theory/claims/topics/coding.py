@@ -16,7 +16,8 @@ from ...wire.entropy import levels_bits
 from ...wire.golomb import gap_bits
 from ...wire.levels import levels_bits as elias_levels_bits
 from ...wire.rans import SYMBOLS, TOTAL, frequencies, histogram
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 from .qsgd import SOURCE, flat
 
 

@@ -8,7 +8,8 @@ from ... import bounds
 from ...cluster import collectives
 from ...cluster.collectives import ALLGATHERS, ALLREDUCES, simulate_allgather, simulate_allreduce
 from ...measure import exactly
-from ..base import Measurement, claim, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, identity, lower, upper
 
 THAKUR = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005"
 RANKS = (2, 3, 4, 6, 8, 13)

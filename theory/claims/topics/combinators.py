@@ -9,7 +9,8 @@ from ...compressors.sparsifiers import RandK, TopK
 from ...compressors.wrappers.composed import Composed
 from ...compressors.wrappers.factor import Scaled, scaled
 from ...measure import moments
-from ..base import Measurement, claim, equality, upper
+from ..base import claim
+from ..checks import Measurement, equality, upper
 from .qsgd import flat
 
 HORVATH = "Horvath, Ho, Horvath, Sahu, Canini, Richtarik, Natural compression, MSML 2022"

@@ -14,7 +14,8 @@ from ...methods.feedback import NoFeedback
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.saturating import saturating_quadratic
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, upper
 from .contractive import CONEF, ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
 from .feedback import unchanging
 

@@ -14,7 +14,8 @@ from ...methods.iconef import ImprovedContractiveErrorFeedback
 from ...methods.schedules import InverseTime
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, lower, upper
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
 CONEF = "ConEF, arXiv 2312.08538"

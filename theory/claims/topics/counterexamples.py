@@ -16,7 +16,8 @@ from ...compressors.sparsifiers import TopK
 from ...measure import exactly, mean_interval
 from ...methods.feedback import ErrorFeedback
 from ...methods.sgd import ParallelSGD
-from ..base import Measurement, claim, identity, rate, upper
+from ..base import claim
+from ..checks import Measurement, identity, rate, upper
 from ..mutants.shared import Scaling
 from ..paths import follow
 from .feedback import constant_gradient, unchanging

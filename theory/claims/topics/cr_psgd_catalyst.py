@@ -18,7 +18,8 @@ from ...methods.sgd import ParallelSGD
 from ...problems.evaluate import gradient, value
 from ...problems.proximal_point import proximal
 from ...problems.saturating import saturating_quadratic
-from ..base import Measurement, claim, identity, rate, upper
+from ..base import claim
+from ..checks import Measurement, identity, rate, upper
 
 YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
 D, SIGMA2 = 4, 1.0

@@ -8,7 +8,8 @@ from ... import bounds
 from ...measure import diversity, diversity_floor, exactly, loglog_slope, mean_interval
 from ...problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ...problems.constants import one_thread
-from ..base import Measurement, claim, equality, identity, lower, rate
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, rate
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 

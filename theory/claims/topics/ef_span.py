@@ -14,7 +14,8 @@ from ...data import wilson_data
 from ...measure import exactly
 from ...problems import accuracy, gradient, logistic, ridge, value
 from ...problems.constants import one_thread
-from ..base import Measurement, claim, identity, upper
+from ..base import claim
+from ..checks import Measurement, identity, upper
 from ..paths import follow
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"

@@ -19,7 +19,8 @@ from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, value
 from ...problems.quadratics import quadratic
 from ...problems.saturating import saturating_quadratic
-from ..base import Measurement, claim, equality, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, rate, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from ..scalar_ef import coin, over, squared_gradients, stationary, under
 from .feedback import unchanging

@@ -11,7 +11,8 @@ from ...measure import mean_interval
 from ...methods.local_sgd import LocalSGD
 from ...methods.schedules import Constant
 from ...problems.linear import ridge
-from ..base import Measurement, claim, equality, identity
+from ..base import claim
+from ..checks import Measurement, equality, identity
 
 
 def train(rows, targets, *, l2, workers, step, local_steps, rounds, shards="contiguous", replicas=1, seed=0):

@@ -18,7 +18,8 @@ from ...methods.schedules import InverseTime, Polynomial, step_size
 from ...methods.sgd import ParallelSGD
 from ...methods.stability import UnstableMemoryWarning
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, identity, upper
+from ..base import claim
+from ..checks import Measurement, identity, upper
 from ..mutants.shared import Forgetful, Scaling, WrongFeedback
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"

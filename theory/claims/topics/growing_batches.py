@@ -17,7 +17,8 @@ from ...methods.sgd import ParallelSGD
 from ...problems.pl_examples import sine_quadratic
 from ...problems.polyak_lojasiewicz import pl_constant
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, lower, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, rate, upper
 
 YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
 SIGMA2 = 4.0  # variance of a gradient

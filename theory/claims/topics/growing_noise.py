@@ -11,7 +11,8 @@ from ... import bounds
 from ...measure import exactly, mean_interval
 from ...methods.schedules import GrowingBatch
 from ...problems import logistic, sample_gradient
-from ..base import Measurement, claim, identity, upper
+from ..base import claim
+from ..checks import Measurement, identity, upper
 from .growing_batches import SIGMA2, train
 
 BCN = "Bottou, Curtis, Nocedal, Optimization methods for large-scale machine learning, SIAM Review 60 (2018)"

@@ -13,7 +13,8 @@ from ...measure import loglog_slope, mean_interval
 from ...methods.local_sgd import LocalSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, rate, upper
 from ..paths import local_steps_path
 
 STICH = "Stich, Local SGD converges fast and communicates little, ICLR 2019"

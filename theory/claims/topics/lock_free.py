@@ -15,7 +15,8 @@ from ...methods.lock_free import run_lock_free
 from ...methods.schedules import InverseTime
 from ...methods.sgd import ParallelSGD
 from ...problems import ridge
-from ..base import Measurement, claim, identity, upper
+from ..base import claim
+from ..checks import Measurement, identity, upper
 from ..mutants.shared import WrongFeedback
 
 SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Algorithm 2 (Parallel-Mem-SGD)"

@@ -14,7 +14,8 @@ from ...measure import mean_interval
 from ...methods.schedules import Constant, InverseTime, Last, Polynomial, Suffix, Uniform
 from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, solve, value
-from ..base import Measurement, claim, upper
+from ..base import claim
+from ..checks import Measurement, upper
 from .sgd import RSS
 from .sgd_averages import schedule
 

@@ -12,7 +12,8 @@ from ...problems import DropConnect, Langevin, QuantizedGradients, batch_bound, 
 from ...problems import gradient as gradient_of
 from ...problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, rows
 from ...problems.margins import norm2
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, upper
 from .diversity import YIN, rows_of
 
 BATCH, DROP = 6, 0.4

@@ -16,7 +16,8 @@ from ...methods.schedules import InverseTime
 from ...methods.sgd import ParallelSGD
 from ...problems import logistic, max_lipschitz, second_moment, solve
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, rate, upper
+from ..base import claim
+from ..checks import Measurement, rate, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from .feedback import constant_gradient, memories_after
 

@@ -13,7 +13,8 @@ from ...measure import exactly
 from ...methods.feedback import ErrorFeedback
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, identity, lower, upper
 from ..mutants.shared import Scaling
 from ..mutants.stability import descent, diana, ef21, error_feedback, growth, marina, moment_matrix, scaling
 from .feedback import unchanging

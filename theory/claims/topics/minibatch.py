@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import bounds
 from ...problems import batch_bound, batch_gradient, gradient, logistic, second_moment
-from ..base import Measurement, claim, identity
+from ..base import claim
+from ..checks import Measurement, identity
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 

@@ -13,7 +13,8 @@ from ...compressors.natural import Natural, NaturalDithering
 from ...compressors.nuqsgd import NUQSGD
 from ...core.random import key
 from ...measure import moments
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 from .qsgd import flat
 

@@ -12,7 +12,8 @@ from ... import bounds
 from ...compressors.nuqsgd import NUQSGD, NUQSGDReleased
 from ...measure import mean_interval, moments
 from ...measure.intervals import exactly
-from ..base import Measurement, claim, equality, upper
+from ..base import claim
+from ..checks import Measurement, equality, upper
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 from .qsgd import flat
 

@@ -17,7 +17,8 @@ from ...problems import gradient, lipschitz, pl_constant, strong_convexity, valu
 from ...problems.linear import logistic, ridge
 from ...problems.pl_examples import sine_quadratic, sine_valley
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, identity, lower, upper
 
 KNS = (
     "Karimi, Nutini, Schmidt, Linear convergence of gradient and proximal-gradient methods under the Polyak-Lojasiewicz"

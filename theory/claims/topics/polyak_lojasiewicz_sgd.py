@@ -15,7 +15,8 @@ from ...methods.schedules import Constant, InverseTime, PolyakLojasiewicz
 from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, pl_constant
 from ...problems.pl_examples import sine_quadratic
-from ..base import Measurement, claim, equality, identity, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, rate, upper
 from .polyak_lojasiewicz import KNS, sine
 from .sgd import MU, SIGMA2, D, isotropic
 

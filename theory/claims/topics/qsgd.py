@@ -10,7 +10,8 @@ import numpy as np
 from ... import bounds
 from ...compressors.qsgd import QSGD
 from ...measure import mean_interval, moments
-from ..base import Measurement, claim, equality, upper
+from ..base import claim
+from ..checks import Measurement, equality, upper
 from ..mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 
 SOURCE = "Alistarh, Grubic, Li, Tomioka, Vojnovic, QSGD, NIPS 2017"

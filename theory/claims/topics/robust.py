@@ -6,7 +6,8 @@ import numpy as np
 
 from ... import bounds
 from ...measure import LEVEL, Interval, exactly, mean_interval
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 
 LIES = (-1e9, -1.0, 0.0, 1.0, 1e9)
 

@@ -17,7 +17,8 @@ from ...measure import loglog_slope, mean_interval
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, rate, upper
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 RSS = "Rakhlin, Shamir, Sridharan, Making gradient descent optimal, ICML 2012"

@@ -11,7 +11,8 @@ from ...measure import exactly, mean_interval
 from ...methods.schedules import Constant, InverseTime, Polynomial, Suffix, Uniform, averaging_weight, step_size
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, lower, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, rate, upper
 from .sgd import RSS
 
 DIAGONAL, VARIANCE, START = np.array([0.5, 1.0, 2.0]), np.array([0.4, 0.1, 0.2]), np.array([1.0, -1.0, 0.5])

@@ -13,7 +13,8 @@ from ...measure import exactly, mean_interval
 from ...methods.schedules import Constant, Suffix
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, upper
+from ..base import claim
+from ..checks import Measurement, upper
 
 BUBECK = "Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), Theorem 6.3"
 D, N, STEPS, SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4

@@ -7,7 +7,8 @@ import numpy as np
 from ... import bounds
 from ...measure import exactly, mean_interval
 from ...methods.schedules import Constant, InverseTime
-from ..base import Measurement, claim, upper
+from ..base import claim
+from ..checks import Measurement, upper
 from .sgd import MU, SIGMA2, distances
 from .sgd_averages import schedule
 

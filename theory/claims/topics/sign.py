@@ -13,7 +13,8 @@ from ...compressors.sign import ScaledSign
 from ...compressors.wrappers.bucketed import Bucketed
 from ...measure import exactly, mean_interval, moments
 from ...wire.frame import open_frame
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, upper
 from ..mutants.sign import WrongSign
 from .qsgd import flat
 

@@ -10,7 +10,8 @@ from ... import bounds
 from ...compressors.sign import ScaledSign
 from ...measure import exactly, moments
 from ...problems import batch_gradient, gradient, softmax, solve
-from ..base import Measurement, claim, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, identity, lower, upper
 from ..mutants.sign import WrongSign
 from .mem_sgd import rcv1
 

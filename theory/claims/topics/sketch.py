@@ -9,7 +9,8 @@ import numpy as np
 from ... import bounds
 from ...compressors.sketch import BALANCED, FIXED, CountSketch
 from ...measure import mean_interval, moments
-from ..base import Measurement, claim, equality, lower
+from ..base import claim
+from ..checks import Measurement, equality, lower
 from ..mutants.sign import COLLIDING_SIGNS, ROWS_SUMMED, SIGNS_FORGOTTEN, WrongSketch
 from .qsgd import flat
 from .sign import spike

@@ -11,7 +11,8 @@ from ...compressors.sparsifiers import RandK
 from ...measure import mean_interval
 from ...methods.linear_sketch import LinearSketchFeedback
 from ...methods.partial_ef import PartialErrorFeedback
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, upper
 from .contractive import ETA, KICK, held, pure_noise, repeat, sizes
 from .feedback import beside_sgd, unchanging
 

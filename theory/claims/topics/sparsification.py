@@ -20,7 +20,8 @@ from ...measure import exactly, loglog_slope, mean_interval, moments
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, lower, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, rate, upper
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
 from .qsgd import flat
 

@@ -9,7 +9,8 @@ import numpy as np
 from ... import bounds
 from ...compressors.sparsifiers import RandK, TopK
 from ...measure import exactly, moments
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 from ..mutants.sparsifiers import REPLACED, WrongSparsifier
 from .qsgd import flat
 

@@ -20,7 +20,8 @@ from ...measure.intervals import ratio_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
-from ..base import Measurement, claim, equality, identity, lower, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, rate, upper
 from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo, WrongPowerSGD, repeat
 
 ATOMO = "Wang, Sievert, Liu, Charles, Wright, Papailiopoulos, ATOMO, NeurIPS 2018"

@@ -10,7 +10,8 @@ from scipy.special import expit
 from ... import bounds
 from ...measure import mean_interval
 from ...problems import ridge
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 from .diversity import YIN, by_definition, rows_of
 
 

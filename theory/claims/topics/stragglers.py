@@ -9,7 +9,8 @@ from ...cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_
 from ...measure import exactly, mean_interval, paired_interval
 from ...problems import ridge
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
 
 N = 16
 RATES = (1.0, 2.0, 4.0, 8.0, 8.0)

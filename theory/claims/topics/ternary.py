@@ -21,7 +21,8 @@ from ...measure.intervals import Interval
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, rate, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, rate, upper
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, WrongRounding
 from .qsgd import flat
 

@@ -15,7 +15,8 @@ from ...measure import exactly, mean_interval
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
-from ..base import Measurement, claim, equality, identity, lower, upper
+from ..base import claim
+from ..checks import Measurement, equality, identity, lower, upper
 
 D, MU, SIGMA2, START = 20, 2.0, 30.0, 20.0
 

@@ -8,7 +8,8 @@ from ... import bounds
 from ...compressors.codec import compress
 from ...compressors.qsgd import QSGD
 from ...measure import empirical_entropy, mean_interval
-from ..base import Measurement, claim, equality, lower
+from ..base import claim
+from ..checks import Measurement, equality, lower
 
 D = 4096
 
