@@ -67,7 +67,8 @@ print(json.dumps([first, *others, count(code, th.TopK(2), v), count(code, th.Sig
 """
 WAITING = """
 from theory.core import when_compiling
-from theory.core.random import bits, normal
+from theory.core.normals import normal
+from theory.core.random import bits
 
 said, before = [], []
 when_compiling(lambda what, folder, stored: (said.append(str(folder)), before.append(len(compiled))))

@@ -61,7 +61,10 @@ def test_generics_dispatch_alike_from_python_and_compiled_code():
 
 
 def test_an_unknown_class_gets_a_message_that_says_what_to_do():
-    with pytest.raises(TypeError, match=r"no implementation for Unknown \(known: Add, Twice\).*act.register"):
+    with pytest.raises(
+        TypeError,
+        match=r"no implementation for Unknown \(known: Add, Twice\).*write a function act in the body of Unknown",
+    ):
         act(Unknown(1), 1.0)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, run_group, run_mpi
 
-from theory.experiment import Configuration, ConfigurationError, RecordError, cli, read_record
+from theory.experiment import Configuration, ConfigurationError, RecordError, launcher, read_record
 from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
 from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
@@ -317,7 +317,7 @@ def test_ranks_answer_a_mistake_once(arguments):
 def test_processes_that_a_strange_launcher_started_do_not_all_run(monkeypatch, said):
     # mpirun or srun of another MPI than mpi4py's library: every process believes to be alone.
     strange(monkeypatch, size=1, **said)
-    monkeypatch.setattr(cli, "at_a_terminal", lambda: False)  # though these tests may run at one
+    monkeypatch.setattr(launcher, "at_a_terminal", lambda: False)  # though these tests may run at one
     with pytest.raises(SystemExit, match=r"started 4 processes, and each is alone.*Some MPI 1\.0"):
         main(["list"])
 
@@ -334,7 +334,7 @@ def test_a_shell_that_srun_gave_is_no_strange_launch():
     # srun --ntasks=4 --pty bash: Slurm's number is that of four tasks, of which the shell alone is left.
     environment = {name: text for name, text in os.environ.items() if name not in (*LAUNCHERS, *SIZES)}
     environment |= {"SLURM_STEP_NUM_TASKS": "4", "PYTHONPATH": str(ROOT)}
-    ask = [sys.executable, "-c", "from theory.experiment.cli import processes; print(processes(), 'processes')"]
+    ask = [sys.executable, "-c", "from theory.experiment.launcher import processes; print(processes(), 'processes')"]
     tasks = subprocess.run(ask, env=environment, start_new_session=True, capture_output=True, text=True, timeout=120)
     assert tasks.stdout == "4 processes\n", tasks.stderr
     in_a_terminal = f"import pty, sys; sys.exit(pty.spawn({ask!r}))"

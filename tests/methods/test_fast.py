@@ -142,7 +142,7 @@ def assert_loop_is_the_text(loop, method, problem, *, replicas: int = 1, text: b
         by_loop = th.run(method, problem, **keywords)
     jobs, rest = divmod(sum(taken), int(by_loop.history["step"][-1]))  # replicas are shared out among threads
     assert jobs >= 1 and rest == 0, "the loop did not run"
-    assert by_loop.success and np.isfinite(by_loop.x).all()
+    assert by_loop.status in (0, 1) and np.isfinite(by_loop.x).all()
     with no_loops(), counted(loop) as taken:
         assert_same_bits(by_loop, th.run(method, problem, **keywords), "replayed:")
     assert not taken

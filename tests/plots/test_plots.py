@@ -27,8 +27,8 @@ def history(scale=1.0, points=30):
 
 @pytest.fixture(scope="module")
 def comparison():
-    problem = th.logistic(data := th.load_data("breast_cancer"), l2=1 / data.n)
-    step = th.InverseTime(c=2.0, mu=1 / data.n, shift=1e8)
+    problem = th.logistic(data := th.load_data("breast_cancer").scaled(), l2=1 / data.n)
+    step = th.InverseTime(c=2.0, mu=1 / data.n, shift=1e4)
     methods = [
         th.ParallelSGD(th.TopK(3), step, feedback=th.ErrorFeedback(), average="quadratic"),
         th.ParallelSGD(th.Identity(), step, batch=2),

@@ -249,7 +249,7 @@ def test_works_without_an_mpi_library(tmp_path):
     (fake / "__init__.py").write_text("")
     (fake / "MPI.py").write_text("raise RuntimeError('cannot load MPI library')\n")
     code = (
-        "import theory as th; data = th.load_data('breast_cancer'); problem = th.logistic(data, l2=0.1); "
+        "import theory as th; data = th.load_data('breast_cancer').scaled(); problem = th.logistic(data, l2=0.1); "
         "method = th.ParallelSGD(compressor=th.Identity(), batch=1, step=th.InverseTime(c=2.0, mu=0.1, shift=100.0)); "
         "print(th.run(method, problem, workers=2, steps=10, seed=0).success)"
     )

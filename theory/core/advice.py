@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-__all__ = ["advise"]
+__all__ = ["advise", "outside"]
 
 # modules between the caller and the check
 ON_THE_WAY = (
@@ -22,6 +22,14 @@ ON_THE_WAY = (
 _told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
 
 
+def outside(depth: int = 2) -> int | None:
+    """The stack level of the caller if it is outside the package, for `warnings.warn`; None if it is a part of it."""
+    level, frame = depth, sys._getframe(depth)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith(ON_THE_WAY):
+        level, frame = level + 1, frame.f_back
+    return None if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0] else level
+
+
 def advise(text: str, category: type[Warning], depth: int = 2) -> None:
     """Warn once with this text, unless the caller is a part of the package: those know what they ask for.
 
@@ -33,10 +41,7 @@ def advise(text: str, category: type[Warning], depth: int = 2) -> None:
     depth : int
         How many calls lie between this one and the first that may be the caller's.
     """
-    level, frame = depth, sys._getframe(depth - 1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith(ON_THE_WAY):
-        level, frame = level + 1, frame.f_back
-    if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0] or text in _told:
-        return
-    _told.add(text)
-    warnings.warn(text, category, stacklevel=level)
+    level = outside(depth)
+    if level is not None and text not in _told:
+        _told.add(text)
+        warnings.warn(text, category, stacklevel=level)

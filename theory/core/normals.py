@@ -73,6 +73,7 @@ def normal(stream, i):
 
     Examples
     --------
+    >>> from theory.core.random import key
     >>> bool(normal(key(0), 1) == normal(key(0), 1))
     True
     """

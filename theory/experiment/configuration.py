@@ -175,4 +175,4 @@ def _toml(value) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
-    return repr(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.advice import advise
+from ..core.advice import advise, outside
 from ..problems.constants import lipschitz, max_lipschitz
 from .schedules import step_size
 from .server import Momentum, Projected
@@ -28,17 +28,19 @@ def warn_of_long_steps(method, problem, steps: int) -> None:
     L takes many passes over the data, so that it is computed only if the step is above 2/L_max, which takes one.
     Nothing is said where the problem does not know its constants.
     """
+    if outside(3) is None:
+        return
     late = int(SHARE * steps)
     size = float(step_size(method.step, late))
     server = method.server.server if isinstance(method.server, Projected) else method.server
     factor = 2.0 * (1.0 + (server.beta if isinstance(server, Momentum) else 0.0))
     try:
-        if size <= factor / max_lipschitz(problem):
+        if size * max_lipschitz(problem) <= factor:
             return
         L = lipschitz(problem)
     except (TypeError, ValueError, AttributeError):  # not known for problems of this class
         return
-    if size <= factor / L:
+    if size * L <= factor:
         return
     begins = f"is still {size:.3g} at step {late}" if late and size < step_size(method.step, 0) else f"is {size:.3g}"
     advise(

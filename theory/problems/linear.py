@@ -4,18 +4,19 @@
 * :class:`Ridge`: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
 They differ in three functions of a margin m: the `loss`, its first derivative `slope` and its second, `curvature`.
-Everything else is written once, below, and added to a class by `linear_problem`.  Your own loss needs those three:
+Everything else is written once, in `margins`, and added to a class by `linear_problem`.  Your own loss needs those:
 
 >>> from typing import NamedTuple
+>>> from theory.core import setting
 >>> from theory.problems import base
 >>> @linear_problem
+... @setting
 ... class Absolute(NamedTuple):
 ...     A: object
 ...     b: object
 ...     l2: float
->>> @loss.register(Absolute)
-... def _(problem, i, margin):
-...     return abs(margin - problem.b[i])
+...     def loss(problem, i, margin):
+...         return abs(margin - problem.b[i])
 >>> base.value(Absolute(np.eye(2), np.array([1.0, -3.0]), 0.0), np.zeros(2))
 2.0
 """

@@ -185,6 +185,7 @@ def astype(problem, dtype):
 
     Examples
     --------
+    >>> from theory.problems import ridge
     >>> astype(ridge((np.eye(2), [1.0, 2.0]), l2=0.5), np.float32)
     Ridge(data: n=2, d=2, l2=0.5, float32)
     """
