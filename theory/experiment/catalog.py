@@ -1,7 +1,7 @@
 """The catalogue of methods by name.
 
 A name such as ``qsgd-4`` or ``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and
-a seed can be derived from the name.
+a seed can be derived from the name.  Any other compressor, feedback rule or server is written out: see `method_names`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from ..reporting.files import nearest
+from .method_names import is_written
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
 
@@ -70,11 +71,17 @@ def find(name: str) -> Entry:
         if number == 0:
             raise UnknownName(f"method {name!r}: got K = 0, allowed: 1 to the dimension of the data")
         return Entry(name, family, number)
+    if is_written(name):
+        parts = [part.strip().lower() for part in name.split("+")[1:]]
+        kind = "-memory" if parts == ["memory"] else "-other" if parts else ""
+        return Entry(name, f"written{kind}", None)
     raise UnknownName(f"unknown method {name!r}: {nearest(name, FLAGSHIP + ('qsgd-4-inf', 'rand-k'))}")
 
 
 def title(entry: Entry, k: int) -> str:
     """Name of a method in tables and legends."""
+    if entry.family.startswith("written"):
+        return entry.name
     n = k if entry.number == "k" else entry.number
     return {
         "sgd": "SGD, dense",

@@ -47,7 +47,7 @@ def _shared_flags(parser) -> None:
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
-    add("--methods", metavar="NAMES", help=f"comma separated, see `list` (default: {len(FLAGSHIP)} of them)")
+    add("--methods", metavar="NAMES", help=f"see `list`; topk(k=9)+memory, too (default: {len(FLAGSHIP)} methods)")
     add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
 
 
@@ -116,6 +116,7 @@ def _list(argv, comm) -> int:
     _say("methods (B: bits, K: entries, a number or the letter k for a five-hundredth of the dimension)")
     for name, (_, what) in FAMILIES.items():
         _say(f"  {name:<16}{what}")
+    _say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
         _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
 from .catalog import FLAGSHIP, find
+from .method_names import split_names
 
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
@@ -103,7 +104,7 @@ class Configuration:
         for name in ("data", "out"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 _refuse(name, getattr(self, name), "a string")
-        methods = self.methods.split(",") if isinstance(self.methods, str) else self.methods
+        methods = split_names(self.methods) if isinstance(self.methods, str) else self.methods
         if not isinstance(methods, (list, tuple)) or not all(isinstance(m, str) for m in methods):
             _refuse("methods", self.methods, "a list of names")
         methods = tuple(dict.fromkeys(name.strip() for name in methods if name.strip()))

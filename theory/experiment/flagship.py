@@ -15,6 +15,7 @@ from .catalog import Entry, compressor, find, title
 from .configuration import Cell, Configuration
 from .drawing import draw_record
 from .interruption import Interruption
+from .method_names import written_method
 from .ranks import compile_together, from_root
 from .record_table import report
 from .records import Recorder, read_record
@@ -54,7 +55,9 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     jobs = []
     for cell in cells:
         entry = find(cell.method)
-        what = compressor(entry, k, configuration.bucket)
+        written = entry.family.startswith("written")
+        parts = written_method(entry.name, constants.d, k) if written else None
+        what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
         try:
             check(what, constants.d)
         except ValueError as error:
@@ -67,6 +70,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             average="quadratic",
             compress="loss" if entry.family == "sgd-sparse" else "full",
         )
+        method = method if parts is None else method._replace(**parts.fields)
         jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
     return jobs
 

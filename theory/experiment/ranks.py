@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from ..core.settings import digest
 from ..reporting.files import ConfigurationError
 
 
@@ -36,6 +37,11 @@ def from_root(comm, work):
     return told["value"]
 
 
+def _kind(entry) -> str:
+    """Methods of one kind have one Numba type: those of a family, or one that is written out."""
+    return digest(entry.name)[:8] if entry.family.startswith("written") else entry.family
+
+
 def compile_together(jobs, problem, comm, say) -> None:
     """With an empty compile cache, let ranks compile different methods in parallel, one per processor.
 
@@ -49,8 +55,8 @@ def compile_together(jobs, problem, comm, say) -> None:
     from ..core import when_compiling
     from ..core.compile_cache import cache_folder
 
-    kinds = list({job.entry.family: job for job in jobs}.values())  # methods of one family have one Numba type
-    names = "-".join(sorted(job.entry.family for job in kinds))
+    kinds = list({_kind(job.entry): job for job in jobs}.values())  # methods of one family have one Numba type
+    names = "-".join(sorted(_kind(job.entry) for job in kinds))
     known = cache_folder() / f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
     hands = from_root(comm, lambda: 0 if known.exists() else min(comm.Get_size(), os.cpu_count() or 1))
     if hands == 0:

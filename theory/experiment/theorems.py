@@ -118,10 +118,16 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
     common = {"mu": constants.mu, "distance": constants.distance, "shift": shift}
     if entry.family == "top-K":
         return Theorem("", {}, "biased and without memory: no theorem, and it need not converge")
+    if entry.family == "written-other":
+        return Theorem("", {}, "its feedback rule or its server is not that of a theorem in this table")
+    try:
+        factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
+    except TypeError as error:
+        return Theorem("", {}, f"no theorem: {error}")
     if entry.memory:
         if c != 8.0:
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for c = 8, not {c:g}")
-        kept = delta(compressor, constants.d) * constants.d
+        kept = factor * constants.d
         arguments = common | {
             "lipschitz": constants.smoothness,
             "d": constants.d,
@@ -132,7 +138,6 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
         if shift <= 1.0:
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
         return Theorem("mem_sgd", arguments, "bounds.mem_sgd: Mem-SGD's Theorem 2.4, for workers that average")
-    factor = omega(compressor, constants.d)
     moment = averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor)
     reason = "bounds.sgd_average" + (f" with the variance factor omega = {factor:.3g}" if factor > 0 else "")
     return Theorem("sgd_average", common | {"c": c, "second_moment": moment}, reason)

@@ -1,0 +1,161 @@
+"""Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
+
+A compressor comes first, then what is added to it by ``+``: a feedback rule, a server.  Names are those of the
+classes, upper or lower case; arguments are numbers, True, False, ``inf``, the letter ``k`` (a five-hundredth of the
+dimension) or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, NamedTuple
+
+from ..core import require
+from ..reporting.files import ConfigurationError, nearest
+
+__all__ = ["Written", "is_written", "split_names", "written_method"]
+
+ALIASES = {
+    "memory": "ErrorFeedback",
+    "partial": "PartialErrorFeedback",
+    "conef": "ContractiveErrorFeedback",
+    "iconef": "ImprovedContractiveErrorFeedback",
+    "linearsketch": "LinearSketchFeedback",
+    "fullprecision": "Lossless",
+}
+
+
+class Written(NamedTuple):
+    """What a written method has: a compressor, and the fields of `ParallelSGD` that its other parts set."""
+
+    compressor: Any
+    fields: dict
+
+
+def split_names(text: str) -> list[str]:
+    """The names in a list separated by commas, except for those within parentheses.
+
+    Examples
+    --------
+    >>> split_names("sgd, bucketed(qsgd(s=7), 512), topk(k=3)+memory")
+    ['sgd', 'bucketed(qsgd(s=7), 512)', 'topk(k=3)+memory']
+    """
+    found, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            found.append(text[start:place])
+            start = place + 1
+    return [name.strip() for name in (*found, text[start:]) if name.strip()]
+
+
+def is_written(name: str) -> bool:
+    """Whether a name is that of a class, with or without arguments, and not of the catalogue.
+
+    Examples
+    --------
+    >>> is_written("topk(k=3)+memory"), is_written("natural"), is_written("qsgd4")
+    (True, True, False)
+    """
+    first = name.partition("+")[0].partition("(")[0].strip().lower()
+    return first in _compressors()
+
+
+def written_method(name: str, d: int, k: int) -> Written:
+    """The parts of a written method for vectors of length d.
+
+    Parameters
+    ----------
+    name : str
+    d : int
+        Length of the vectors; ``rows`` and ``columns`` of compressors of matrices have the nearest to a square.
+    k : int
+        The value of the letter k.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be read, a name is unknown, or a class refuses its arguments.
+
+    Examples
+    --------
+    >>> written_method("topk(k=3) + memory + momentum(0.9)", 100, 1)
+    Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)})
+    """
+    try:
+        tree = ast.parse(name.strip(), mode="eval").body
+    except SyntaxError:
+        raise ConfigurationError(f"method {name!r}: this cannot be read; write topk(k=100)+memory, say") from None
+    parts: list[ast.expr] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
+        parts.insert(0, tree.right)
+        tree = tree.left
+    compressors, rules, servers = _compressors(), _rules(), _servers()
+    made = _make(tree, name, compressors, compressors, d, k)
+    fields: dict = {}
+    for part in parts:
+        field = "server" if _name_of(part, name) in servers else "feedback"
+        require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
+        fields[field] = _make(part, name, rules | servers, compressors, d, k)
+    return Written(made, fields)
+
+
+def _compressors() -> dict[str, type]:
+    from ..compressors import registered
+
+    return {cls.__name__.lower(): cls for cls in registered()}
+
+
+def _rules() -> dict[str, type]:
+    from .. import methods
+
+    rules = (getattr(methods, name) for name in methods.__all__ if name.endswith("Feedback"))
+    return {cls.__name__.lower(): cls for cls in rules}
+
+
+def _servers() -> dict[str, type]:
+    from ..methods import Majority, Momentum, Projected
+
+    return {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected)}
+
+
+def _name_of(node: ast.expr, whole: str) -> str:
+    called = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(called, ast.Name):
+        raise ConfigurationError(f"method {whole!r}: got {ast.unparse(node)}, allowed: names such as topk(k=100)")
+    lower = called.id.lower()
+    return ALIASES.get(lower, lower).lower()
+
+
+def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int):
+    """The value of a node: an instance of a known class, of its arguments."""
+    own = _name_of(node, whole)
+    if own not in known:
+        names = [*(cls.__name__ for cls in known.values()), *(a for a, c in ALIASES.items() if c.lower() in known)]
+        raise ConfigurationError(f"method {whole!r}: unknown name {own!r}: {nearest(own, sorted(names))}")
+    cls: Any = known[own]
+    arguments = node.args if isinstance(node, ast.Call) else []
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    values = [_value(part, whole, inner, d, k) for part in arguments]
+    named = {str(word.arg): _value(word.value, whole, inner, d, k) for word in keywords}
+    if {"rows", "columns"} <= set(getattr(cls, "_fields", ())) and not values and not {"rows", "columns"} & set(named):
+        from ..compressors.kernels.spectral import squarest
+
+        if own != "countsketch":
+            named["rows"], named["columns"] = squarest(d)
+    try:
+        return cls(*values, **named)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"method {whole!r}: {cls.__name__}: {error}") from None
+
+
+def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int):
+    if isinstance(node, ast.Name) and node.id in ("k", "inf"):
+        return k if node.id == "k" else math.inf
+    if isinstance(node, (ast.Name, ast.Call)):
+        return _make(node, whole, inner, inner, d, k)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise ConfigurationError(f"method {whole!r}: got {ast.unparse(node)}, allowed: numbers and names") from None
