@@ -122,9 +122,9 @@ def run_lock_free(
       the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
       method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
     * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time: a
-    step costs only its row and its message.  With one thread that is exact.
+      step costs only its row and its message.  With one thread that is exact.
     * What a thread reads may be a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and
-    written atomically on the machines that Numba supports.
+      written atomically on the machines that Numba supports.
 
     Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Algorithm 2; Niu, Recht, Re, Wright,
     "Hogwild!", NeurIPS 2011.
