@@ -38,24 +38,43 @@ def descend(step, steps=20, problem=PROBLEM, **options):
         (th.Constant(0.501), {}, True),
         (th.Constant(0.8), {"momentum": 0.9}, False),  # 2 (1 + 0.9)/4 = 0.95
         (th.Constant(0.96), {"momentum": 0.9}, True),
-        (th.InverseTime(1.0, 1.0, 1.0), {}, False),  # 1/(1 + t): 1/3 at step 2 of 20
+        (th.Constant(0.3), {"compressor": th.RandK(1, unbiased=True)}, True),  # S = 4 d/k = 8
+        (th.Constant(0.2), {"compressor": th.RandK(1, unbiased=True)}, False),
+        (th.InverseTime(1.0, 1.0, 1.0), {}, False),  # 1/(1 + t): short enough from t = 1 on
         (th.InverseTime(8.0, 1.0, 1.0), {}, True),
     ],
 )
 def test_a_step_beyond_the_curvature_is_told_before_the_run(step, options, warned):
     found = told(th.LongStepWarning, lambda: descend(step, **options))
     assert len(found) == warned
-    assert not warned or "(L = 4)" in found[0] and "Constant(0.25) would do" in found[0]
+    assert not warned or "(L = 4, L_max = 4; S = " in found[0] and " would do" in found[0]
 
 
 def test_it_is_told_once_and_for_real_problems_too():
     rng = np.random.default_rng(0)
-    problem = th.ridge((rng.standard_normal((40, 3)), rng.standard_normal(40)), l2=0.1)
-    limit = 2.0 / th.lipschitz(problem)
-    assert told(th.LongStepWarning, lambda: descend(th.Constant(0.99 * limit), problem=problem)) == []
-    long = th.Constant(1.01 * limit)
+    A = rng.standard_normal((40, 3))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    problem = th.ridge((A, A @ np.ones(3)), l2=0.0)
+    S = th.bounds.expected_smoothness(th.lipschitz(problem), th.max_lipschitz(problem))
+    assert told(th.LongStepWarning, lambda: descend(th.Constant(1.99 / S), problem=problem)) == []
+    long = th.Constant(2.01 / S)
     assert len(told(th.LongStepWarning, lambda: [descend(long, problem=problem) for _ in range(2)])) == 1
     assert told(th.LongStepWarning, lambda: descend(long, problem=problem)) == []
+
+
+@pytest.mark.parametrize("batch, workers", [(1, 1), (3, 1), (1, 4), (2, 5)])
+def test_expected_smoothness_is_attained_by_rows_of_equal_norm(batch, workers):
+    """There E[H_M^2] = (1 - 1/M) H^2 + H/M for the mean Hessian of M rows, and its largest eigenvalue is L S."""
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((30, 4))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    H, M = A.T @ A / 30, batch * workers
+    L, second = np.linalg.eigvalsh(H)[-1], (1 - 1 / M) * H @ H + H / M
+    S = th.bounds.expected_smoothness(L, 1.0, batch=batch, workers=workers)
+    np.testing.assert_allclose(np.linalg.eigvalsh(second)[-1], L * S, rtol=1e-12)
+    drawn = [A[rng.integers(30, size=M)] for _ in range(4000)]
+    sampled = np.mean([(a.T @ a / M) @ (a.T @ a / M) for a in drawn], axis=0)
+    np.testing.assert_allclose(sampled, second, atol=0.03)
 
 
 def test_a_problem_that_does_not_know_its_constants_warns_nobody():

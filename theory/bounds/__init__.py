@@ -149,7 +149,7 @@ from .memsgd import (
     mem_sgd_weight_sum,
 )
 from .memsgd_bits import mem_sgd_counted_bits
-from .minibatch import batch_bound, minibatch_second_moment, minibatch_step
+from .minibatch import batch_bound, expected_smoothness, minibatch_second_moment, minibatch_step
 from .natural import (
     half_variance,
     natural_dithering_variance,
@@ -376,6 +376,7 @@ __all__ = [
     "ef_sgd_variance",
     "elias_length",
     "expected_elias_bits",
+    "expected_smoothness",
     "exponential_order_mean",
     "exponential_order_variance",
     "fastest_fraction",

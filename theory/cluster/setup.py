@@ -131,7 +131,7 @@ def prepare(
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
-        warn_of_long_steps(method, problem, steps)
+        warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
     return Setup(
         method,
         problem,

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from ..bounds import expected_smoothness
+from ..compressors.base import omega
 from ..core.advice import advise, outside
+from ..problems.base import dimension
 from ..problems.constants import lipschitz, max_lipschitz
+from .feedback import NoFeedback
 from .schedules import step_size
 from .server import Momentum, Projected
 
 __all__ = ["LongStepWarning", "warn_of_long_steps"]
 
-SHARE = 0.1  # of the steps: a decreasing step size may begin too long, for so many of them
+GROWTH = 1e3  # a bound of the growth of E||x - x*||^2, up to which a decreasing step size may begin too long
+POINTS = 200  # at which a step size is looked at
 
 
 class LongStepWarning(UserWarning):
-    """The step size is above 2 (1 + momentum)/L, where gradient descent moves away from the minimum.
+    """The step size is above 2/S, S the expected smoothness of a step's gradient: steps move away from the minimum.
 
     Examples
     --------
@@ -22,30 +31,52 @@ class LongStepWarning(UserWarning):
     """
 
 
-def warn_of_long_steps(method, problem, steps: int) -> None:
-    """Warn if the step size stays above 2 (1 + momentum)/L for more than a tenth of the steps.
+def warn_of_long_steps(method, problem, steps: int, workers: int, batch: int) -> None:
+    """Warn if the step size stays above 2/S, or begins so far above that x may grow a thousand times.
 
-    L takes many passes over the data, so that it is computed only if the step is above 2/L_max, which takes one.
-    Nothing is said where the problem does not know its constants.
+    S is :func:`theory.bounds.expected_smoothness`; on quadratics E||x - x*||^2 grows in a step by at most
+    1 + eta L (eta S - 2).  With momentum beta, 2 (1 + beta) stands for 2.  L takes many passes over the data, so that
+    it is computed only if the step is above 2/L_max, which takes one.  There is no warning if the problem does not know
+    its constants.
     """
     if outside(3) is None:
         return
-    late = int(SHARE * steps)
-    size = float(step_size(method.step, late))
     server = method.server.server if isinstance(method.server, Projected) else method.server
     factor = 2.0 * (1.0 + (server.beta if isinstance(server, Momentum) else 0.0))
+    added, first, last = _omega(method, problem), _size(method, 0), _size(method, max(0, steps - 1))
     try:
-        if size * max_lipschitz(problem) <= factor:
+        largest = max_lipschitz(problem)
+        if first * (1.0 + added) * largest <= factor:
             return
         L = lipschitz(problem)
     except (TypeError, ValueError, AttributeError):  # not known for problems of this class
         return
-    if size * L <= factor:
+    S = expected_smoothness(L, max(L, largest), batch=batch, workers=workers, omega=added)
+    t = np.unique(np.geomspace(1, max(1, steps), POINTS).astype(np.int64)) - 1
+    sizes = np.array([_size(method, int(step)) for step in t])
+    growth = np.log1p(np.maximum(0.0, sizes * L * (sizes * S - factor)))
+    total = float(growth[0] + np.sum((growth[1:] + growth[:-1]) / 2.0 * np.diff(t)))
+    if last * S <= factor and total <= math.log(GROWTH):
         return
-    begins = f"is still {size:.3g} at step {late}" if late and size < step_size(method.step, 0) else f"is {size:.3g}"
+    begins = f"begins at {first:.3g}" if last < first else f"is {first:.3g}"
     advise(
-        f"step: it {begins}, above {factor:g}/L = {factor / L:.3g} for this problem (L = {L:.3g}): where f is curved "
-        f"most, such a step moves away from the minimum; Constant({1.0 / L:.2g}) would do",
+        f"step: it {begins}, above {factor:g}/S = {factor / S:.3g} for this problem, batch and number of workers "
+        f"(L = {L:.3g}, L_max = {largest:.3g}; S = bounds.expected_smoothness(...) = {S:.3g}): such steps move away "
+        f"from the minimum; Constant({1.0 / S:.2g}) would do",
         LongStepWarning,
         depth=3,
     )
+
+
+def _size(method, t: int) -> float:
+    return float(step_size(method.step, t))
+
+
+def _omega(method, problem) -> float:
+    """The variance factor of messages without a memory; 0 where it is not known."""
+    if method.compressor is None or not isinstance(method.feedback, NoFeedback):
+        return 0.0
+    try:
+        return float(omega(method.compressor, int(dimension(problem))))
+    except (TypeError, ValueError):
+        return 0.0
