@@ -264,11 +264,7 @@ class QuantizedSpectrum(NamedTuple):
         return 32.0 + bits_for(min(c.rows, c.columns) + 1) + (bits_for(c.s) + 32.0 * (c.rows + c.columns)) * atoms
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
-# By LAPACK here, by Jacobi rotations in the kernels: equal up to rounding where the singular values differ.
-
-
-# --- the fast path: atoms ---------------------------------------------------------------------------------------------
+# --- what several of them answer --------------------------------------------------------------------------------------
 
 
 @accumulate.register(SpectralAtomo, BestRank)

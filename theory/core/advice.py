@@ -19,7 +19,7 @@ ON_THE_WAY = (
     ".nonconvex_regularizer",
 )
 
-_told: set[str] = set()  # what was said already; Python's own memory of it is lost where somebody changes a filter
+_told: set[str] = set()  # warnings already given; Python forgets its own list when a filter changes
 
 
 def outside(depth: int = 2) -> int | None:
@@ -31,7 +31,7 @@ def outside(depth: int = 2) -> int | None:
 
 
 def advise(text: str, category: type[Warning], depth: int = 2) -> None:
-    """Warn once with this text, unless the caller is a part of the package: those know what they ask for.
+    """Warn once with this text, unless the caller is a part of the package, which knows what it asks for.
 
     Parameters
     ----------

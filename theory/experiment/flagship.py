@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
 from ..reporting.progress import Progress
 from .catalog import Entry, compressor, find, title
@@ -107,12 +108,9 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         data, problem, constants, cells = _prepare(configuration, comm)
-        from ..data.dataset import UNSCALED
-
         if root and data.scale_ratio >= UNSCALED:
-            say(
-                f"the columns differ by a factor of {data.scale_ratio:.1g} in scale, which slows every method: --scaled"
-            )
+            ratio = f"{data.scale_ratio:.1g}"
+            say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
         jobs = make_jobs(configuration, cells, constants)
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []

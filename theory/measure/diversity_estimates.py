@@ -231,7 +231,7 @@ def _at_least_one(tops, bottoms, level: float) -> Interval:
     return Interval(estimate, min(low, estimate), max(float(high), estimate), level, K)
 
 
-# --- doors ------------------------------------------------------------------------------------------------------------
+# --- the public functions ---------------------------------------------------------------------------------------------
 
 
 def _found(n, moment: Interval, squared: Interval, bound: Interval) -> Diversity:

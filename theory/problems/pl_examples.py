@@ -236,7 +236,7 @@ def _away(problem, x, j):
 astype.register(SineQuadratic, retyped)
 
 
-# --- doors ----------------------------------------------------------------------------------------------------------
+# --- how they are made ----------------------------------------------------------------------------------------------
 
 
 def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SineQuadratic:

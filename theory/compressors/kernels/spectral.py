@@ -26,6 +26,7 @@ def require_shape(c) -> None:
         require(getattr(c, name) >= 1, name, getattr(c, name), "an integer, at least 1")
 
 
+# By LAPACK here, by Jacobi rotations in the kernels: equal up to rounding where the singular values differ.
 def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, s and V' of the matrix v; rounding errors of zero are 0."""
     U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
