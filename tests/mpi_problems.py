@@ -1,4 +1,4 @@
-"""A job for mpirun: the same method on several problems; prints one digest of what they reach.
+"""A job for mpirun: the same method on several problems, and their diversity; prints one digest of what is found.
 
 Usage: ``mpirun -n R python tests/mpi_problems.py``.
 """
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import theory as th
+from theory.measure import diversity, diversity_along
 
 
 def problems():
@@ -20,11 +21,41 @@ def problems():
     return [th.nonconvex_logistic((rows, labels), 0.2), th.sine_quadratic(np.ones(6), 0.5, 1.0)]
 
 
+def large_problems():
+    """Problems of more than one block of rows."""
+    rng = np.random.default_rng(4)
+    rows = sp.random(5000, 40, 0.2, format="csr", random_state=1)
+    labels = np.where(rng.random(5000) < 0.5, -1.0, 1.0)
+    plain = th.logistic((rows, labels), 0.01)
+    return [
+        plain,
+        th.ridge((rows.toarray(), labels), 0.0),
+        th.nonconvex_logistic((rows, labels), 0.2),
+        th.softmax((rows, rng.integers(0, 3, 5000)), 0.01),
+        th.diversified(plain, th.DropConnect(0.5)),
+        th.proximal(plain, np.ones(40), 0.3),
+    ]
+
+
+def diversities(comm=None) -> np.ndarray:
+    """B_D, sigma^2 and M^2 at two points, and B_D between them where it is defined."""
+    found = []
+    for problem in large_problems():
+        x = np.linspace(-1.0, 1.0, problem.d)
+        for point in (np.zeros(problem.d), x):
+            found += [th.batch_bound(problem, point, comm), th.gradient_variance(problem, point, comm)]
+            found += [th.second_moment(problem, point, comm), th.gradient_diversity(problem, point, comm)]
+        found += diversity_along(problem, [x, 2 * x], comm=comm).batch_bound.tolist()
+    found += diversity(large_problems()[0], x[:40], np.zeros(40), comm=comm)[:4]
+    return np.array(found)
+
+
 def digest(comm=None) -> str:
-    """Digest of the last iterates."""
+    """Digest of the last iterates, and of the diversities."""
     method, sha = th.ParallelSGD(th.Identity(), step=th.Constant(0.05)), hashlib.sha256()
     for problem in problems():
         sha.update(th.run(method, problem, workers=4, steps=20, seed=3, comm=comm).last.tobytes())
+    sha.update(diversities(comm).tobytes())
     return sha.hexdigest()
 
 

@@ -8,6 +8,7 @@ import theory as th
 from theory.compressors import compressor_examples, registered
 from theory.experiment.catalog import find
 from theory.experiment.cli import main
+from theory.experiment.configuration import Configuration
 from theory.experiment.method_names import ALIASES, split_names, written_method
 from theory.reporting.files import ConfigurationError
 
@@ -71,7 +72,51 @@ def test_a_run_takes_them(tmp_path, capsys):
     names = "natural,topk(k=3)+memory,qsgd(s=7)+momentum(0.9),topk(k=3)"
     assert main(["run", "--data", "digits", "--steps", "30", "--methods", names, "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    rows = {line.split("  ")[0]: line for line in shown.splitlines() if "  " in line}
+    first = shown.partition("error of a message")[0]  # the tables of costs and of variance have the same rows
+    rows = {line.split("  ")[0]: line for line in first.splitlines() if "  " in line}
     for name in ("natural", "topk(k=3)+memory", "qsgd(s=7)+momentum(0.9)", "topk(k=3)"):
         assert name in rows
     assert rows["qsgd(s=7)+momentum(0.9)"].split()[-1].startswith("[") and "not covered" in rows["topk(k=3)"]
+
+
+FILE = """import theory as th
+
+mine = th.ParallelSGD(th.TopK(5), step=th.Constant(0.5), feedback=th.ErrorFeedback())
+other = th.LocalSGD(th.Identity(), step=th.Constant(0.5), local_steps=3)
+"""
+
+
+def test_methods_of_a_file(tmp_path, capsys):
+    path = tmp_path / "my_own_methods.py"
+    path.write_text(FILE, encoding="utf-8")
+    out = ["--steps", "7", "--workers", "2", "--data", "breast_cancer", "--scaled", "--out", str(tmp_path / "runs")]
+    assert main(["run", "--methods", f"{path},identity+local(2)", *out]) == 0
+    printed = capsys.readouterr().out
+    for title, rounds in (("mine", 7), ("other", 2), ("identity+local(2)", 3)):
+        line = next(line for line in printed.splitlines() if line.startswith(title))
+        assert f" {rounds} " in line, line
+    assert "a method of your own file" in printed and "B_D" in printed
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("x = 3\n", "has no method; a method is a value of the file"),
+        (None, "a Python file that exists"),
+    ],
+)
+def test_a_file_without_methods_is_refused(text, message, tmp_path):
+    path = tmp_path / f"no_methods_{text is None}.py"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=message):
+        Configuration.from_dict({"methods": [str(path)]})
+
+
+def test_a_problem_by_name(tmp_path, capsys):
+    out = ["--steps", "5", "--workers", "2", "--data", "breast_cancer", "--scaled", "--methods", "sgd"]
+    for name in ("ridge", "logistic"):
+        assert main(["run", "--problem", name, *out, "--out", str(tmp_path / name)]) == 0
+        assert f", {name}, l2 = " in capsys.readouterr().out
+    with pytest.raises(ConfigurationError, match="problem: got 'lasso', allowed: one of auto, logistic"):
+        Configuration(problem="lasso")

@@ -20,6 +20,7 @@ from theory.data import load_data
 from theory.problems import base
 from theory.problems import matrix as mx
 from theory.problems.margins import curvature, linear_problem, loss, slope
+from theory.problems.row_blocks import rows_between
 
 N, D, L2 = 23, 11, 0.07
 KINDS = {"logistic": th.logistic, "ridge": th.ridge}
@@ -578,3 +579,26 @@ EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
 def test_refusals(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_blocks_of_rows_are_a_sum_over_rows():
+    """Beyond 1,024 rows: against NumPy on the dense matrix, to rounding; without copying the data."""
+    rng = np.random.default_rng(2)
+    X = sp.random(3000, 7, 0.5, format="csr", random_state=3)
+    problem, x = th.ridge((X, rng.standard_normal(3000)), 0.3), rng.standard_normal(7)
+    gradients = X.toarray() * (X @ x - problem.b)[:, None] + 0.3 * x
+    mean = gradients.mean(axis=0)
+    assert th.second_moment(problem, x) == pytest.approx((gradients**2).sum(axis=1).mean(), rel=1e-12)
+    assert th.gradient_variance(problem, x) == pytest.approx(gradients.var(axis=0).sum(), rel=1e-11)
+    assert th.batch_bound(problem, x) == pytest.approx((gradients**2).sum(axis=1).mean() / (mean @ mean), rel=1e-11)
+    part = rows_between(problem, 10, 20)
+    assert part.n == 10 and np.shares_memory(part.A.data, problem.A.data)
+
+
+def test_a_problem_with_another_array_for_each_row_is_not_taken_apart():
+    class Weighted(NamedTuple):
+        A: np.ndarray
+        b: np.ndarray
+        weights: np.ndarray
+
+    assert rows_between(Weighted(np.eye(3), np.ones(3), np.ones(3)), 0, 2) is None

@@ -714,12 +714,13 @@ def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_study_runs_quickly_and_draws(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("shipped", shipped_studies())
+def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path, monkeypatch):
     from theory.plots import save_figure
 
     monkeypatch.delenv("THEORY_DATA", raising=False)
-    found = collect(name, quick=True)
+    name, options = shipped_studies()[shipped], StudyConfiguration.from_toml(shipped).options
+    found = collect(name, quick=True, options=options)
     study = report(name, found)
     again = report(name, from_json(json.loads(json.dumps(to_json(found), allow_nan=False))))
     assert (again.setting, again.tables, again.statements) == (study.setting, study.tables, study.statements)

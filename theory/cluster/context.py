@@ -67,6 +67,7 @@ class Run(Exchange):
         super().__init__(setup, replicas, here, here * transport.rank, several)
         self.setup, self.transport, self.problem = setup, transport, setup.problem
         self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
         self._chooses, self._counts_each = (
             False,

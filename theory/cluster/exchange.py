@@ -19,6 +19,7 @@ from ..compressors.base import (
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
 from ..core.bound_calls import Owners
+from ..methods.compression_error import CompareMessages, RestoreMessages
 from ..methods.messages import (
     BITS,
     DOWN_BITS,
@@ -100,12 +101,18 @@ class Exchange(Rows):
         Counters of messages and of inactive workers' gradients; see :mod:`theory.methods.messages`.
     weight : ndarray, shape (workers,)
         Weight of each worker in a mean; 0 for inactive workers.
+    watched : ndarray
+        For each round, the row of ``errors`` in which its compression errors are stored, or -1; empty if none are.
+    errors : ndarray, shape (records, workers here, 2)
+        ||p||^2 and ||p - Q(p)||^2 of each worker's message; see :mod:`theory.methods.compression_error`.
     """
 
     transport: Any
     sent: np.ndarray
     weight: np.ndarray
     replica: int
+    watched: np.ndarray
+    errors: np.ndarray
     _memory_keys: Any
     _fill_keys: Any
     _check_all_send: Any
@@ -153,6 +160,8 @@ class Exchange(Rows):
         self.call(make(compressor, source, p.symbols, p.states, p.round_keys, p.first), owners)
         if rest and not fused:
             self.restore(P, -1.0, phase)
+        if p.name == "up" and self.watched.size:
+            self._watch(p, P, rest)
         if p.high == p.low:
             column = BITS if p.up else DOWN_BITS
             self.call(
@@ -173,6 +182,13 @@ class Exchange(Rows):
         require(each, "P", f"shape {getattr(P, 'shape', ())}", f"a vector for each of {p.keys.shape[1]} senders")
         weight = self.once("ones", lambda: np.ones(self.here))
         self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first))
+
+    def _watch(self, p: Phase, P, rest: bool) -> None:
+        """Measure the compression error in the rounds that are watched."""
+        shape = (self.replicas, self.here, self.d)
+        V = self.array("restored", shape, self.dtype)
+        self.call(RestoreMessages(p.compressor, p.symbols, V, self.watched, p.first))
+        self.call(CompareMessages(P, V, self.watched, self.errors, rest))
 
     def _phase(self, name, compressor, reduce) -> Phase:
         self._check_compressor(compressor)

@@ -40,6 +40,7 @@ HISTORY = np.dtype(
         ("gradient_norm", np.float64),
     ]
 )
+COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
 
 
 def run(
@@ -57,6 +58,7 @@ def run(
     dtype: DTypeLike = np.float64,
     wire_dtype: DTypeLike = np.float32,
     comm=None,
+    compression_error: bool = False,
     fast: bool = True,
 ) -> Result:
     """Run a method on a problem and record its costs.
@@ -92,6 +94,8 @@ def run(
     comm : mpi4py communicator, optional
         Runs on its ranks.  Every rank calls with the same arguments and gets the same result; the history's seconds
         are rank 0's.
+    compression_error : bool
+        Whether to measure what the workers' messages lose, in the last round before every row of the history.
     fast : bool
         Whether the round function is called once and its operations replayed in compiled code, or replaced by a
         compiled loop; if False, the round function that `show` prints runs in every round, in Python.  The bits are the
@@ -103,6 +107,8 @@ def run(
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
         (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
+        With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
+        ``vector``, ||p||^2 of what a worker compressed, and ``error``, ||p - Q(p)||^2; NaN where nothing was.
         ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
 
     Raises
@@ -131,8 +137,10 @@ def run(
         dtype=dtype,
         wire_dtype=wire_dtype,
         comm=comm,
+        compression_error=compression_error,
     )
     if replicas > 1:
+        require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
         return _run_replicas(setup, replicas, fast)
@@ -201,6 +209,7 @@ def _run_once(setup, callback, transport, fast):
     status, message = ended(history, status, message)
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
+    more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
     return Result(
         x=x.copy(),
         fun=float(history["f"][-1]),
@@ -213,7 +222,20 @@ def _run_once(setup, callback, transport, fast):
         success=status == DONE,
         status=status,
         message=message,
+        **more,
     )
+
+
+def _compression_error(run, transport, records: int) -> np.ndarray:
+    """The means over all workers, in their order."""
+    every = run.errors[:records]
+    if transport.ranks > 1:
+        gathered = np.empty((transport.ranks, *every.shape))
+        transport.comm.Allgather(np.ascontiguousarray(every), gathered)
+        every = np.concatenate(list(gathered), axis=1)
+    found = np.zeros(records, COMPRESSION_ERROR)
+    found["vector"], found["error"] = every.mean(axis=1).T  # NaN, too, where workers were inactive
+    return found
 
 
 def _row(setup, rounds, sent, nanoseconds, seconds):

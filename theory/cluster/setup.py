@@ -33,7 +33,7 @@ class Setup(NamedTuple):
 
     ``l2`` is the weight of the regularizer in the compressed vector, ``own_l2`` the one that every worker applies
     locally; ``batches`` are the sizes of the first batches, the last of which holds for all later steps; the history
-    gets a row after the rounds ``records``.
+    gets a row after the rounds ``records``; ``watched`` has, for each round, the row of the compression errors, or -1.
     """
 
     method: Any
@@ -51,6 +51,7 @@ class Setup(NamedTuple):
     records: np.ndarray
     memory_bytes: int
     sparse: SparseRows | None
+    watched: np.ndarray
 
 
 def prepare(
@@ -67,6 +68,7 @@ def prepare(
     dtype=np.float64,
     wire_dtype=np.float32,
     comm=None,
+    compression_error=False,
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
@@ -132,6 +134,10 @@ def prepare(
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
         warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
+    watched = np.full(rounds if compression_error else 0, -1, np.int64)
+    if compression_error:
+        last = records[records > 0]
+        watched[last - 1] = np.arange(records.size - last.size, records.size)
     return Setup(
         method,
         problem,
@@ -148,6 +154,7 @@ def prepare(
         records,
         kept,
         sparse,
+        watched,
     )
 
 

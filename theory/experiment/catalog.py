@@ -2,6 +2,7 @@
 
 A name such as ``qsgd-4`` or ``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and
 a seed can be derived from the name.  Any other compressor, feedback rule or server is written out: see `method_names`.
+A user's own method is in a Python file: see `method_files`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from ..reporting.files import nearest
+from .method_files import is_file, method_of_file, named_in
 from .method_names import is_written
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
@@ -71,6 +73,9 @@ def find(name: str) -> Entry:
         if number == 0:
             raise UnknownName(f"method {name!r}: got K = 0, allowed: 1 to the dimension of the data")
         return Entry(name, family, number)
+    if is_file(name):
+        method_of_file(name)
+        return Entry(name, "file", None)
     if is_written(name):
         parts = [part.strip().lower() for part in name.split("+")[1:]]
         kind = "-memory" if parts == ["memory"] else "-other" if parts else ""
@@ -80,6 +85,8 @@ def find(name: str) -> Entry:
 
 def title(entry: Entry, k: int) -> str:
     """Name of a method in tables and legends."""
+    if entry.family == "file":
+        return named_in(entry.name)[1]
     if entry.family.startswith("written"):
         return entry.name
     n = k if entry.number == "k" else entry.number

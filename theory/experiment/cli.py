@@ -13,7 +13,7 @@ from typing import Any
 from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
 from ..reporting.progress import announce_compiling
 from .catalog import FAMILIES, FLAGSHIP
-from .configuration import Configuration
+from .configuration import PROBLEMS, Configuration
 from .launcher import world
 from .records import read_record
 
@@ -43,11 +43,17 @@ def _shared_flags(parser) -> None:
     add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
+    add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
+    add("--l2", type=float, metavar="L", help="weight of (1/2)||x||^2 (default: 1/n)")
     add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
-    add("--methods", metavar="NAMES", help=f"see `list`; topk(k=9)+memory, too (default: {len(FLAGSHIP)} methods)")
+    add(
+        "--methods",
+        metavar="NAMES",
+        help=f"see `list`; or topk(k=9)+memory, or a file.py (default: {len(FLAGSHIP)} methods)",
+    )
     add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
 
 
@@ -117,6 +123,7 @@ def _list(argv, comm) -> int:
     for name, (_, what) in FAMILIES.items():
         _say(f"  {name:<16}{what}")
     _say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
+    _say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
     _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
         _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))

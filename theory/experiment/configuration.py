@@ -16,10 +16,12 @@ from typing import NamedTuple
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
 from .catalog import FLAGSHIP, find
+from .method_files import file_methods, is_file, named_in
 from .method_names import split_names
 
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
+PROBLEMS = ("auto", "logistic", "softmax", "ridge")  # strongly convex, so that f* can be certified
 
 
 class Cell(NamedTuple):
@@ -51,7 +53,9 @@ class Configuration:
         Rounds of the first cell; the others run as many as needed for the same number of samples.
     seed : int
     methods : tuple of str
-        Names of the catalogue (``python -m theory.experiment list``).
+        Names of the catalogue (``python -m theory.experiment list``), or Python files with methods.
+    problem : str
+        "auto": logistic regression for two labels, ridge regression otherwise; or "logistic", "softmax", "ridge".
     l2 : float, optional
         Weight of (1/2)||x||^2; 1/n by default.
     c, shift : float
@@ -72,6 +76,7 @@ class Configuration:
     steps: int = 120
     seed: int = 0
     methods: tuple[str, ...] = FLAGSHIP
+    problem: str = "auto"
     l2: float | None = None
     c: float = 8.0
     shift: float | None = None
@@ -101,13 +106,17 @@ class Configuration:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
                 _refuse(name, value, "a number above 0")
             object.__setattr__(self, name, float(value))
+        if self.problem not in PROBLEMS:
+            _refuse("problem", self.problem, f"one of {', '.join(PROBLEMS)}")
         for name in ("data", "out"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 _refuse(name, getattr(self, name), "a string")
-        methods = split_names(self.methods) if isinstance(self.methods, str) else self.methods
-        if not isinstance(methods, (list, tuple)) or not all(isinstance(m, str) for m in methods):
+        given = split_names(self.methods) if isinstance(self.methods, str) else self.methods
+        if not isinstance(given, (list, tuple)) or not all(isinstance(m, str) for m in given):
             _refuse("methods", self.methods, "a list of names")
-        methods = tuple(dict.fromkeys(name.strip() for name in methods if name.strip()))
+        names = [name.strip() for name in given if name.strip()]
+        whole = [file_methods(name) if is_file(name) and not named_in(name)[1] else [name] for name in names]
+        methods = tuple(dict.fromkeys(name for several in whole for name in several))
         if not methods:
             _refuse("methods", self.methods, "at least one name")
         for name in methods:

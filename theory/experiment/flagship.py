@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +17,13 @@ from .catalog import Entry, compressor, find, title
 from .configuration import Cell, Configuration
 from .drawing import draw_record
 from .interruption import Interruption
+from .method_files import method_of_file
 from .method_names import written_method
 from .ranks import compile_together, from_root
 from .record_table import report
 from .records import Recorder, read_record
 from .theorems import Constants, judge, measure_constants, theorem_for
+from .variance_table import compression_ratio, gradient_numbers, stated_ratio
 
 K_SHARE = 500  # the letter k in a method's name means d/500, at least 1
 FIRST_STEP = 0.25  # the first step size, times L
@@ -36,18 +39,22 @@ class Job(NamedTuple):
     method: Any
 
 
-def make_problem(data, l2: float | None):
-    """Logistic regression for two labels, ridge regression otherwise; l2 = 1/n unless it is given."""
-    from ..problems import logistic, ridge
+def make_problem(data, l2: float | None, problem: str = "auto"):
+    """The problem of this name; by default that of the labels.  l2 = 1/n unless it is given."""
+    from .. import problems
 
-    l2 = 1.0 / data.n if l2 is None else l2
-    return (logistic if data.task == "binary" else ridge)(data, l2)
+    if problem == "auto":
+        problem = "logistic" if data.task == "binary" else "ridge"
+    try:
+        return getattr(problems, problem)(data, 1.0 / data.n if l2 is None else l2)
+    except ValueError as error:
+        raise ConfigurationError(f"problem {problem!r} on {data.name}: {error}") from None
 
 
 def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants) -> list[Job]:
     """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data."""
     from ..compressors import check
-    from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+    from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
     from ..methods.schedules import InverseTime
 
     k = max(1, constants.d // K_SHARE)
@@ -56,6 +63,10 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     jobs = []
     for cell in cells:
         entry = find(cell.method)
+        if entry.family == "file":
+            method = method_of_file(cell.method)
+            jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
+            continue
         written = entry.family.startswith("written")
         parts = written_method(entry.name, constants.d, k) if written else None
         what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
@@ -71,7 +82,11 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             average="quadratic",
             compress="loss" if entry.family == "sgd-sparse" else "full",
         )
-        method = method if parts is None else method._replace(**parts.fields)
+        if parts is not None and "local_steps" in parts.fields:
+            shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
+            method = LocalSGD(**(shared | parts.fields))
+        elif parts is not None:
+            method = method._replace(**parts.fields)
         jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
     return jobs
 
@@ -114,7 +129,9 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         jobs = make_jobs(configuration, cells, constants)
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
-        from_root(comm, lambda: opened.append(_open_record(configuration, command, ranks, data, problem, constants)))
+        at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
+        more = {"ranks": ranks, "at_start": at_start}
+        from_root(comm, lambda: opened.append(_open_record(configuration, command, data, problem, constants, more)))
         recorder = opened[0] if root else None
         try:
             _run_all(jobs, problem, constants, configuration, comm, recorder, interruption)
@@ -135,7 +152,7 @@ def _prepare(configuration: Configuration, comm):
     def load():
         data = load_data(configuration.data, n_features=configuration.features)
         data = data.scaled() if configuration.scaled else data
-        return data, make_problem(data, configuration.l2)
+        return data, make_problem(data, configuration.l2, configuration.problem)
 
     mine = []
 
@@ -151,7 +168,7 @@ def _prepare(configuration: Configuration, comm):
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
 
 
-def _open_record(configuration, command, ranks, data, problem, constants) -> Recorder:
+def _open_record(configuration, command, data, problem, constants, more) -> Recorder:
     """A new record with its first line."""
     from ..core.settings import digest
 
@@ -165,7 +182,7 @@ def _open_record(configuration, command, ranks, data, problem, constants) -> Rec
         format=1,
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         command=command,
-        ranks=ranks,
+        **more,
         configuration=configuration.as_dict(),
         seed=configuration.seed,
         versions=versions(),
@@ -204,26 +221,29 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
                 if interruption.signal is not None:
                     raise StopIteration
 
+            steps = job.cell.steps - job.cell.steps % job.method.local_steps or job.method.local_steps
             bar.start(job.title)
             interruption.running = True
             result = run(
                 job.method,
                 problem,
                 workers=job.cell.workers,
-                steps=job.cell.steps,
+                steps=steps,
                 seed=job.cell.seed,
                 comm=comm,
-                record_every=max(1, job.cell.steps // configuration.points),
+                record_every=max(1, steps // configuration.points),
                 callback=watch,
+                compression_error=True,
             )
+            at_end = gradient_numbers(problem, result.x, comm) if np.isfinite(result.x).all() else {}
             if root and result.nit > 0:
-                _record(recorder, job, result, constants, largest)
+                _record(recorder, job, result, constants, largest, at_end)
             interruption.running = False
             if result.status == STOPPED:
                 return
 
 
-def _record(recorder: Recorder, job: Job, result, constants: Constants, largest: float) -> None:
+def _record(recorder: Recorder, job: Job, result, constants: Constants, largest: float, at_end: dict) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
@@ -231,12 +251,18 @@ def _record(recorder: Recorder, job: Job, result, constants: Constants, largest:
         job.entry,
         job.method.compressor,
         constants,
-        c=job.method.step.c,
-        shift=job.method.step.shift,
+        c=getattr(job.method.step, "c", math.nan),
+        shift=getattr(job.method.step, "shift", math.nan),
         workers=job.cell.workers,
         batch=job.cell.batch,
     )
     verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
+    stated, constant = stated_ratio(job.method.compressor, constants.d)
+    measured = {
+        "compression_measured": compression_ratio(result),
+        "compression_stated": stated,
+        "compression_constant": constant,
+    }
     recorder.history(job.cell.label, result.history)
     recorder.arrays(job.cell.label, x=result.x, last=result.last)
     recorder.line(
@@ -254,6 +280,7 @@ def _record(recorder: Recorder, job: Job, result, constants: Constants, largest:
         largest_f=float(largest),
         taken=int(result.nit),
         **{name: end[name] for name in end.dtype.names if name not in ("step", "f")},
+        **({"at_end": at_end} | measured if at_end else {}),
         theorem=theorem._asdict(),
         bound=verdict.bound,
         verdict=verdict.word,

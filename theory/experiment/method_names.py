@@ -1,8 +1,9 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
-A compressor comes first, then what is added to it by ``+``: a feedback rule, a server.  Names are those of the
-classes, upper or lower case; arguments are numbers, True, False, ``inf``, the letter ``k`` (a five-hundredth of the
-dimension) or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
+A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Names are those of
+the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
+False, ``inf``, the letter ``k`` (a five-hundredth of the dimension) or, for wrappers, other compressors:
+``bucketed(qsgd(s=7), 512)``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ ALIASES = {
 
 
 class Written(NamedTuple):
-    """What a written method has: a compressor, and the fields of `ParallelSGD` that its other parts set."""
+    """What a written method has: a compressor, and the fields of the method that its other parts set.
+
+    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`.
+    """
 
     compressor: Any
     fields: dict
@@ -95,10 +99,21 @@ def written_method(name: str, d: int, k: int) -> Written:
     made = _make(tree, name, compressors, compressors, d, k)
     fields: dict = {}
     for part in parts:
+        if _name_of(part, name) == "local":
+            fields["local_steps"] = _local_steps(part, name)
+            continue
         field = "server" if _name_of(part, name) in servers else "feedback"
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
         fields[field] = _make(part, name, rules | servers, compressors, d, k)
     return Written(made, fields)
+
+
+def _local_steps(part: ast.expr, whole: str) -> int:
+    arguments = part.args if isinstance(part, ast.Call) else []
+    number = arguments[0].value if len(arguments) == 1 and isinstance(arguments[0], ast.Constant) else None
+    good = isinstance(number, int) and number >= 1
+    require(good, "methods", whole, "local(h) with an integer h, at least 1", ConfigurationError)
+    return int(number)  # type: ignore[arg-type]
 
 
 def _compressors() -> dict[str, type]:

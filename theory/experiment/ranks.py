@@ -38,8 +38,8 @@ def from_root(comm, work):
 
 
 def _kind(entry) -> str:
-    """Methods of one kind have one Numba type: those of a family, or one that is written out."""
-    return digest(entry.name)[:8] if entry.family.startswith("written") else entry.family
+    """Methods of one kind have one Numba type: those of a family, or one that is written out or in a file."""
+    return digest(entry.name)[:8] if entry.family.startswith(("written", "file")) else entry.family
 
 
 def compile_together(jobs, problem, comm, say) -> None:
@@ -68,7 +68,8 @@ def compile_together(jobs, problem, comm, say) -> None:
     alone = comm.Split(rank)
     if rank < hands:
         for job in kinds[rank::hands]:
-            run(job.method, problem, workers=job.cell.workers, steps=1, comm=alone)
+            steps = job.method.local_steps
+            run(job.method, problem, workers=job.cell.workers, steps=steps, comm=alone, compression_error=True)
     wait(comm.Ibarrier())
     alone.Free()
     if rank == 0:

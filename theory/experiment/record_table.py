@@ -1,4 +1,4 @@
-"""The table of a record, as a string."""
+"""The tables of a record, as a string."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .configuration import AXES
 from .drawing import describe
 from .records import Record
 from .theorems import Constants
+from .variance_table import variance_text
 
 HEAD = (
     ("", "", "bits", "bits", "saving", "saving", "", "grad", "code", "exch", "bound on", "this run"),
@@ -17,7 +18,7 @@ HEAD = (
 
 
 def report(record: Record) -> str:
-    """The table, with its assumptions above and below; at most 120 columns wide."""
+    """The tables, with their assumptions above and below; at most 120 columns wide."""
     constants = Constants(**record.experiment["constants"])
     runs = list(record.results.values())
     rows: list = []
@@ -62,4 +63,6 @@ def report(record: Record) -> str:
     foot += [f"[{mark}] {sentence}" for (_, sentence), mark in notes.items()]
     for text in foot:
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+    more = variance_text(record)
+    lines += ["", more] if more else []
     return "\n".join(lines)

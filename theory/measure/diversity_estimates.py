@@ -16,6 +16,7 @@ from ..problems.evaluate import point
 from ..problems.margins import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
 from ..problems.multinomial import Softmax, add_outer, residuals, scores
+from ..problems.row_blocks import check_same, mean_over_rows
 from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
 
 __all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
@@ -244,7 +245,7 @@ def _ratio(moment: float, squared: float) -> float:
     return bounds.batch_bound(max(moment, squared), squared)  # rounding may put M^2 below ||g||^2
 
 
-def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> Diversity:
+def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL, comm=None) -> Diversity:
     """Gradient diversity at x, or of the differences of gradients between two points.
 
     With f_i including its l2 term and g_i = grad f_i(x), or grad f_i(x) - grad f_i(other):
@@ -265,6 +266,9 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
         Seed of the draws.
     level : float
         Level of each interval.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.  Samples, which
+        are few, are drawn on every rank.
 
     Returns
     -------
@@ -298,14 +302,19 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL) -> D
     if samples is not None:
         return _from_samples(problem, x, other, n, samples, seed, level, whole)
     if other is not None:
-        out = np.empty(x.size)
-        moment = float(_exact(problem, x, other, True, out, np.empty((4, scratch_size(problem)))))
-        squared = float(out @ out)
+        check_same(comm, "x and other", type(problem).__name__, n, x, other)
+        scratch = np.empty((4, scratch_size(problem)))
+
+        def mean(part, out):
+            out[-1] = _exact(part, x, other, True, out[:-1], scratch)
+
+        found = mean_over_rows(problem, x.size + 1, mean, comm)
+        moment, squared = float(found[-1]), float(found[:-1] @ found[:-1])
     elif whole and n > 0:
-        moment, bound = second_moment(problem, x), batch_bound(problem, x)
+        moment, bound = second_moment(problem, x, comm), batch_bound(problem, x, comm)
         return _found(n, exactly(moment), exactly(moment / bound), exactly(bound))
     else:
-        moment, squared = second_moment_and_norm2(problem, x)
+        moment, squared = second_moment_and_norm2(problem, x, comm)
     return _found(n, exactly(moment), exactly(squared), exactly(_ratio(moment, squared)))
 
 
@@ -329,7 +338,7 @@ def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversit
     return _found(n, moment, squared, _at_least_one(squares.mean(axis=1), products, level))
 
 
-def diversity_along(problem, points) -> DiversityAlong:
+def diversity_along(problem, points, *, comm=None) -> DiversityAlong:
     """Gradient diversity at many points, such as the iterates of a run.
 
     Parameters
@@ -338,6 +347,8 @@ def diversity_along(problem, points) -> DiversityAlong:
         The problem.
     points : array_like, shape (k, d)
         The points, one per row.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows of the data, as in `diversity`.
 
     Returns
     -------
@@ -358,5 +369,5 @@ def diversity_along(problem, points) -> DiversityAlong:
     """
     points = np.asarray(points)
     require(points.ndim == 2, "points", f"shape {points.shape}", f"shape (k, {problem.d}), a point a row")
-    found = np.array([diversity(problem, x)[:4] for x in points]).reshape(-1, 4)
+    found = np.array([diversity(problem, x, comm=comm)[:4] for x in points]).reshape(-1, 4)
     return DiversityAlong(*found.T.copy())

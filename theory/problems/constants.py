@@ -23,6 +23,7 @@ from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
 from .margins import norm2
 from .matrix import gram_add, row_norm2, shape, to_scipy
+from .row_blocks import check_same, mean_over_rows
 
 __all__ = [
     "batch_bound",
@@ -217,19 +218,24 @@ def strong_convexity(problem) -> float:
 # --- gradients of single samples ------------------------------------------------------------------------------------
 
 
-def second_moment_and_norm2(problem, x) -> tuple[float, float]:
+def second_moment_and_norm2(problem, x, comm=None) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
-    slope = np.empty(x.size)
+    check_same(comm, "x", type(problem).__name__, rows(problem), x)
     if is_drawn(problem):
+        slope = np.empty(x.size)
         gradient(problem, x.astype(np.float64), slope)
         squared = float(slope @ slope)
         return squared + problem.noise, squared
-    moment = float(moments(problem, x, slope))
-    return moment, float(norm2(slope))
+
+    def mean(part, out):
+        out[-1] = moments(part, x, out[:-1])
+
+    found = mean_over_rows(problem, x.size + 1, mean, comm)
+    return float(found[-1]), float(norm2(found[:-1]))
 
 
-def second_moment(problem, x) -> float:
+def second_moment(problem, x, comm=None) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
     If the gradients are drawn: ``||grad f(x)||^2 + tr C``.
@@ -240,6 +246,8 @@ def second_moment(problem, x) -> float:
         The problem.
     x : array_like, shape (d,)
         The point.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
 
     Returns
     -------
@@ -251,10 +259,10 @@ def second_moment(problem, x) -> float:
     >>> second_moment(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     12.5
     """
-    return second_moment_and_norm2(problem, x)[0]
+    return second_moment_and_norm2(problem, x, comm)[0]
 
 
-def gradient_variance(problem, x) -> float:
+def gradient_variance(problem, x, comm=None) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
     If the gradients are drawn: ``tr C``.
@@ -265,6 +273,8 @@ def gradient_variance(problem, x) -> float:
         The problem.
     x : array_like, shape (d,)
         The point.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
 
     Returns
     -------
@@ -277,11 +287,11 @@ def gradient_variance(problem, x) -> float:
     >>> gradient_variance(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     6.25
     """
-    moment, squared = second_moment_and_norm2(problem, x)
+    moment, squared = second_moment_and_norm2(problem, x, comm)
     return problem.noise if is_drawn(problem) else max(0.0, moment - squared)
 
 
-def gradient_diversity(problem, x) -> float:
+def gradient_diversity(problem, x, comm=None) -> float:
     """Delta(x) = sum_i ||grad f_i(x)||^2 / ||sum_i grad f_i(x)||^2 of Yin et al. (2018).
 
     At least 1/n; 1 for orthogonal gradients; infinite at a stationary point.
@@ -292,6 +302,8 @@ def gradient_diversity(problem, x) -> float:
         The problem.
     x : array_like, shape (d,)
         The point.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
 
     Returns
     -------
@@ -306,11 +318,11 @@ def gradient_diversity(problem, x) -> float:
     if is_drawn(problem):
         kind = type(problem).__name__
         raise TypeError(f"gradient_diversity: the gradients of a {kind} are no finite sum; use batch_bound")
-    return batch_bound(problem, x) / rows(problem)
+    return batch_bound(problem, x, comm) / rows(problem)
 
 
 @question
-def batch_bound(problem, x) -> float:
+def batch_bound(problem, x, comm=None) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
     At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point;
@@ -323,6 +335,8 @@ def batch_bound(problem, x) -> float:
         The problem.
     x : array_like, shape (d,)
         The point.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
 
     Returns
     -------
@@ -334,5 +348,5 @@ def batch_bound(problem, x) -> float:
     >>> batch_bound(ridge(([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0]), l2=0), [0.0, 0.0])
     2.0
     """
-    moment, squared = second_moment_and_norm2(problem, x)
+    moment, squared = second_moment_and_norm2(problem, x, comm)
     return moment / squared if squared > 0.0 else math.inf

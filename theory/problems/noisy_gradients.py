@@ -35,6 +35,7 @@ from .base import (
 )
 from .constants import lipschitz, second_moment_and_norm2, strong_convexity
 from .margins import norm2
+from .row_blocks import rows_between
 
 __all__ = [
     "Diversified",
@@ -282,15 +283,19 @@ class Diversified(NamedTuple):
     def without_mechanism(problem):
         return problem.problem
 
+    def rows_between(problem, first, last):
+        part = rows_between(problem.problem, first, last)
+        return None if part is None else problem._replace(problem=part)
+
     def lipschitz(problem) -> float:
         return lipschitz(problem.problem)
 
     def strong_convexity(problem) -> float:
         return strong_convexity(problem.problem)
 
-    def batch_bound(problem, x) -> float:
-        moment, _ = second_moment_and_norm2(problem, x)
-        plain, squared = second_moment_and_norm2(problem.problem, x)
+    def batch_bound(problem, x, comm=None) -> float:
+        moment, _ = second_moment_and_norm2(problem, x, comm)
+        plain, squared = second_moment_and_norm2(problem.problem, x, comm)
         if plain == 0.0:  # only noise, if any
             return float(rows(problem)) if problem.shared and moment > 0.0 else math.inf
         factor = max(1.0, moment / (kept(problem.mechanism) ** 2 * plain))

@@ -22,6 +22,7 @@ from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy
 from .linear import Logistic, logistic
 from .margins import astype
+from .row_blocks import rows_between
 
 __all__ = ["NonconvexLogistic", "nonconvex_logistic"]
 
@@ -116,6 +117,10 @@ class NonconvexLogistic(NamedTuple):
             total += (2.0 * out[j] + pull) * pull
             out[j] += pull
         return total
+
+    def rows_between(problem, first, last):
+        part = rows_between(problem.losses, first, last)
+        return None if part is None else problem._replace(losses=part)
 
     def astype(problem, dtype):
         if problem.dtype == np.dtype(dtype):

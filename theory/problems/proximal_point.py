@@ -23,6 +23,7 @@ from .base import (
 from .constants import lipschitz, strong_convexity
 from .margins import astype
 from .matrix import frozen
+from .row_blocks import rows_between
 
 __all__ = ["Proximal", "proximal"]
 
@@ -122,6 +123,10 @@ class Proximal(NamedTuple):
             total += u * (2.0 * out[j] + u)
             out[j] += u
         return total
+
+    def rows_between(problem, first, last):
+        part = rows_between(problem.inner, first, last)
+        return None if part is None else problem._replace(inner=part)
 
     def astype(problem, dtype):
         return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)

@@ -292,5 +292,6 @@ def collect(
     two = train(problem, figure_two(problem, options), least, epochs=options.epochs, label="figure 2", **more)
     ways = choose_rates(problem, figure_three(problem, options), options.rates, seed + options.seeds)
     three = train(problem, ways, least, epochs=options.long_epochs, label="figure 3", **more)
-    size = Size(name, problem.n, problem.d, int(problem.A.data.size), problem.l2)
+    entries = problem.A.size if isinstance(problem.A, np.ndarray) else problem.A.data.size
+    size = Size(name, problem.n, problem.d, int(entries), problem.l2)
     return {"size": size, "options": options, "least": least, "two": two, "three": three}

@@ -1,0 +1,75 @@
+"""The table of gradients and messages: variance and diversity at both ends of a run, and what its compressor added."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+from ..plots.text import WIDTH, number, text_table
+
+__all__ = ["compression_ratio", "gradient_numbers", "stated_ratio", "variance_text"]
+
+HEAD = (
+    ("", "sigma^2", "B_D", "largest", "batch", "error of a message", "", ""),
+    ("method", "at the end", "at the end", "batch", "used", "measured", "stated", ""),
+)
+
+
+def gradient_numbers(problem, x, comm=None) -> dict:
+    """sigma^2, B_D and the largest batch without loss at a point; every rank takes its rows."""
+    from ..bounds import largest_batch
+    from ..problems import batch_bound, gradient_variance
+
+    bound = batch_bound(problem, x, comm)
+    return {"variance": gradient_variance(problem, x, comm), "B_D": bound, "largest_batch": largest_batch(bound)}
+
+
+def compression_ratio(result) -> float:
+    """The sum of ||p - Q(p)||^2 over that of ||p||^2, over the messages that were measured; NaN if none were."""
+    found = result.compression_error[1:]
+    whole = float(found["vector"].sum())
+    return float(found["error"].sum()) / whole if whole > 0.0 else math.nan
+
+
+def stated_ratio(compressor, d: int) -> tuple[float, str]:
+    """The largest ratio that a compressor states, in expectation: omega if it is unbiased, else 1 - delta."""
+    from ..compressors import delta, omega
+
+    for name, ratio in (("omega", lambda: omega(compressor, d)), ("1 - delta", lambda: 1.0 - delta(compressor, d))):
+        try:
+            return float(ratio()), name
+        except TypeError:
+            continue
+    return math.nan, ""
+
+
+def variance_text(record) -> str:
+    """The table; empty for a record without these numbers."""
+    runs = [run for run in record.results.values() if "at_end" in run]
+    if not runs:
+        return ""
+    start = record.experiment["at_start"]
+    rows = [
+        [
+            run["title"],
+            number(run["at_end"]["variance"]),
+            number(run["at_end"]["B_D"]),
+            number(run["at_end"]["largest_batch"]),
+            f"{run['workers'] * run['batch']:,}",
+            number(run["compression_measured"]),
+            number(run["compression_stated"]),
+            run["compression_constant"],
+        ]
+        for run in runs
+    ]
+    foot = [
+        f"at the start: sigma^2 = {number(start['variance'])}, B_D = {number(start['B_D'])}, largest batch = "
+        f"{number(start['largest_batch'])}; sigma^2: (1/n) sum ||grad f_i - grad f||^2; B_D: M^2/||grad f||^2; "
+        "largest batch: B_D + 1, up to which mini-batch SGD loses at most a factor of 1.5 (bounds.largest_batch)",
+        "error of a message: the sum of ||p - Q(p)||^2 over that of ||p||^2, over all workers' messages in the rounds "
+        "before the evaluations, beside its bound in expectation, the compressor's omega or 1 - delta",
+    ]
+    lines = [text_table(HEAD, rows, left=(0, 7))]
+    for text in foot:
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+    return "\n".join(lines)
