@@ -188,6 +188,7 @@ from .quantization import (
     qsgd_variance_attained,
     qsgd_variance_exact,
 )
+from .ridge import ridge_minimum
 from .robust import median_deviation, normal_median_variance
 from .rounds import rounds_order
 from .sgd import (
@@ -499,6 +500,7 @@ __all__ = [
     "random_features_batch_bound",
     "rice_length",
     "rice_redundancy",
+    "ridge_minimum",
     "ring_best_ranks",
     "ring_doubling_crossover",
     "ring_gossip_factor",

@@ -1,19 +1,21 @@
-"""Stragglers with simulated clocks: every round waits for the fastest k of n workers, without real waiting.
+"""Stragglers: every round waits for the fastest k of n workers, on simulated clocks or with real delays on ranks.
 
 Times of different rounds and workers are independent; workers that are not among the fastest are stopped, and start the
-next round with the others.
+next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is stopped.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..compressors.identity import Identity
 from ..core import generic, kernel, require, setting
+from ..core.bound_calls import OTHER
 from ..core.random import derive, key, uniform
 from ..core.result import Result
 from ..methods.custom import method
@@ -110,25 +112,43 @@ def _race(times, speeds, stream, waits, chosen):
 
 @method
 class FastestK(NamedTuple):
-    """SGD on the gradients of the workers ``chosen[t]`` in round t, each multiplied by its weight."""
+    """SGD on the messages of the workers ``chosen[t]`` in round t, each multiplied by its weight.
+
+    Before worker w sends its message in round t it sleeps ``delays[t, w]`` seconds; nobody does if there are none.
+    """
 
     step: Constant
     chosen: np.ndarray
     weights: np.ndarray
+    delays: np.ndarray
     batch: int
     shards: str
-    compressor: Identity = Identity()
+    compressor: Any = Identity()
     compress: str = "loss"
     listed, one_by_one = True, True  # type: ignore[misc]
 
     def round(self, run):
-        """X = x - eta (l2 x + the weighted sum of the gradients)."""
+        """X = x - eta (l2 x + the weighted sum of the messages of the fastest)."""
         run.act(self.chosen, self.weights)
         g = run.vectors()
         run.scale(g, 0.0)
         run.gradient(run.x, g)
+        messages = run.compress(self.compressor, g)
+        if self.delays.size:
+            here = slice(run.first, run.first + run.here)
+            run.python(lambda t: time.sleep(self.delays[t, here].max()), "sleep", OTHER)
+        received = run.gather(messages)
         run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.combine(run.x, g, run.mean_weights, -run.eta)
+        run.accumulate(received, run.x, -run.eta)
+
+
+@kernel
+def _all_times(times, speeds, stream, out):
+    """The time of every worker in every round: those that `_race` compares."""
+    for t in range(out.shape[0]):
+        clock = derive(stream, t)
+        for w in range(speeds.size):
+            out[t, w] = draw_time(times, uniform(clock, w), speeds[w])
 
 
 def _speeds(speeds, workers: int) -> np.ndarray:
@@ -206,8 +226,11 @@ def run_fastest_k(
     seed: int = 0,
     replicas: int = 1,
     record_every: int | None = None,
+    compressor=None,
+    delay: float = 0.0,
+    comm=None,
 ) -> Result:
-    """Run SGD that waits for the fastest k of n workers in every round, on simulated clocks.
+    """Run SGD that waits for the fastest k of n workers in every round, on simulated clocks or with real delays.
 
     Parameters
     ----------
@@ -234,13 +257,21 @@ def run_fastest_k(
         Independent repetitions.
     record_every : int, optional
         Rounds between two rows of the history; by default about 50 rows.
+    compressor : compressor, optional
+        Of the gradients that are sent, without memory; in full precision, and in float64, if omitted.
+    delay : float
+        Real seconds that a worker sleeps for each second of its clock, until it is stopped; 0 for simulated clocks
+        alone.  With it the exchange of a round is complete when the slowest of the fastest k has arrived.
+    comm : mpi4py communicator, optional
+        Runs on its ranks, whose number divides that of the workers; the bits are the same.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``last``, shape (replicas, d); ``replica_seconds`` and ``replica_values`` (of f), shape (records, replicas);
-        ``history``, their means with the rounds; ``weights``, shape (workers,); ``x`` and ``fun``, means; ``nit``,
-        ``success``.
+        ``last``, shape (replicas, d); ``replica_seconds`` (of the clocks) and ``replica_values`` (of f), shape
+        (records, replicas); ``history``, their means with the rounds; ``measured_seconds``, shape (records,), the mean
+        real time on rank 0; ``bits_up``, the payload of a worker; ``weights``, shape (workers,); ``x`` and ``fun``,
+        means; ``nit``, ``success``.
 
     Raises
     ------
@@ -278,6 +309,8 @@ def run_fastest_k(
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
     require(shards in ("shared", "contiguous"), "shards", shards, "'shared' or 'contiguous'")
+    require(0.0 <= delay < math.inf, "delay", delay, "a finite number, at least 0")
+    sent, wire = (Identity(), np.float64) if compressor is None else (compressor, np.float32)
     every = rounds // 50 or 1
     if record_every is not None:
         _count(1, record_every=record_every)
@@ -287,7 +320,10 @@ def run_fastest_k(
         waits, chosen = race(
             times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds, replica=r
         )
-        given = FastestK(Constant(step), chosen, factors, batch, shards)
+        delays = np.empty((rounds if delay > 0.0 else 0, workers))
+        _all_times(times, speeds, key(seed, "stragglers", r, CLOCK), delays)
+        delays = delay * np.minimum(delays, waits[: len(delays), -1:])
+        given = FastestK(Constant(step), chosen, factors, delays, batch, shards, sent)
         results.append(
             run(
                 given,
@@ -297,6 +333,8 @@ def run_fastest_k(
                 seed=int(key(seed, "stragglers", r)),
                 x0=x0,
                 record_every=every,
+                wire_dtype=wire,
+                comm=comm,
             )
         )
         clocks.append(np.append(0.0, np.cumsum(waits[:, -1]))[results[-1].history["rounds"]])
@@ -313,6 +351,8 @@ def run_fastest_k(
         replica_seconds=seconds.T.copy(),
         replica_values=values.T.copy(),
         history=history,
+        measured_seconds=np.mean([result.history["seconds"] for result in results], axis=0),
+        bits_up=float(np.mean([result.history["bits_up"][-1] for result in results])),
         weights=factors,
         nit=rounds,
         success=bool(np.isfinite(last).all()),

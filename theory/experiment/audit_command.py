@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..reporting.progress import on_terminal
 from .processes import each, usable_cores
+from .ranks import from_root, shared_out
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
 TIMED = 100_000  # coordinates of the vectors that are timed
@@ -115,7 +116,7 @@ def why_not_compiled(c, d: int, error) -> str:
 
 
 def audit_all(
-    pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1
+    pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1, comm=None
 ) -> int:
     """Audit compressors, show the results, and draw.
 
@@ -133,21 +134,34 @@ def audit_all(
         Called with the lines of output.
     processes : int
         Number of processes.  Results do not depend on it, except that times vary slightly.
+    comm : mpi4py communicator, optional
+        With several ranks, these share the compressors in place of the processes; rank 0 shows and writes.
 
     Returns
     -------
     int
         1 if a compressor contradicts its stated properties or does not compile, else 0.
     """
+    begin = time.perf_counter()
+    answers: dict = {}
+    interrupted = False
+    if comm is not None and comm.Get_size() > 1 and _importable(pairs):
+        answers, interrupted = _answers_of_ranks(pairs, d, seed, quick, comm)
+    elif comm is None or comm.Get_rank() == 0:
+        try:
+            for number, answer in _answers(pairs, d, seed, quick, processes):
+                answers[number] = answer
+        except KeyboardInterrupt:
+            interrupted = True
+    how = (d, seed, quick, markdown, figure, say)
+    return from_root(comm, lambda: _show(pairs, answers, interrupted, begin, *how))
+
+
+def _show(pairs, answers, interrupted, begin, d, seed, quick, markdown, figure, say) -> int:
+    """Show and write the audits; return the exit code."""
     from ..measure import AuditTable
     from ..reporting.figure_records import write_record
 
-    begin, answers, interrupted = time.perf_counter(), {}, False
-    try:
-        for number, answer in _answers(pairs, d, seed, quick, processes):
-            answers[number] = answer
-    except KeyboardInterrupt:
-        interrupted = True
     found, broken = [], 0
     for number, (c, _) in enumerate(pairs):
         answer = answers.get(number)
@@ -206,21 +220,40 @@ def _several(given) -> list:
     return [_one((pair, *others)) for pair in pairs]
 
 
-def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
-    """Index and audit (or string) of every compressor, as they finish, with a progress bar on a terminal."""
+def _groups(pairs) -> list[list[int]]:
+    """The indices of the compressors of each class; the slowest to compile, with many types, come first."""
     from numba import typeof
 
-    from ..measure import input_vectors
-
-    inputs = input_vectors(d, seed=seed)
     groups: dict[type, list[int]] = {}
     for number, (c, _) in enumerate(pairs):
         groups.setdefault(type(c), []).append(number)
-    # the slowest to compile, with many types, come first
-    members = sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
-    importable = all(cls.__module__.partition(".")[0] == __package__.partition(".")[0] for cls in groups)
+    return sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
+
+
+def _importable(pairs) -> bool:
+    """Whether other processes know all classes: one from a file is known only where the file was run."""
+    own = __package__.partition(".")[0]
+    return all(type(c).__module__.partition(".")[0] == own for c, _ in pairs)
+
+
+def _answers_of_ranks(pairs, d: int, seed: int, quick: bool, comm) -> tuple[dict, bool]:
+    """Index and audit (or string) of every compressor, on rank 0, and whether there was an interruption."""
+    from ..measure import input_vectors
+
+    inputs, members = input_vectors(d, seed=seed), _groups(pairs)
+    work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
+    found, interrupted = shared_out(comm, work, _several)
+    answers = {n: one for k, several in found.items() for n, one in zip(members[k], several, strict=True)}
+    return answers, interrupted
+
+
+def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
+    """Index and audit (or string) of every compressor, as they finish, with a progress bar on a terminal."""
+    from ..measure import input_vectors
+
+    inputs, members = input_vectors(d, seed=seed), _groups(pairs)
     with _bar(len(pairs)) as bar:
-        if processes == 1 or len(members) == 1 or not importable:  # a class from a file is known only in this process
+        if processes == 1 or len(members) == 1 or not _importable(pairs):
             for number, pair in enumerate(pairs):
                 bar.set_description(type(pair[0]).__name__)
                 yield number, _one((pair, inputs, d, seed, quick))

@@ -166,6 +166,7 @@ def _verify(argv, comm) -> int:
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--printed", action="store_true", help="the refuted printed statements, and what replaces them")
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
+    add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
@@ -196,11 +197,21 @@ def _verify(argv, comm) -> int:
 
     from ..cluster import abort_on_error
     from .ledger import verify_all
-    from .ranks import from_root
 
     files = dict(json_file=options.json, html_file=options.html, errata_file=options.errata)
+    data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
-        return from_root(comm, lambda: verify_all(ids, options.seed, options.quick, _say, **files))
+        return verify_all(ids, options.seed, options.quick, _say, data=data, comm=comm, **files)
+
+
+def _own_data(parser: Parser, name: str):
+    """The data of this name; every rank loads them."""
+    from ..data import DataError, load_data
+
+    try:
+        return load_data(name)
+    except DataError as error:
+        parser.error(f"--data: {error}")
 
 
 def _audit(argv, comm) -> int:
@@ -237,7 +248,6 @@ def _audit(argv, comm) -> int:
     from ..cluster import abort_on_error
     from .audit_command import NoSuchCompressor, audit_all, chosen
     from .processes import usable_cores
-    from .ranks import from_root
 
     try:
         pairs = chosen(options.names, options.d)
@@ -246,7 +256,7 @@ def _audit(argv, comm) -> int:
     processes = options.processes or (1 if options.markdown else usable_cores())
     given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say, processes)
     with abort_on_error(comm):
-        return from_root(comm, lambda: audit_all(*given))
+        return audit_all(*given, comm)
 
 
 def _study(argv, comm) -> int:
@@ -317,8 +327,7 @@ def _run_studies(parser: Parser, options, experiments, comm) -> int:
         parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
     from ..cluster import abort_on_error
     from ..data import NAMES, DataError, load_data
-    from ..studies import run_studies
-    from .ranks import from_root
+    from .study_command import study_all
 
     try:
         for data in {experiment.data for experiment in experiments} - {None, *NAMES}:
@@ -330,8 +339,7 @@ def _run_studies(parser: Parser, options, experiments, comm) -> int:
         parser.error(str(error))
     with abort_on_error(comm):
         try:
-            work = lambda: run_studies(experiments, options.quick, options.figures, options.markdown, _say)  # noqa: E731
-            return from_root(comm, work)
+            return study_all(experiments, options.quick, options.figures, options.markdown, _say, comm)
         except ConfigurationError as error:
             parser.error(str(error))
 

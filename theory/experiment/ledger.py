@@ -9,6 +9,7 @@ from typing import Any
 
 from ..reporting.files import nearest, versions
 from ..reporting.progress import on_terminal
+from .ranks import from_root, shared_out
 
 
 class NoSuchClaim(ValueError):
@@ -34,8 +35,10 @@ def chosen(names) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=None, errata_file=None) -> int:
-    """Verify claims one by one and show the ledger.
+def verify_all(
+    ids, seed: int, quick: bool, say, *, data=None, json_file=None, html_file=None, errata_file=None, comm=None
+) -> int:
+    """Verify claims and show the ledger.
 
     An interruption shows and writes what was verified so far.
 
@@ -46,31 +49,47 @@ def verify_all(ids, seed: int, quick: bool, say, *, json_file=None, html_file=No
     quick : bool
     say : callable
         Called with the lines of output.
+    data : Dataset, optional
+        For claims about data: replaces ``rcv1-like``.
     json_file : str, optional
         Path of the ledger as JSON.
     html_file : str, optional
         Path of the ledger as a page.
     errata_file : str, optional
         Path of the page of refuted printed statements; all of them must be among ``ids``.
+    comm : mpi4py communicator, optional
+        Its ranks share the claims; rank 0 shows and writes.
 
     Returns
     -------
     int
         1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
     """
-    from ..claims import exit_code, ledger, list_claims, verify
+    from ..claims import Verification, verify
 
-    results, interrupted = [], False
-    try:
-        for id in _watched(ids):
-            results.append(verify(id, seed=seed, quick=quick))
-    except KeyboardInterrupt:
-        interrupted = True
+    with _bar(-(-len(ids) // (comm.Get_size() if comm is not None else 1)), comm) as bar:
+
+        def work(id: str) -> dict:
+            bar.set_description(id)
+            found = vars(verify(id, seed=seed, quick=quick, data=data))
+            bar.update()
+            return found
+
+        found, interrupted = shared_out(comm, ids, work)
+    results = [Verification(**found[k]) for k in sorted(found)]
+    files = dict(json_file=json_file, html_file=html_file, errata_file=errata_file)
+    return from_root(comm, lambda: _show(results, len(ids), seed, quick, interrupted, say, **files))
+
+
+def _show(results, asked: int, seed, quick, interrupted, say, *, json_file, html_file, errata_file) -> int:
+    """Show and write the ledger; return the exit code."""
+    from ..claims import exit_code, ledger, list_claims
+
     if results:
         say(str(ledger(results)))
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
-    say(f"{len(results)} of {len(ids)} claims in {seconds:.1f} s, seed {seed}{tail}")
+    say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {seed}{tail}")
     code = exit_code(results)
     if json_file is not None:
         content = {
@@ -106,11 +125,9 @@ def _write(path: str, text: str) -> None:
     os.replace(part, path)
 
 
-def _watched(ids):
-    """The ids, with a progress bar on a terminal."""
-    if not on_terminal():
-        return ids
+def _bar(total: int, comm):
+    """A progress bar of the claims of this rank, on rank 0 and on a terminal."""
     from tqdm import tqdm
 
-    bar = tqdm(ids, unit=" claims", ncols=100, leave=False)
-    return (bar.set_description(id) or id for id in bar)
+    elsewhere = comm is not None and comm.Get_rank() > 0
+    return tqdm(total=total, unit=" claims", ncols=100, leave=False, disable=elsewhere or not on_terminal())

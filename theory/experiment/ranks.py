@@ -1,14 +1,17 @@
-"""Cooperation of ranks: sharing results of rank 0, and compiling in parallel."""
+"""Cooperation of ranks: sharing results and work, and compiling in parallel."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError
+from ..reporting.json_values import from_json, to_json
 
 
 def from_root(comm, work):
@@ -35,6 +38,47 @@ def from_root(comm, work):
     if "error" in told:
         raise ConfigurationError(told["error"])
     return told["value"]
+
+
+def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], bool]:
+    """Apply ``work`` to the items: rank r of R takes r, r + R, ...
+
+    Parameters
+    ----------
+    comm : mpi4py communicator or None
+        All ranks call with the same items.
+    items : sequence
+    work : callable
+        A function of an item; its results must be what :func:`theory.reporting.json_values.to_json` takes.
+
+    Returns
+    -------
+    found : dict
+        On rank 0 the results by their index; empty on the others.
+    interrupted : bool
+        Whether some rank was interrupted, so that results are missing; the same on all ranks.
+    """
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    mine, interrupted = {}, False
+    try:
+        for k in range(rank, len(items), ranks):
+            mine[k] = work(items[k])
+    except KeyboardInterrupt:
+        interrupted = True
+    if ranks == 1:
+        return mine, interrupted
+    from ..cluster.mpi import wait
+
+    text = np.frombuffer(json.dumps([interrupted, to_json(mine)]).encode(), np.uint8)
+    wait(comm.Ibarrier())  # the first to finish sleep
+    sizes = np.zeros(ranks, np.int64)
+    comm.Allgather(np.array([text.size], np.int64), sizes)
+    every = np.zeros(int(sizes.sum()), np.uint8)
+    comm.Allgatherv(text, [every, sizes])
+    ends = sizes.cumsum()
+    told = [json.loads(every[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
+    found = {k: value for _, theirs in told for k, value in from_json(theirs).items()} if rank == 0 else {}
+    return found, any(stopped for stopped, _ in told)
 
 
 def _kind(entry) -> str:

@@ -2,12 +2,13 @@
 
 Each is a file of this folder with two functions, and one TOML file for each experiment in ``configurations``.
 ``collect(quick, seed, data, topics)`` measures and returns a dict of values for a record
-(:mod:`theory.reporting.json_values` lists the allowed types); ``report(**values)`` makes a
-:class:`~.shared.report.Study` from them: tables, statements and figure, without measuring.
+(:mod:`theory.reporting.json_values` lists the allowed types); with a parameter ``comm`` it runs on ranks itself.
+``report(**values)`` makes a :class:`~.shared.report.Study` from them: tables, statements and figure, without measuring.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from pathlib import Path
@@ -20,10 +21,12 @@ __all__ = [
     "STUDIES",
     "StudyConfiguration",
     "collect",
+    "measure",
     "page_of",
     "report",
-    "run_studies",
     "run_study",
+    "show_studies",
+    "takes_ranks",
     "write_into",
 ]
 
@@ -31,7 +34,13 @@ FIRST = "# Studies\n"  # a page that does not exist yet
 
 
 def collect(
-    study: str, quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, options=None
+    study: str,
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options=None,
+    comm=None,
 ) -> dict:
     """Measure the values of one study.
 
@@ -48,6 +57,8 @@ def collect(
         The multi-label file of RCV1; by default the one in the folder ``THEORY_DATA``, if there is one.
     options : NamedTuple or dict, optional
         The study's ``Options``, if it has any.
+    comm : mpi4py communicator, optional
+        For a study that runs on ranks (:func:`takes_ranks`); all of them call.
 
     Returns
     -------
@@ -57,7 +68,13 @@ def collect(
     if options is None or isinstance(options, dict):
         options = make_options(study, options or {})
     own = {} if options is None else {"options": options}
+    own |= {"comm": comm} if takes_ranks(study) else {}
     return module_of(study).collect(quick=quick, seed=seed, data=data, topics=topics, **own)
+
+
+def takes_ranks(study: str) -> bool:
+    """Whether a study runs on ranks itself, so that all of them measure it together: ``collect`` takes ``comm``."""
+    return "comm" in inspect.signature(module_of(study).collect).parameters
 
 
 def report(study: str, found: dict, name: str | None = None) -> Study:
@@ -84,13 +101,22 @@ def page_of(study: str, markdown: str) -> Path:
     return page.with_name(getattr(module_of(study), "PAGE", page.name))
 
 
-def run_studies(experiments, quick=False, figures=None, markdown=None, say=print) -> int:
-    """Run experiments that are studies, show their results, draw their figures, and write them into a page.
+def measure(e: StudyConfiguration, quick: bool = False, comm=None) -> tuple[dict, float]:
+    """The values of an experiment that is a study, and the seconds that it took."""
+    begin = time.perf_counter()
+    found = collect(e.study, quick, e.seed, e.data, e.topics, e.options, comm)
+    return found, time.perf_counter() - begin
+
+
+def show_studies(measured, quick=False, figures=None, markdown=None, say=print) -> int:
+    """Show the results of experiments that are studies, draw their figures, and write them into a page.
 
     Parameters
     ----------
-    experiments : sequence of StudyConfiguration
+    measured : iterable of (StudyConfiguration, callable)
+        Each with a function without arguments that measures it, or tells what was measured, as :func:`measure` does.
     quick : bool
+        Whether they were measured with smaller problems.
     figures : str, optional
         Folder for the figures, ``study-<name>`` as PNG and PDF, and for their records.
     markdown : str, optional
@@ -106,11 +132,9 @@ def run_studies(experiments, quick=False, figures=None, markdown=None, say=print
     """
     if markdown and figures is None:
         figures = str(Path(markdown).resolve().parent.parent / "figures")
-    for e in experiments:
+    for e, get in measured:
         say(f"{e.name}: {e.about}")
-        begin = time.perf_counter()
-        found = collect(e.study, quick, e.seed, e.data, e.topics, e.options)
-        seconds = time.perf_counter() - begin
+        found, seconds = get()
         study = report(e.study, found, e.name)
         say(f"\n{as_text(study)}\n")
         say(f"{e.name}: {seconds:.0f} s, seed {e.seed}{', quick' if quick else ''}")

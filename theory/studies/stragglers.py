@@ -1,4 +1,4 @@
-"""Stragglers: costs and benefits of waiting for the fastest k of n workers, by simulated clocks and in closed form."""
+"""Stragglers: costs and benefits of waiting for the fastest k of n workers, by clocks, delays and in closed form."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import numpy as np
 
 from .. import bounds
 from ..cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_k
+from ..compressors import QSGD, TopK
 from ..core.random import key
 from ..measure import mean_interval
 from ..plots.text import number
-from ..problems import quadratic, ridge
+from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
 from .shared.report import Statement, Study, Table
 from .shared.verdicts import verdict
 
 __all__ = [
     "Biased",
+    "Delayed",
     "Order",
     "WallClock",
     "best_waits",
     "biased",
     "collect",
+    "delayed",
     "order_statistics",
     "report",
     "wall_clock",
@@ -40,6 +43,8 @@ ACCURACY = 1.5  # squared distance; the floor of one worker is above 1
 RATES = (1.0, 2.0, 4.0, 8.0, 8.0)
 TARGETS = np.array([5.0, -1.0, 3.0, 0.0, 1.0])
 LEVEL = 0.99
+OVERHEAD = 0.25  # share by which a round with injected delays may be longer than its clock
+SENT = {"full precision": None, "QSGD, s = 7": QSGD(7), "top-3": TopK(3)}
 
 
 class Order(NamedTuple):
@@ -72,6 +77,18 @@ class Biased(NamedTuple):
     half: float
     predicted: float
     minimum: float
+
+
+class Delayed(NamedTuple):
+    """Rounds with injected delays: seconds of the clocks as slept, and real ones; bits of a worker; f at the end."""
+
+    compressor: str
+    k: int
+    ranks: int
+    clock: float
+    measured: float
+    bits: float
+    f: float
 
 
 def mean_of(times, n: int, k: int) -> float:
@@ -163,7 +180,59 @@ def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
     return found, curves
 
 
+def delayed(ks, rounds: int, delay: float, seed: int, comm=None) -> list[Delayed]:
+    """Fastest-k SGD whose workers really sleep, on the ranks if there are several, with and without compressors."""
+    rng = np.random.default_rng(int(key(seed, "delays")))
+    X = rng.standard_normal((20 * WORKERS, D))
+    problem, found = logistic((X, np.where(X @ rng.standard_normal(D) > 0.0, 1.0, -1.0)), 0.1), []
+    ranks = 1 if comm is None else comm.Get_size()
+    comm, ranks = (comm, ranks) if WORKERS % ranks == 0 else (None, 1)  # each rank for itself, with the same bits
+    how: dict = {
+        "workers": WORKERS,
+        "step": 0.5,
+        "batch": 4,
+        "times": TIMES["exponential, s = 1, mu = 1"],
+        "comm": comm,
+    }
+    for name, compressor in SENT.items():
+        for k in ks:
+            own = how | {"fastest": k, "compressor": compressor, "seed": seed}
+            run_fastest_k(problem, rounds=1, **own)  # compiles
+            result = run_fastest_k(problem, rounds=rounds, delay=delay, **own)
+            clock, real = delay * float(result.history["seconds"][-1]), float(result.measured_seconds[-1])
+            found.append(Delayed(name, k, ranks, clock, real, result.bits_up, result.fun))
+    return found
+
+
 # --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def delay_statements(rows) -> list[Statement]:
+    """Verdicts on rounds with injected delays."""
+    if not rows:
+        return []
+    ranks, most = rows[0].ranks, max(row.measured / row.clock - 1.0 for row in rows)
+    near = [0.0 <= row.measured / row.clock - 1.0 <= OVERHEAD for row in rows]
+    names = dict.fromkeys(row.compressor for row in rows)
+    pairs = [[row for row in rows if row.compressor == name] for name in names]
+    sooner = [few.measured < all_of_them.measured for few, *_, all_of_them in pairs]
+    where = "in one process" if ranks == 1 else f"on {ranks} ranks"
+    return [
+        Statement(
+            f"with injected delays a round takes as long as the clocks say, up to {OVERHEAD:.0%} for everything else.",
+            verdict(sum(near), len(near)),
+            f"{where.capitalize()}: at most {most:.0%} longer in {len(near)} settings.",
+        ),
+        Statement(
+            "waiting for fewer is faster by the real clock, with compressors, too.",
+            verdict(sum(sooner), len(sooner)),
+            "; ".join(
+                f"{few.compressor}: k = {few.k} {number(few.measured)} s, k = {last.k} {number(last.measured)} s"
+                for few, *_, last in pairs
+            )
+            + ".",
+        ),
+    ]
 
 
 def statements(orders, waits, clocks, bias) -> list[Statement]:
@@ -297,8 +366,8 @@ def _or(value: float, word: str) -> str:
     return word if math.isinf(value) else number(value)
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
-    """Order statistics, the best number to wait for, wall clock against rounds, and the bias of the fastest."""
+def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, comm=None) -> dict:
+    """Order statistics, the best number to wait for, time against rounds, the bias of the fastest, and real delays."""
     rounds, replicas = (4000, 200) if quick else (40_000, 1000)
     ks, some = (1, 4, 8, 12, 14, 16), {1, 2, 4, 8, WORKERS}
     orders, waits, clocks = [], [], []
@@ -311,7 +380,9 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         clocks += rows
         drawn = drawn or curves
     bias, _ = biased(2, 4 * replicas, seed)
+    slept = delayed((4, 8, WORKERS), 20 if quick else 200, 0.001 if quick else 0.004, seed, comm)
     return {
+        "delays": slept,
         "orders": orders,
         "waits": waits,
         "clocks": clocks,
@@ -322,7 +393,7 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     }
 
 
-def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> Study:
+def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int, delays) -> Study:
     """The study of these times and distances; ``drawn`` are the curves of the first law of times, by k."""
     tables = [
         Table(
@@ -362,6 +433,24 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> St
             ],
         ),
     ]
+    tables.append(
+        Table(
+            "Injected delays: real seconds beside those of the clocks",
+            ("sent", "k", "ranks", "clocks, s", "real, s", "bits of a worker", "f"),
+            [
+                (
+                    row.compressor,
+                    str(row.k),
+                    str(row.ranks),
+                    number(row.clock),
+                    number(row.measured),
+                    f"{row.bits:,.0f}",
+                    number(row.f),
+                )
+                for row in delays
+            ],
+        )
+    )
     setting = (
         f"Clocks are simulated: {rounds:,} rounds of {WORKERS} workers with independent times, shifted exponential "
         "(s + Exp(mu)) or Pareto with the tail x^-a. A round ends when k of them are ready; the others stop. "
@@ -371,15 +460,16 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int) -> St
         f"(mu/2)||x||^2, d = {D}, noise of variance {SIGMA2:g}, a mean over {replicas} runs; the mean of k gradients "
         "has a k-th of the variance, which lowers the floor and not the rate, so that fewer workers pay here. The last "
         "table has one row of data for each worker, f_i = (x - b_i)^2/2, and workers of unequal rates: the fast ones "
-        "count more often."
+        "count more often. Injected delays: the same clocks, slept in real time before each message, on logistic "
+        f"regression with d = {D}; under mpirun the ranks sleep at the same time, and all know who is stopped when."
     )
     return Study(
         "stragglers",
         "Who waits for whom",
         setting,
-        {"orders": orders, "clocks": clocks, "biased": bias},
+        {"orders": orders, "clocks": clocks, "biased": bias, "delays": delays},
         tables,
-        statements(orders, waits, clocks, bias),
+        statements(orders, waits, clocks, bias) + delay_statements(delays),
         lambda: draw(orders, drawn, bias),
         "Left: time of a round against the number of workers waited for, marks on the closed forms. Middle: squared "
         "distance against the wall clock for several k. Right: where x settles with plain and with weighted averages",

@@ -1,0 +1,103 @@
+"""`verify`, `audit` and `study` on ranks: each takes its share, and what is shown is that of one process."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from conftest import run_mpi
+
+import theory as th
+from theory.experiment.cli import main
+from theory.experiment.ranks import shared_out
+from theory.reporting.figure_records import read_record
+
+CLAIMS = ["qsgd.variance", "topk.contraction", "ef.span", "memsgd.theorem", "randk.variance"]
+
+
+def ledger(path) -> list[dict]:
+    found = json.loads(path.read_text(encoding="utf-8"))["results"]
+    return [{name: value for name, value in result.items() if name != "seconds"} for result in found]
+
+
+def test_alone_every_item_is_done_here():
+    assert shared_out(None, "abc", str.upper) == ({0: "A", 1: "B", 2: "C"}, False)
+
+
+def test_an_interruption_keeps_what_is_done():
+    def work(item):
+        if item == 2:
+            raise KeyboardInterrupt
+        return item
+
+    assert shared_out(None, [0, 1, 2, 3], work) == ({0: 0, 1: 1}, True)
+
+
+@pytest.mark.slow
+def test_ranks_share_claims(tmp_path, capsys):
+    assert main(["verify", "--quick", *CLAIMS, "--json", str(tmp_path / "one.json")]) == 0
+    alone = capsys.readouterr().out
+    done = run_mpi(3, "-m", "theory.experiment", "verify", "--quick", *CLAIMS, "--json", tmp_path / "three.json")
+    assert done.returncode == 0, done.stderr
+    assert ledger(tmp_path / "one.json") == ledger(tmp_path / "three.json")
+    verdicts = [[line.split()[0:3] for line in text.splitlines() if "." in line[:20]] for text in (alone, done.stdout)]
+    assert verdicts[0][: len(CLAIMS)] == verdicts[1][: len(CLAIMS)]
+
+
+@pytest.mark.slow
+def test_ranks_share_compressors():
+    done = run_mpi(2, "-m", "theory.experiment", "audit", "--quick", "TopK", "QSGD")
+    assert done.returncode == 0, done.stderr
+    rows = [line.partition("(")[0] for line in done.stdout.splitlines() if line.startswith(("TopK(", "QSGD("))]
+    count = len(rows) // 2  # each is in the table of variances, and in that of bits
+    assert set(rows) == {"TopK", "QSGD"} and f"{count} of {count} compressors" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
+def test_ranks_share_studies_and_run_one_together(tmp_path):
+    names = ["spectrum", "conef-digits", "stragglers"]
+    done = run_mpi(2, "-m", "theory.experiment", "study", "--quick", *names, "--figures", tmp_path, timeout=500)
+    assert done.returncode == 0, done.stderr
+    for name in names:
+        assert f"\n{name}: " in done.stdout and (tmp_path / f"study-{name}.png").stat().st_size > 5000
+    delays = read_record(tmp_path / "records" / "study-stragglers.json").found["delays"]
+    assert {row.ranks for row in delays} == {2} and all(row.measured >= row.clock for row in delays)
+
+
+def fastest_k(comm=None):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((64, 5))
+    problem, found = th.logistic((X, np.sign(X[:, 0] + 0.1)), 0.1), []
+    for compressor in (None, th.QSGD(7), th.TopK(2)):
+        result = th.run_fastest_k(
+            problem,
+            workers=4,
+            fastest=2,
+            rounds=20,
+            step=0.5,
+            times=th.Pareto(2.0),
+            compressor=compressor,
+            delay=1e-4,
+            comm=comm,
+        )
+        assert result.measured_seconds[-1] >= 1e-4 * result.history["seconds"][-1]
+        found.append(float(result.last.sum()))
+    return found
+
+
+@pytest.mark.slow
+def test_the_fastest_on_ranks_with_delays():
+    done = run_mpi(2, __file__)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == fastest_k()
+
+
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    with th.abort_on_error(MPI.COMM_WORLD):
+        values = fastest_k(MPI.COMM_WORLD)
+        if MPI.COMM_WORLD.Get_rank() == 0:
+            json.dump(values, sys.stdout)

@@ -1,0 +1,99 @@
+"""Claims about ridge regression on RCV1: its minimum, and SGD's bound."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import scipy.sparse.linalg as spla
+
+from ... import bounds
+from ...cluster.run import run
+from ...compressors.identity import Identity
+from ...measure import mean_interval
+from ...methods.schedules import InverseTime, Polynomial
+from ...methods.sgd import ParallelSGD
+from ...problems import lipschitz, max_lipschitz, ridge, solve, value
+from ...problems.matrix import to_scipy
+from ..base import claim
+from ..checks import Measurement, identity, upper
+from .sgd_averages import schedule
+
+DIGITS = 1e-9  # relative tolerance of the minimum; both solvers stop far below it
+SPEAKS = 400  # rounds of 256 samples, after which the bound is below f(x_0) - f*
+
+
+@lru_cache(maxsize=2)
+def _problem(data):
+    """Ridge regression with lambda = 1/n on the user's data or rcv1-like, and its certified minimum."""
+    if data is None:
+        from ...data import load_data
+
+        return _problem(load_data("rcv1-like"))
+    problem = ridge(data, l2=1.0 / data.n)
+    return problem, solve(problem)
+
+
+@claim(
+    "ridge.minimum.rcv1",
+    title="The minimum of ridge regression on RCV1",
+    statement="With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what conjugate gradients"
+    " give for the dual is the certified minimum of the primal.",
+    latex=r"f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b",
+    source="folklore; the identity is derived at bounds.ridge_minimum",
+    bibtex="stich2018sparsified",
+    kind="equality",
+    bound=bounds.ridge_minimum,
+    subject=(1.0, 1.0),
+    mutants={
+        "lambda I in place of n lambda I": (0.0, 1.0),
+        "2 n lambda I": (2.0, 1.0),
+        "without the factor 1/2": (1.0, 2.0),
+    },
+)
+def _(context):
+    problem, best = _problem(context.data)
+    A, b, l2 = to_scipy(problem.A), problem.b, problem.l2
+    weight, factor = context.subject
+    shift = weight * problem.n * l2 or l2
+    dual = spla.LinearOperator((problem.n,) * 2, matvec=lambda v: A @ (A.T @ v) + shift * v, dtype=float)
+    alpha, failed = spla.cg(dual, b, rtol=1e-13, maxiter=20_000 if weight else 200)
+    predicted = factor * bounds.ridge_minimum(float(b @ alpha), l2=l2)
+    note = (
+        f"{problem.name}, n={problem.n}, d={problem.d}, lambda=1/n; the certificate of the primal minimum is "
+        f"{best.gap:.1e}" + (", conjugate gradients stopped early" if failed else "")
+    )
+    return Measurement(identity("f*", float(best.fun), predicted, DIGITS), note=note)
+
+
+@claim(
+    "ridge.sgd.rcv1",
+    title="SGD on ridge regression, RCV1",
+    statement="With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge"
+    " regression is below the bound for averaged SGD with the constants of the level set of the start.",
+    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); derived for these weights (bounds.sgd_average)",
+    bibtex="lacoste2012simpler",
+    kind="upper",
+    bound=bounds.sgd_average,
+    subject=1.0,
+    mutants={"steps a thousand times too small": 1e-3},
+)
+def _(context):
+    problem, best = _problem(context.data)
+    workers, batch, replicas, mu, origin = 8, 32, context.samples(16, 8), problem.l2, np.zeros(problem.d)
+    L, largest, start = lipschitz(problem), max_lipschitz(problem), float(value(problem, origin))
+    trivial, lower = start - best.fun, best.fun - best.gap
+    shift = max(2.0, 32.0 * L / mu)
+    step, average = InverseTime(8.0 * context.subject, mu, shift), Polynomial(shift, 2.0)
+    method = ParallelSGD(Identity(sparse=True), step=step, batch=batch, average=average, compress="loss")
+    result = run(method, problem, workers=workers, steps=SPEAKS, replicas=replicas, seed=context.stream())
+    moment = bounds.level_set_second_moment(largest, start)
+    slope = min(moment, bounds.level_set_gradient(L, start, lower))
+    second = bounds.averaged_second_moment(moment - slope, moment, workers=workers, batch=batch)
+    etas, weights = schedule(InverseTime(8.0, mu, shift), SPEAKS), schedule(average, SPEAKS)
+    bound = bounds.sgd_average(etas, weights, mu=mu, second_moment=second, distance=float(best.x @ best.x))
+    highest = float(result.replica_last.max())
+    left = "no iterate that was evaluated left it" if highest <= start else "SOME iterate left it"
+    note = f"{problem.name}, n={problem.n}, N={workers}, B={batch}; the constants hold where f(x) <= f(x_0): {left}"
+    label, gap = f"E f(xbar_T) - f*, T={SPEAKS}", mean_interval(result.funs - best.fun)
+    return Measurement(upper(label, gap, bound, trivial=trivial), samples=replicas, note=note)
