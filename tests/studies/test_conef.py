@@ -123,6 +123,15 @@ def test_verdicts_follow_the_numbers():
     assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.92, memory=500)})[8] == "in part"
 
 
+@pytest.mark.parametrize(("share", "theirs"), [(0.1, [0, 1, 2, 3, 7, 8]), (0.05, [8])])
+def test_the_talk_is_judged_where_it_has_numbers(share, theirs):
+    """Its tables have 90 % less communication; what is not in them at all is ours with any share."""
+    said = conef.statements(list(paper().values()), training.ways(D, share), share)
+    assert [i for i, one in enumerate(said) if not one.source] == theirs
+    assert {one.source for one in said} == {"", "our comparison"}
+    assert ("the talk's order" in said[7].text) == (share == 0.1)
+
+
 def test_what_is_lost_must_fall_clearly_with_the_dimension():
     def rows(lost, apart=0.0005):
         return [

@@ -557,7 +557,7 @@ STUDY = Study(
     "What was run.",
     {},
     [Table("Rows", ("name", "x|y"), [("a|b", "1")])],
-    [Statement("It is so.", "fails", "1 of 3.")],
+    [Statement("It is so.", "fails", "1 of 3."), Statement("It is not.", "holds", "2 of 3.", "our comparison")],
     None,
     "a picture",
 )
@@ -567,6 +567,8 @@ def test_texts_hold_everything():
     text, page = as_text(STUDY), as_markdown(STUDY, "../figures/study-nuqsgd.png")
     for part in ("What was run.", "Rows", "It is so.", "fails", "1 of 3."):
         assert part in text and part in page
+    assert 'fails: "It is so."' in text and 'holds (our comparison): "It is not."' in text
+    assert "**fails**: “It is so.”" in page and "**holds** (our comparison): “It is not.”" in page
     assert "a\\|b" in page and "![a picture](../figures/study-nuqsgd.png)" in page
 
 

@@ -32,10 +32,11 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
 
     Kind: identity.
 
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5.  The
-    printed line contradicts Remark 2.5 ("any a > 1 works for some alpha > 4"), the correct one agrees with it: for
-    alpha -> 4 it allows every a > 1.  That the memory lemma holds under the correct one was checked with its worst case
-    (``memory_error_schedule``).
+    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5,
+    read in a transcript; the printed page was not at hand, and may well have the bracket that "printed" lacks.  That
+    line of the transcript contradicts Remark 2.5 ("any a > 1 works for some alpha > 4"), the correct one agrees with
+    it: for alpha -> 4 it allows every a > 1.  That the memory lemma holds under the correct one was checked with its
+    worst case (``memory_error_schedule``).
 
     Parameters
     ----------

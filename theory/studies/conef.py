@@ -36,12 +36,13 @@ from .shared.conef_training import (
     ways,
 )
 from .shared.problems import digits, topics_file
-from .shared.report import Statement, Study, Table
+from .shared.report import OURS, Statement, Study, Table
 from .shared.verdicts import verdict
 
 __all__ = ["Options", "collect", "report", "statements"]
 
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
+TALK = 0.1  # the share at which the talk compares ConEF that saves 60 and 90 % of the memory
 SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
 
 
@@ -61,7 +62,11 @@ def _loses_little(row: Outcome, other: Outcome) -> bool:
 
 
 def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
-    """Verdicts on the talk's tables and theory; each method with its best step unless stated otherwise."""
+    """Verdicts on the talk's tables and on our own comparisons; each method with its best step unless stated otherwise.
+
+    The talk's tables have 90 % less communication: with another share their statements are our comparison, too.
+    """
+    table = "" if share == TALK else OURS
     best, said = best_outcomes(rows), []
     same = {row.method: row for row in rows if row.step == best[SGD].step}
     less, sgd, ef = f"{100 * (1 - share):.3g} %", best[SGD], best[EF]
@@ -70,14 +75,15 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
             verdict(_loses_little(ef, sgd), 1),
             f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
+            table,
         )
     )
     low = (BLOCK, UNBIASED)
     far = [
-        table[name]
-        for table in (best, same)
+        found[name]
+        for found in (best, same)
         for name in low
-        if not table[name].success or table[name].accuracy <= ef.accuracy - FAR
+        if not found[name].success or found[name].accuracy <= ef.accuracy - FAR
     ]
     numbers = "; ".join(
         f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's" for name in low
@@ -87,11 +93,12 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
             verdict(len(far), 4),
             f"{numbers}; EFSGD {_percent(ef)}.",
+            table,
         )
     )
     good: list
     for text, names in (
-        ("as the authors ran it, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
+        ("as in the authors' code, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
         ("as the theory reads it, a fresh sketch in every step", [sketched(0.6), sketched(0.9)]),
     ):
         mine = [best[name] for name in names if name in best]
@@ -102,6 +109,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
                 f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
                 verdict(len(good), len(mine)),
                 f"{numbers}; EFSGD {_percent(ef)}.",
+                table,
             )
         )
     none = max((best[name] for name in low), key=lambda row: row.accuracy if row.success else 0.0)
@@ -112,7 +120,9 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
         Statement(
             "A fixed sketch is better than no memory (by three standard deviations).",
             verdict(len(good), len(mine)),
-            f"{numbers}; {none.method}: {_spread(none)}.",
+            f"{numbers}; {none.method}: {_spread(none)}. In the talk, with 90 % less communication, ConEF is 5.4 to "
+            "13.1 points above rbSGD on CIFAR-10.",
+            OURS,
         )
     )
     kept = [name for name, way in chosen.items() if way.kappa < 1.0 and name != EF and name in best]
@@ -123,6 +133,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             "A memory with kappa < 1 trains as EFSGD does (within one point).",
             verdict(len(good), len(kept)),
             f"{numbers}.",
+            OURS,
         )
     )
     above = [name for name, way in chosen.items() if way.kappa >= 1.0 and name in best]
@@ -133,17 +144,20 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             "A memory with kappa >= 1 diverges.",
             verdict(len(good), len(above)),
             f"{numbers}. Where the bound of theta is loose, it need not.",
+            OURS,
         )
     )
     order = (SGD, fixed(0.6), EF, fixed(0.9), BLOCK)
     pairs = [(a, b) for a, b in zip(order, order[1:], strict=False) if a in best and b in best]
     good = [(a, b) for a, b in pairs if best[a].success and not best[a].accuracy < best[b].accuracy]
     numbers = ", ".join(f"{name} {_spread(best[name])}" for name in order if name in best)
+    whose = "the talk's order" if share == TALK else "the order that the talk has with 90 % less communication"
     said.append(
         Statement(
-            "The accuracies are in the talk's order: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
+            f"The accuracies are in {whose}: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
             verdict(len(good), len(pairs)),
             f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
+            table,
         )
     )
     saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
@@ -416,7 +430,7 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         f"Softmax regression on {name}: the {size.columns:,} most frequent of {size.features:,} features, "
         f"{size.classes} classes, d = {d:,}, l2 = 1/n, 80 % of {size.n:,} rows for training. "
         f"{options.workers} workers with batches of {options.batch}, Nesterov momentum {MOMENTUM:g} after "
-        f"decompression, {options.steps} rounds, single "
+        f"decompression as in the authors' code, {options.steps} rounds, single "
         f"precision, {options.seeds} seeds. One random block of {100 * options.share:.3g} % of d, the same for all "
         f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L; the table "
         'shows the one with the least training loss, with all seeds (the others have one). "Fixed sketch": the linear '
@@ -430,6 +444,11 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         setting += (
             f" The sweep has EFSGD's best step, {best[EF].step:g}, for all methods, and {SWEEP_SEEDS} seeds; "
             f"{size.occurring:,} of the features occur in the data."
+        )
+    if options.share != TALK:
+        setting += (
+            " The talk compares these savings with 90 % less communication, on 16 GPUs. With 95 % it has BERT-base "
+            'alone, on 32 GPUs, with LAMB and ConEF 80 %, "not completed yet": that is not repeated here.'
         )
     if failed:
         setting += " " + " ".join(f"{row.method} {row.message.split(';')[0]}." for row in failed)

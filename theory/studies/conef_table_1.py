@@ -23,7 +23,7 @@ from ..problems import lipschitz, softmax, value
 from ..reporting.progress import track
 from .shared.conef_training import MOMENTUM, most_frequent
 from .shared.problems import digits
-from .shared.report import Statement, Study, Table
+from .shared.report import OURS, Statement, Study, Table
 from .shared.verdicts import verdict
 
 __all__ = ["Frontier", "Options", "collect", "frontiers", "overlap", "report", "smallest"]
@@ -212,7 +212,7 @@ RESOLUTION = 0.1 + 1e-9  # from the talk's table
 
 
 def statements(rows) -> list[Statement]:
-    """Verdicts on the table and on the laws suggested by it."""
+    """Verdicts on the talk's table, and on two laws of ours that it suggests."""
     steps = list(dict.fromkeys(row.step for row in rows))
     said, curves = [], []
     for step in steps:
@@ -232,9 +232,9 @@ def statements(rows) -> list[Statement]:
             f"{ends}.",
         )
     )
-    for text, expected in (
-        ("The smallest sketches are those of the talk (within 0.1)", TALK.get),
-        ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta),
+    for text, expected, source in (
+        ("The smallest sketches are those of the talk (within 0.1)", TALK.get, ""),
+        ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta, OURS),
     ):
         found = {
             name: [
@@ -243,18 +243,20 @@ def statements(rows) -> list[Statement]:
             for name, curve in curves
         }
         numbers = "; ".join(f"{name}: at {len(betas)} of {len(curves[0][1])} beta" for name, betas in found.items())
-        said.append(Statement(f"{text}.", verdict(sum(map(len, found.values())), len(rows) * 2), f"{numbers}."))
-    good = [row for row in rows if row.bounded <= row.stable]
-    equal = sorted({row.beta for row in good if row.bounded == row.stable})
+        good = sum(map(len, found.values()))
+        said.append(Statement(f"{text}.", verdict(good, len(rows) * 2), f"{numbers}.", source))
+    within = [row for row in rows if row.bounded <= row.stable]
+    equal = sorted({row.beta for row in within if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
     said.append(
         Statement(
             "Where a sketch forgets without gradients, training is bounded.",
-            verdict(len(good), len(rows)),
-            f"The smallest bounded sketch is no larger on {len(good)} of {len(rows)}{same}. It can be "
+            verdict(len(within), len(rows)),
+            f"The smallest bounded sketch is no larger on {len(within)} of {len(rows)}{same}. It can be "
             "smaller: forgetting "
             "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
             "length need not show.",
+            OURS,
         )
     )
     return said

@@ -20,7 +20,7 @@ from ..plots.text import number
 from ..problems import lipschitz, logistic, solve
 from .shared.curves import Curve, cost_table, draw_curves, synthetic, trace
 from .shared.problems import rcv1
-from .shared.report import Statement, Study
+from .shared.report import OURS, Statement, Study
 
 __all__ = ["Options", "collect", "report", "statements", "ways"]
 
@@ -108,7 +108,7 @@ def ways(problem, least: float, options: Options, points: int = 100) -> list:
 
 
 def statements(curves: list[Curve], options: Options) -> list[Statement]:
-    """The statements of the talk, compared with the curves of one problem."""
+    """The statements of the talk, and a comparison of ours with equal batches, on the curves of one problem."""
     by = {label: next(c for c in curves if c.label.startswith(label)) for label in NAMES}
     one, fixed, decaying, local, theirs, growing = by.values()
     name, T, saved = one.problem, options.samples, one.total / growing.total
@@ -161,6 +161,7 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
             f"f - f* is {number(fixed.end)} with {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L,"
             f" {number(decaying.end)} with the decaying step of B = 1, and {number(growing.end)} with CR-PSGD, all in"
             f" {fixed.total:,} rounds.",
+            OURS,
         )
     )
     return found

@@ -18,7 +18,7 @@ from ..compressors import QSGD, Identity, TernGrad
 from ..measure import Interval, loglog_slope
 from ..plots.text import number
 from ..reporting.progress import track
-from .shared.report import Statement, Study, Table
+from .shared.report import OURS, Statement, Study, Table
 
 __all__ = ["Iterations", "collect", "iterations_by_dimension", "report"]
 
@@ -199,6 +199,7 @@ def report(rows, slopes) -> Study:
                 f"{text}.",
                 verdict,
                 f"Slope {_interval(both[0])}, with the best step {_interval(both[1])}; {predicted:g} expected.",
+                OURS if name == "TernGrad" else "",
             )
         )
     setting = (

@@ -7,7 +7,7 @@ import math
 
 from ... import bounds
 from ...plots.text import number
-from ..shared.report import Statement, Table
+from ..shared.report import OURS, Statement, Table
 
 __all__ = ["draw", "speed_table", "statements", "table"]
 
@@ -91,7 +91,7 @@ def _named(found) -> str:
 
 
 def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
-    """Verdicts on the lecture's statements."""
+    """Verdicts on the lecture's statements, and on ours about held-out accuracy and the speed-up."""
     enough = [_where(t) for t in thresholds if t.at_bound.ratio.high <= factor]
     short = [_where(t) for t in thresholds if t.at_bound.ratio.low > factor]
     said = [
@@ -148,6 +148,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
             _verdict(same, len(other), len(thresholds)),
             f"At the largest batch without loss, against serial SGD: so in {same} of {len(thresholds)} cases. Not: "
             f"{_named(other)}.",
+            OURS,
         )
     )
     for name in dict.fromkeys(s.data for s in speeds):
@@ -161,6 +162,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
                 f"So for {len(good)} of {len(mine)} batches; at B = {last.batch} it is "
                 f"{number(last.measured)}, predicted"
                 f" {number(last.predicted)}, ideal {last.ideal:g}.",
+                OURS,
             )
         )
     return said

@@ -47,7 +47,7 @@ __all__ = [
     "ways",
 ]
 
-MOMENTUM = 0.9  # Nesterov's, as in the talk
+MOMENTUM = 0.9  # Nesterov's, as in the authors' released code; the talk's slides do not mention momentum
 AUTHORS = 0.9  # beta of the authors' scripts
 BUCKET = 40
 SGD, BLOCK, UNBIASED, EF = "SGD", "rbSGD", "rbSGD, unbiased", "EFSGD"

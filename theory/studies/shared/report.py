@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from ...plots.text import WIDTH, text_table
 
-__all__ = ["Statement", "Study", "Table", "as_markdown", "as_text", "put_between_marks"]
+__all__ = ["OURS", "Statement", "Study", "Table", "as_markdown", "as_text", "put_between_marks"]
+
+OURS = "our comparison"  # the source of a statement that neither a lecture nor a paper makes
 
 
 class Table(NamedTuple):
@@ -20,11 +22,15 @@ class Table(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement, its verdict ("holds", "in part", "fails", "undecided"), and the numbers."""
+    """A statement, its verdict ("holds", "in part", "fails", "undecided"), and the numbers.
+
+    ``source`` says whose statement it is, where it is not that of the lecture or paper that the study is about.
+    """
 
     text: str
     verdict: str
     numbers: str
+    source: str = ""
 
 
 class Study(NamedTuple):
@@ -55,12 +61,17 @@ class Study(NamedTuple):
     alt: str
 
 
+def _source(said: Statement) -> str:
+    return f" ({said.source})" if said.source else ""
+
+
 def as_text(study: Study) -> str:
     """The study as text for a terminal."""
     parts = [f"{study.name}: {study.title}", textwrap.fill(study.setting, WIDTH)]
     parts += [f"{table.title}\n\n{text_table([table.head], table.rows)}" for table in study.tables]
     for said in study.statements:
-        lines = textwrap.wrap(f'{said.verdict}: "{said.text}" {said.numbers}', WIDTH, subsequent_indent="    ")
+        line = f'{said.verdict}{_source(said)}: "{said.text}" {said.numbers}'
+        lines = textwrap.wrap(line, WIDTH, subsequent_indent="    ")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -73,7 +84,7 @@ def as_markdown(study: Study, figure: str) -> str:
         lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
         parts.append("\n".join([f"**{table.title}**", "", f"| {' | '.join(table.head)} |", f"|{rule}|", *lines]))
     parts.append(f"![{study.alt}]({figure})")
-    parts.append("\n".join(f"- **{s.verdict}**: “{s.text}” {s.numbers}" for s in study.statements))
+    parts.append("\n".join(f"- **{s.verdict}**{_source(s)}: “{s.text}” {s.numbers}" for s in study.statements))
     return "\n\n".join(parts)
 
 

@@ -1,8 +1,8 @@
 """What spectral compression costs and saves: steps and bits to one accuracy, measured on a problem of matrices.
 
-A lecture says "8 times less communication for 2.5 times more iterations".  That is an empirical statement, not a
-theorem, with two readings: fewer bits per step, or fewer bits until the accuracy is reached.  Here both are measured,
-for every method at its own best constant step size.
+A lecture says "8 times less communication for 2.5 times more iterations", and "Currently testing".  That is an
+empirical statement, not a theorem, with two readings: fewer bits per step, or fewer bits until the accuracy is reached.
+Here both are measured, for every method at its own best constant step size.
 """
 
 from __future__ import annotations
