@@ -21,7 +21,7 @@ from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import InverseTime
-from ..problems import logistic, solve
+from ..problems import logistic, ridge, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
 from .reports.mem_sgd import Size, report
@@ -39,8 +39,9 @@ class Options(NamedTuple):
 
     Parameters
     ----------
-    problem : {"rcv1", "dense"}
-        RCV1 from the folder ``THEORY_DATA``, else its twin; or "epsilon-like".
+    problem : {"rcv1", "dense", "rcv1-ridge"}
+        Logistic regression on RCV1 from the folder ``THEORY_DATA``, else its twin, or on "epsilon-like"; or ridge
+        regression on RCV1.
     ks : tuple of int
         Entries in a message, the smallest first.
     delay, no_delay : float
@@ -67,7 +68,8 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        require(self.problem in ("rcv1", "dense"), "problem", self.problem, "'rcv1' or 'dense'")
+        known = ("rcv1", "dense", "rcv1-ridge")
+        require(self.problem in known, "problem", self.problem, "one of " + ", ".join(map(repr, known)))
         whole = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
         require(
             whole and self.ks and sorted(set(self.ks)) == list(self.ks),
@@ -207,7 +209,7 @@ def train(problem, ways, least: float, *, epochs: int, points: int, seeds: int, 
 
     Parameters
     ----------
-    problem : Logistic
+    problem : Logistic or Ridge
     ways : list of Way
     least : float
         f*.
@@ -263,7 +265,7 @@ def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
 
 def _problem(options: Options, data: str | None, quick: bool):
     """The problem, and the name of its data."""
-    if options.problem == "rcv1":
+    if options.problem != "dense":
         text = rcv1(real_or_twin(data), 2000 if quick else None)
     elif quick:
         X, y, notes = generate(Correlated(n=2000, d=200))
@@ -272,7 +274,8 @@ def _problem(options: Options, data: str | None, quick: bool):
         text = load_data("epsilon-like")
     if max(options.ks) > text.d:
         raise ConfigurationError(f"ks: got {options.ks}, allowed: at most d = {text.d}")
-    return logistic(text, 1.0 / text.n), text.name
+    make = ridge if options.problem == "rcv1-ridge" else logistic
+    return make(text, 1.0 / text.n), text.name
 
 
 def collect(
