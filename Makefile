@@ -97,7 +97,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures notebooks/sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated docs/lectures docs/sources/*.md notebooks/sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

@@ -3,7 +3,9 @@
 ``lectures/``       copies of ``notebooks/*.md`` (myst-nb reads only what lies below ``docs``), ``README.md`` as the
                     index with a table of contents; links to ``../docs/`` and to ``README.md``, right for who reads a
                     notebook where it is, are made to fit there
-``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims
+``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out
+``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
+                    counts of verdicts and the orderings that do not hold
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import inspect
 import pkgutil
 import re
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 from numpydoc.docscrape import FunctionDoc
@@ -93,9 +97,68 @@ CLAIM_TOPICS = {
     "time": "Time to accuracy",
 }
 
+# A source of docs/sources/index.toml: its name in tables, its title, who and where, and how much of it was read.
+SOURCES = {
+    "lecture": (
+        "lecture",
+        "Communication bottlenecks and gradient quantization",
+        "D. Papailiopoulos, lecture slides, with the theorems of the papers that they follow: D. Yin and others, "
+        "*Gradient diversity*, AISTATS 2018; D. Alistarh and others, *QSGD*, NIPS 2017; W. Wen and others, *TernGrad*, "
+        "NIPS 2017.",
+        "The text of the slides; formulas and numbers that stand in pictures are missing.",
+    ),
+    "nuqsgd": (
+        "NUQSGD",
+        "NUQSGD: Provably communication-efficient data-parallel SGD via nonuniform quantization",
+        "A. Ramezani-Kebrya, F. Faghri, I. Markov, V. Aksenov, D. Alistarh, D. M. Roy, *Journal of Machine Learning "
+        "Research* 22(114), 2021.",
+        "The abstract, the titles of the algorithms, and a part of the experiments; theorems as they are remembered.",
+    ),
+    "mem-sgd": (
+        "Mem-SGD",
+        "Sparsified SGD with memory",
+        "S. U. Stich, J.-B. Cordonnier, M. Jaggi, NeurIPS 2018, arXiv 1809.07599.",
+        "The abstract and the references; theorems as others quote them, and numbers of the figures from the results "
+        "that the authors stored with their code.",
+    ),
+    "conef": (
+        "ConEF",
+        "Contractive error feedback for gradient compression",
+        "B. Li, S. Zheng, P. Raman, A. Shrivastava, talk, 2021, with the theorems of its references; the paper is "
+        "arXiv 2312.08538.",
+        "The text of the slides and the released code; formulas and numbers that stand in pictures are missing.",
+    ),
+    "cr-psgd": (
+        "CR-PSGD",
+        "On the computation and communication complexity of parallel SGD with dynamic batch sizes for stochastic "
+        "non-convex optimization",
+        "H. Yu, R. Jin, talk at ICML 2019 (PMLR 97, pages 7174 to 7183).",
+        "The text of the slides, in which root signs and a fraction bar are lost; curves are pictures.",
+    ),
+}
+VERDICTS = (
+    "holds",
+    "holds with another constant",
+    "ordering holds",
+    "ordering does not hold",
+    "refuted as printed",
+    "shown, not judged",
+    "not ours",
+)
+OURS = {  # what ``ours`` names, one and several
+    "claim": ("claim", "claims"),
+    "bound": ("closed form", "closed forms"),
+    "study": ("study", "studies"),
+    "figure": ("figure", "figures"),
+    "lecture": ("lecture", "lectures"),
+    "method": ("name", "names"),
+    "test": ("test", "tests"),
+}
+
 
 def everything() -> None:
     lectures()
+    sources()
     write(DOCS / "_generated" / "api.md", api())
     write(DOCS / "_generated" / "claims.md", claims())
 
@@ -298,3 +361,122 @@ def plain(text: str, ends: bool = False) -> str:
     if ends and text.strip():
         words = " " * text[0].isspace() + words + " " * text[-1].isspace()
     return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", words)
+
+
+# --- sources --------------------------------------------------------------------------------------------------------
+
+
+def sources() -> None:
+    items = source_items()
+    folder = DOCS / "sources"
+    for path in folder.glob("*.md"):
+        if path.stem not in SOURCES:
+            path.unlink()
+    for source in SOURCES:
+        write(folder / f"{source}.md", source_page(source, [item for item in items if item["source"] == source]))
+    write(DOCS / "_generated" / "sources.md", source_summary(items))
+
+
+def source_items() -> list[dict]:
+    return tomllib.loads((DOCS / "sources" / "index.toml").read_text(encoding="utf-8"))["item"]
+
+
+def source_page(source: str, items: list[dict]) -> str:
+    """Everything that one source states, in its order."""
+    _, title, who, read = SOURCES[source]
+    counts = Counter(item["verdict"] for item in items)
+    said = ", ".join(f"{counts[verdict]} *{verdict}*" for verdict in VERDICTS if counts[verdict])
+    lines = [f"# {title}", "", who, "", f"**Read.** {read}", ""]
+    lines += [f"**{len(items)} entries:** {said}. {{doc}}`/sources` says what these words mean.", ""]
+    for item in items:
+        lines += source_entry(item)
+    return "\n".join(lines)
+
+
+def source_entry(item: dict) -> list[str]:
+    """What is said and printed, what came out, and where to find it."""
+    lines = [f"({source_target(item)})=", f"## {inline(item['id'])}", ""]
+    lines += [f"*{item['kind'].capitalize()}.* {inline(item['says'])}", ""]
+    terms = {
+        "Printed": inline(item["printed"]),
+        "Here": inline(item["measured"]),
+        "Verdict": f"**{item['verdict']}.** {inline(item['reason'])}",
+        "See": ours_of(item["ours"]),
+        "Try": f"`{item['command']}`" if item["command"] else "",
+    }
+    for term, text in terms.items():
+        if text:
+            lines += [term, f": {text.rstrip()}", ""]
+    return lines
+
+
+def source_summary(items: list[dict]) -> str:
+    """How many entries of each source have which verdict, and the orderings that do not hold."""
+    counts = Counter((item["source"], item["verdict"]) for item in items)
+    heads = [f"{{doc}}`{name} </sources/{source}>`" for source, (name, *_) in SOURCES.items()]
+    lines = ["## Counts", "", "| verdict | " + " | ".join(heads) + " | all |", "|---|" + "---:|" * (len(SOURCES) + 1)]
+    rows = [(verdict, [counts[source, verdict] for source in SOURCES]) for verdict in VERDICTS]
+    rows.append(("all", [sum(counts[source, verdict] for verdict in VERDICTS) for source in SOURCES]))
+    lines += [f"| {verdict} | {' | '.join(map(str, row))} | {sum(row)} |" for verdict, row in rows]
+    lines += ["", "## Orderings that do not hold", ""]
+    for item in items:
+        if item["verdict"] == "ordering does not hold":
+            target = f"{{ref}}`{item['id']} <{source_target(item)}>`"
+            lines += [f"- {SOURCES[item['source']][0]}, {target}. {inline(item['says'])}"]
+            lines += [f"  **Measured:** {inline(item['measured'])} **Cause:** {inline(item['reason'])}"]
+    return "\n".join([*lines, ""])
+
+
+def source_target(item: dict) -> str:
+    """The name by which other pages link to an entry."""
+    return "source-" + re.sub(r"[^a-z0-9]+", "-", f"{item['source']} {item['id']}".lower()).strip("-")
+
+
+def ours_of(names: list[str]) -> str:
+    """Links to what the package has on an entry, by kind."""
+    found: dict[str, list[str]] = {}
+    for kind, name in (name.split(":", 1) for name in names):
+        found.setdefault(kind, []).append(link_to(kind, name))
+    return "; ".join(
+        f"{words[len(found[kind]) > 1]} {', '.join(found[kind])}" for kind, words in OURS.items() if kind in found
+    )
+
+
+def link_to(kind: str, name: str) -> str:
+    if kind == "claim":
+        return f"[`{name}`](#{claim_target(name)})"
+    if kind == "bound":
+        return f"{{py:func}}`{name} <{getattr(importlib.import_module('theory.bounds'), name).__module__}.{name}>`"
+    if kind == "study":
+        return f"[`{name}`]({study_sections()[name]})"
+    if kind == "figure":
+        return f"{{download}}`{name} <../../figures/{name}.png>`"
+    if kind == "lecture":
+        (path,) = NOTEBOOKS.glob(f"{name}-*.md")
+        return f"{{doc}}`{int(name)} </lectures/{path.stem}>`"
+    if kind == "method":
+        return f"{{py:obj}}`{name} <theory.{name}>`"
+    return f"`{name}`"
+
+
+@functools.cache
+def study_sections() -> dict[str, str]:
+    """Where a study's tables are, as a page below ``docs`` links to it: under the last heading above them."""
+    found = {}
+    for page in ("studies.md", "choose.md"):
+        heading = ""
+        for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+            begin = re.fullmatch(r"<!-- begin: python -m theory\.experiment study (\S+) -->", line)
+            if begin:
+                found[begin[1]] = f"../{page}#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            elif line.startswith("#"):
+                heading = line.lstrip("#").strip()
+    return found
+
+
+def inline(text: str) -> str:
+    """Text of the index as Markdown: mathematics and code as they are, pages of ``docs`` as links, all else plain."""
+    parts = re.split(r"(\$[^$]+\$|`[^`]+`)", text)
+    found = "".join(part if part[:1] in ("$", "`") else plain(part, ends=True) for part in parts)
+    found = re.sub(r"^(\d+)([.)])|^([-+])", lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", found)
+    return re.sub(r"docs/([a-z-]+\.md)", r"[\1](../\1)", found)
