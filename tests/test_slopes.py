@@ -12,12 +12,14 @@ around, which is proportional to the variance of a step.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import real_data, run_mpi
 
 import theory as th
@@ -85,21 +87,42 @@ def rcv1(make):
     return make(data, l2=1.0 / data.n)
 
 
+@functools.cache
+def frequent():
+    """RCV1 with its 1,000 most frequent words, where its file is; for messages that have all coordinates."""
+    data = th.load_data(str(real_data("rcv1_subsets_binary.svm.bz2")))
+    X = sp.csc_array(data.X)
+    often = np.sort(np.argsort(-np.diff(X.indptr), kind="stable")[:1000])
+    return sp.csr_array(X[:, often]), data.y
+
+
+def words(make):
+    """l2 = 0.01, so that 100,000 steps are a thousand times 1/l2: the floor has long been reached by then."""
+    return make(frequent(), l2=0.01)
+
+
 # --- methods ----------------------------------------------------------------------------------------------------------
+
+
+def growth(problem) -> float:
+    """mu of strong convexity, or of the PL inequality."""
+    mu = th.strong_convexity(problem)
+    return mu if mu > 0.0 else th.pl_constant(problem).mu
 
 
 def decreasing(compressor=None, feedback=None, c=2.0, **options):
     """Steps c/(mu (shift + t)), whose shift keeps the first one below 1/(L_max (1 + omega)), or delta/(4 L_max)."""
 
     def make(problem):
-        mu, L, d = th.strong_convexity(problem), th.max_lipschitz(problem), problem.d
+        mu, L, d = growth(problem), th.max_lipschitz(problem), problem.d
         slow = 1.0
         if compressor is not None and feedback is None:
             slow = 1.0 + th.omega(compressor, d)
         elif compressor is not None:
             slow = 4.0 / th.delta(compressor, d)
         step = th.InverseTime(c, mu, c * slow * L / mu)
-        return th.ParallelSGD(compressor, step, feedback or th.NoFeedback(), **options)
+        rule = th.NoFeedback() if feedback is None else feedback  # a rule without settings is an empty tuple: false
+        return th.ParallelSGD(compressor, step, rule, **options)
 
     return make
 
@@ -124,16 +147,40 @@ QUICK = [
     Row("TernGrad", quadratic, decreasing(th.TernGrad()), -1.0, 16000, 0.2, REASON, 300),
     Row("unbiased rand-k", quadratic, decreasing(th.RandK(10, unbiased=True)), -1.0, 16000, 0.2, REASON, 300),
     Row("top-k with memory", quadratic, decreasing(th.TopK(16), MEMORY), -1.0, 16000, 0.3, WAIT, 500),
-    Row("rand-k with memory", short, decreasing(th.RandK(2), MEMORY), -1.0, 16000, 0.2, WAIT, 400),
+    Row("rand-k with memory", short, decreasing(th.RandK(2), MEMORY), -1.0, 32000, 0.3, WAIT, 800),
     Row("EF-sign", short, decreasing(th.ScaledSign(), MEMORY), -1.0, 16000, 0.2, WAIT, 1200),
     Row("PL without convexity", sines, pl_steps, -1.0, 16000, 0.2, "the theorem has C/T from the first step"),
     Row("local SGD, H = 4", quadratic, local, -1.0, 8000, 0.2, "drift falls as T^-2", 300),
+    Row("PL, QSGD", sines, decreasing(th.QSGD(4)), -1.0, 16000, 0.2, REASON),
+    Row("PL, unbiased rand-k", sines, decreasing(th.RandK(10, unbiased=True)), -1.0, 16000, 0.3, REASON, 300),
+    Row("PL, top-k with memory", sines, decreasing(th.TopK(16), MEMORY), -1.0, 16000, 0.3, WAIT, 300),
     Row("logistic", lambda: classes(th.logistic), decreasing(), -1.0, 20000, 0.2, REASON, 300),
     Row("ridge", lambda: classes(th.ridge), decreasing(), -1.0, 20000, 0.2, REASON, 300),
 ]
 RCV1 = [
     Row("logistic, RCV1", lambda: rcv1(th.logistic), decreasing(), -1.0, 4_000_000, 0.3, REASON, 32, workers=1),
     Row("ridge, RCV1", lambda: rcv1(th.ridge), decreasing(), -1.0, 4_000_000, 0.3, REASON, 32, workers=1),
+]
+LONG = "the floor is reached after 1/(c mu) = 50 steps times 1 + omega"
+DENSE = [
+    Row(
+        f"{make.__name__}, {name}",
+        functools.partial(words, make),
+        decreasing(c),
+        -1.0,
+        100_000,
+        0.2,
+        LONG,
+        96,
+        workers=1,
+    )
+    for make in (th.logistic, th.ridge)
+    for name, c in (
+        ("QSGD", th.QSGD(16)),
+        ("NUQSGD", th.NUQSGD(5)),
+        ("TernGrad", th.Bucketed(th.TernGrad(), 50)),
+        ("unbiased rand-k", th.RandK(200, unbiased=True)),
+    )
 ]
 
 
@@ -158,19 +205,19 @@ FLOORS = [
 ]
 
 
-def horizon(problem, value):
+def horizon(compressor=None):
     """A constant step c/sqrt(T), as theorems without convexity take it."""
-    return th.ParallelSGD(step=th.Constant(2.0 / math.sqrt(value)))
+    return lambda problem, value: th.ParallelSGD(compressor, step=th.Constant(2.0 / math.sqrt(value)))
 
 
 def growing(problem, value):
     return th.cr_psgd(problem)
 
 
+TIMES = (1000, 2000, 4000, 8000, 16000)
 HORIZONS = [
-    Row(
-        "non-convex, steps c/sqrt(T)", saturating, horizon, -0.5, 0, 0.0, "", 200, "T", (1000, 2000, 4000, 8000, 16000)
-    ),
+    Row("non-convex, steps c/sqrt(T)", saturating, horizon(), -0.5, 0, 0.0, "", 200, "T", TIMES),
+    Row("non-convex, QSGD", saturating, horizon(th.QSGD(4)), -0.5, 0, 0.0, "", 200, "T", TIMES),
     Row("CR-PSGD in samples", quadratic, growing, -1.0, 0, 0.0, "", 200, "samples", (250, 1000, 4000, 16000, 64000)),
 ]
 
@@ -249,9 +296,26 @@ def test_slope_in_the_horizon(row):
 
 @pytest.mark.full
 @pytest.mark.slow
-@pytest.mark.parametrize("row", RCV1, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", RCV1 + DENSE, ids=lambda row: row.name)
+@pytest.mark.filterwarnings("ignore::theory.DenseStepWarning")  # dense messages are what is measured
 def test_slope_on_rcv1(row):
     assert_slope(slope_in_time(row), row.slope)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_slope_of_catalyst():
+    """The mean of ||grad f||^2 over the outer steps falls as 1/sqrt(NT), T the samples of a worker."""
+    problem, start, budgets = (
+        th.saturating_quadratic(np.ones(4), covariance=0.25),
+        np.full(4, 3.0**-0.5),
+        4.0 ** np.arange(5, 9),
+    )
+    found = [
+        [th.catalyst(problem, workers=4, samples=int(T), x0=start, seed=seed).mean_squared_gradient for T in budgets]
+        for seed in range(16)
+    ]
+    assert_slope(loglog_slope(budgets, np.array(found)), -0.5)
 
 
 # --- on ranks ---------------------------------------------------------------------------------------------------------
