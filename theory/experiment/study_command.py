@@ -33,7 +33,8 @@ def study_all(experiments, quick: bool, figures, markdown, say, comm=None) -> in
 
     if comm is None or comm.Get_size() == 1:
         return show_studies([(e, partial(measure, e, quick)) for e in experiments], quick, figures, markdown, say)
-    say(f"{len(experiments)} studies on {comm.Get_size()} ranks; they are shown when all are done")
+    if comm.Get_rank() == 0:
+        say(f"studies: {len(experiments)}, on {comm.Get_size()} ranks; they are shown when all are done")
     together = [e for e in experiments if takes_ranks(e.study)]
     apart = [e for e in experiments if e not in together]
     found, interrupted = shared_out(comm, apart, lambda e: measure(e, quick))

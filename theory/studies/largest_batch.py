@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,10 +21,22 @@ from ..data import Dataset, load_data, make_dataset
 from ..measure import Interval, paired_interval
 from ..methods import ParallelSGD
 from ..methods.schedules import Constant
-from ..problems import accuracy, lipschitz, logistic, max_lipschitz, second_moment, solve, value
+from ..problems import (
+    DropConnect,
+    Langevin,
+    QuantizedGradients,
+    accuracy,
+    diversified,
+    lipschitz,
+    logistic,
+    max_lipschitz,
+    second_moment,
+    solve,
+    value,
+)
 from ..problems import batch_bound as batch_bound_at
 from ..reporting.progress import track
-from .reports.largest_batch import draw, speed_table, statements, table
+from .reports.largest_batch import draw, mechanism_statements, mechanism_table, speed_table, statements, table
 from .shared.problems import data_file, real_or_twin
 from .shared.report import Study
 from .shared.step_search import reached
@@ -34,6 +46,12 @@ __all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "repo
 LEVEL = 0.95
 RECORDS = 40  # evaluations of f in a run to the goal
 LOOKS = 10  # number of measurements of B_D along serial SGD
+MECHANISMS = {  # that make gradients more diverse; the noise has about the norm of a gradient of the digits at 0
+    "none": None,
+    "DropConnect, half": DropConnect(0.5),
+    "Langevin noise": Langevin(0.06),
+    "one-level quantization": QuantizedGradients(),
+}
 STEPS = range(-10, 3)  # exponents of the candidate steps, in units of 1/L_max
 
 
@@ -121,6 +139,8 @@ class Threshold(NamedTuple):
         The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
         The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
+    serial : float
+        f - f* of serial SGD, a mean.
     """
 
     data: str
@@ -134,6 +154,7 @@ class Threshold(NamedTuple):
     measured: int
     surely: int
     at_most: int
+    serial: float
 
 
 class Speed(NamedTuple):
@@ -254,11 +275,20 @@ def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, 
     return float(limits.min()), float(moments.sum() / np.sum(moments / limits))
 
 
-def measure(task: Task, passes: float, options: Options, seed: int = 0) -> tuple[Threshold, list[Point]]:
-    """Loss and held-out accuracy after T gradients for all batches, and the largest batch without loss."""
-    problem, held = logistic(task.train, 1.0 / task.n), logistic(task.held, 1.0 / task.n)
+def measure(
+    task: Task, passes: float, options: Options, seed: int = 0, mechanism=None
+) -> tuple[Threshold, list[Point]]:
+    """Loss and held-out accuracy after T gradients for all batches, and the largest batch without loss.
+
+    With a ``mechanism`` the gradients of training are those of `diversified`; the loss is that of the problem itself.
+    """
+    problem: Any = logistic(task.train, 1.0 / task.n)
+    held = logistic(task.held, 1.0 / task.n)
     least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
     gradients, how = max(16, round(passes * task.n)), {"seeds": options.seeds, "seed": seed}
+    curvature = lipschitz(problem)
+    if mechanism is not None:
+        problem = diversified(problem, mechanism)
     e = best_exponent(lambda e: float(np.mean(ran(problem, 1, 2.0**e * unit, gradients, **how).funs)))
     step = 2.0**e * unit
     lowest, mean = on_the_way(problem, step, gradients, seed)
@@ -292,11 +322,12 @@ def measure(task: Task, passes: float, options: Options, seed: int = 0) -> tuple
         2.0**e,
         lowest,
         mean,
-        bounds.divergent_batch(step, lipschitz(problem)),
+        bounds.divergent_batch(step, curvature),
         point(limit),
         rising["estimate"],
         rising["high"],
         rising["low"],
+        points[0].gap,
     )
     return found, points
 
@@ -372,10 +403,22 @@ def collect(
     for task in [problems[0], *problems[len(options.copies) : 1 + len(options.copies)][:1]]:
         limit = next(t.least for t in thresholds if t.data == task.name)
         speeds += speed_ups(task, limit, options, seed)
-    return {"thresholds": thresholds, "points": points, "speeds": speeds, "options": options, "left": left}
+    task = problems[1 + len(options.copies)]  # the first of the small sets: a mechanism touches every coordinate
+    tried = [
+        (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
+        for name, mechanism in track(MECHANISMS.items(), "mechanisms")
+    ]
+    return {
+        "thresholds": thresholds,
+        "points": points,
+        "speeds": speeds,
+        "mechanisms": tried,
+        "options": options,
+        "left": left,
+    }
 
 
-def report(thresholds, points, speeds, options: Options, left) -> Study:
+def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
     """The study of these batches; ``left`` are the names of missing files."""
     setting = (
         "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
@@ -390,7 +433,10 @@ def report(thresholds, points, speeds, options: Options, left) -> Study:
         "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
         "largest curvature that f can have. "
         "The rounds of the speed-ups are those until f - f* is at most "
-        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds."
+        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "
+        "gradients of which half of the coordinates are dropped, to which noise N(0, 0.06^2 I) is added, or which are "
+        "quantized to one level, each with its own best step of serial SGD; B_D is then that of the disturbed "
+        "gradients (bounds.mechanism_batch_bound), and f is the undisturbed one."
         f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
     )
     return Study(
@@ -398,8 +444,8 @@ def report(thresholds, points, speeds, options: Options, left) -> Study:
         "How large a batch?",
         setting,
         {"thresholds": thresholds, "points": points, "speeds": speeds},
-        [table(thresholds), speed_table(speeds)],
-        statements(thresholds, points, speeds, options.factor),
+        [table(thresholds), speed_table(speeds), mechanism_table(mechanisms)],
+        statements(thresholds, points, speeds, options.factor) + mechanism_statements(mechanisms),
         lambda: draw(thresholds, points, speeds, options.factor),
         "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
         "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",

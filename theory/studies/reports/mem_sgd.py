@@ -55,6 +55,7 @@ class Size(NamedTuple):
     l2: float
 
 
+FAR = 100.0  # times f of SGD: no number from there on
 TITLES = {"rcv1": "RCV1", "dense": "a dense problem", "rcv1-ridge": "ridge regression on RCV1"}
 
 
@@ -103,7 +104,7 @@ def statements_two(curves, ks, least: float) -> list[Statement]:
     )
     above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
     each = (
-        f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
+        f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)" if a < FAR else f"{c.label} diverges"
         for c, a in zip(rand, above, strict=True)
     )
     say(
@@ -263,7 +264,8 @@ def _setting(size: Size, options, least: float) -> str:
         "applies the l2 term itself." if dense else "applies the l2 term itself, so that sparse rows stay sparse."
     )
     published = (
-        "The paper has logistic regression only, whose gradients stay bounded; here a step above 2 diverges."
+        "The paper has logistic regression only, whose gradients are bounded; those of ridge regression are not, and "
+        "what a memory sends late can be too long a step."
         if own
         else f"The published losses are on {n:,} rows of {source}: orderings can be compared with them, numbers "
         f"cannot, since an epoch there has {n / size.n:.0f} times as many steps in which a memory can be sent."
