@@ -53,6 +53,7 @@ SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
 THREE = ("QSGD", "QSGDinf", "NUQSGD")
 RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
+SEEDS = 5
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
 COMPARABLE = 2.0  # the factor for "comparable" variances; for losses and accuracies see `statements`
 
@@ -194,7 +195,7 @@ def train(
     batch: int,
     steps=400,
     records=20,
-    seeds=3,
+    seeds=SEEDS,
     seed=0,
     bits=BITS,
     bucket=BUCKET,
@@ -501,7 +502,7 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         "label": label,
         "columns": (text.d, pictures.d * 10),
         "rounds": options.get("steps", 400),
-        "seeds": options.get("seeds", 3),
+        "seeds": options.get("seeds", SEEDS),
     }
 
 
