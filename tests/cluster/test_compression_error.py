@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -74,3 +76,39 @@ def test_replicas_are_not_measured():
             replicas=2,
             compression_error=True,
         )
+
+
+@pytest.mark.parametrize(
+    "method, problem",
+    [
+        (th.ParallelSGD(th.Identity(sparse=True), STEP, compress="loss"), th.logistic((X, LABELS), 0.05)),
+        (th.ParallelSGD(th.Identity(), STEP), th.quadratic(np.ones(4), covariance=1.0)),
+    ],
+    ids=["sparse rows", "drawn gradients"],
+)
+def test_where_a_compiled_loop_would_take_over(method, problem):
+    found = th.run(method, problem, workers=2, steps=6, compression_error=True).compression_error[1:]
+    assert (found["vector"] > 0).all() and (found["error"] <= 1e-12 * found["vector"]).all()
+
+
+@th.method
+class SomeSend(NamedTuple):
+    """Two of the workers send, drawn in each round."""
+
+    step: NamedTuple = STEP
+    batch: int = 1
+    shards: str = "shared"
+    compressor: NamedTuple = th.TopK(5)
+    one_by_one = True
+
+    def round(self, run):
+        run.choose(2)
+        g = run.vectors()
+        run.scale(g, 0.0)
+        run.gradient(run.x, g)
+        run.accumulate(run.gather(run.compress(self.compressor, g)), run.x, -0.1)
+
+
+def test_inactive_workers_are_left_out():
+    result = th.run(SomeSend(), th.logistic((X, LABELS), 0.05), workers=4, steps=9, compression_error=True)
+    assert np.isfinite(result.compression_error["error"][1:]).all()

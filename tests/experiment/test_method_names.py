@@ -120,3 +120,25 @@ def test_a_problem_by_name(tmp_path, capsys):
         assert f", {name}, l2 = " in capsys.readouterr().out
     with pytest.raises(ConfigurationError, match="problem: got 'lasso', allowed: one of auto, logistic"):
         Configuration(problem="lasso")
+
+
+@pytest.mark.parametrize("name", ["identity+local(2)+local(4)", "identity+local(True)", "identity+local(2,x=3)"])
+def test_local_steps_are_one_number(name):
+    with pytest.raises(ConfigurationError, match="local"):
+        written_method(name, 100, 2)
+
+
+@pytest.mark.parametrize("name", ["identity+local(99)", "powersgd(rank=1)+local(2)"])
+def test_what_would_fail_later_is_refused_before_the_first_run(name, capsys):
+    arguments = ["--data", "breast_cancer", "--scaled", "--steps", "12", "--workers", "2", "--methods", f"sgd,{name}"]
+    with pytest.raises(SystemExit):
+        main(["run", *arguments])
+    assert "f - f*" not in capsys.readouterr().out
+
+
+def test_identical_rows_have_a_batch_bound_of_one(tmp_path, capsys):
+    path = tmp_path / "same.svm"
+    path.write_text("1 1:1 2:2\n-1 1:-1 2:-2\n1 1:1 2:2\n", encoding="utf-8")
+    out = ["--workers", "2", "--batch", "1", "--steps", "7", "--methods", "sgd", "--out", str(tmp_path / "runs")]
+    assert main(["run", "--data", str(path), *out]) == 0
+    assert "B_D = 1," in capsys.readouterr().out

@@ -101,3 +101,25 @@ if __name__ == "__main__":
         values = fastest_k(MPI.COMM_WORLD)
         if MPI.COMM_WORLD.Get_rank() == 0:
             json.dump(values, sys.stdout)
+
+
+@pytest.mark.slow
+def test_an_error_of_one_rank_reaches_all():
+    """The second study, on the second rank, refuses these data; without an agreement the first rank would wait."""
+    names = ["spectrum", "mem-sgd-rcv1"]
+    done = run_mpi(2, "-m", "theory.experiment", "study", "--quick", "--data", "diabetes", *names, timeout=100)
+    assert done.returncode == 2 and "error: " in done.stderr, done.stderr
+
+
+def test_data_that_claims_cannot_use_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["verify", "--quick", "--data", "diabetes", "memsgd.theorem.rcv1"])
+    assert "two classes" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_claims_on_data_of_ones_own(tmp_path, capsys):
+    path = tmp_path / "ledger.json"
+    names = ["ridge.minimum.rcv1", "ridge.sgd.rcv1"]
+    assert main(["verify", "--quick", "--data", "digits", *names, "--json", str(path)]) == 0
+    assert "digits" in json.loads(path.read_text(encoding="utf-8"))["data"] and "on digits" in capsys.readouterr().out

@@ -108,7 +108,8 @@ def run(
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
         (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
-        ``vector``, ||p||^2 of what a worker compressed, and ``error``, ||p - Q(p)||^2; NaN where nothing was.
+        ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
+        nothing was.
         ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
 
     Raises
@@ -146,7 +147,12 @@ def run(
         return _run_replicas(setup, replicas, fast)
     transport: Memory | mpi.Ranks = Memory()
     if comm is not None:
-        mpi.agree(comm, digest((method, problem, workers, setup.records, seed, setup.x0, str(dtype), str(wire_dtype))))
+        mpi.agree(
+            comm,
+            digest(
+                (method, problem, workers, setup.records, setup.watched, seed, setup.x0, str(dtype), str(wire_dtype))
+            ),
+        )
         transport = mpi.Ranks(comm)
         mpi.in_turn(comm, lambda: _rehearse(setup, transport))
     return _run_once(setup, callback, transport, fast)
@@ -227,14 +233,16 @@ def _run_once(setup, callback, transport, fast):
 
 
 def _compression_error(run, transport, records: int) -> np.ndarray:
-    """The means over all workers, in their order."""
+    """The means over all workers that sent a message, in their order."""
     every = run.errors[:records]
     if transport.ranks > 1:
         gathered = np.empty((transport.ranks, *every.shape))
         transport.comm.Allgather(np.ascontiguousarray(every), gathered)
         every = np.concatenate(list(gathered), axis=1)
     found = np.zeros(records, COMPRESSION_ERROR)
-    found["vector"], found["error"] = every.mean(axis=1).T  # NaN, too, where workers were inactive
+    sent = np.isfinite(every[:, :, :1])  # not by inactive workers
+    with np.errstate(invalid="ignore"):
+        found["vector"], found["error"] = (np.where(sent, every, 0.0).sum(axis=1) / sent.sum(axis=1)).T
     return found
 
 

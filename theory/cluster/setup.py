@@ -99,6 +99,8 @@ def prepare(
     require(fitting, "seed", seed, "an integer from 0 to 2**64 - 1")
     batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
     rounds = steps // method.local_steps
+    known = comm is None or hasattr(comm, "Get_size")
+    require(known, "comm", comm, "None, or a communicator of mpi4py", TypeError)
     ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 

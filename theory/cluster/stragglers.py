@@ -309,7 +309,8 @@ def run_fastest_k(
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
     require(shards in ("shared", "contiguous"), "shards", shards, "'shared' or 'contiguous'")
-    require(0.0 <= delay < math.inf, "delay", delay, "a finite number, at least 0")
+    good = isinstance(delay, (int, float, np.number)) and 0.0 <= delay < math.inf
+    require(good, "delay", delay, "a finite number, at least 0")
     sent, wire = (Identity(), np.float64) if compressor is None else (compressor, np.float32)
     every = rounds // 50 or 1
     if record_every is not None:
@@ -338,10 +339,12 @@ def run_fastest_k(
             )
         )
         clocks.append(np.append(0.0, np.cumsum(waits[:, -1]))[results[-1].history["rounds"]])
-    last, seconds = np.stack([result.last for result in results]), np.stack(clocks)
-    values = np.stack([result.history["f"] for result in results])
+    worst = next((result for result in results if not result.success), None)
+    rows = min(result.history.size for result in results)  # one that diverged has stopped before
+    last, seconds = np.stack([result.last for result in results]), np.stack([clock[:rows] for clock in clocks])
+    values = np.stack([result.history["f"][:rows] for result in results])
     history = np.zeros(values.shape[1], FASTEST_HISTORY)
-    history["rounds"] = results[0].history["rounds"]
+    history["rounds"] = results[0].history["rounds"][:rows]
     history["seconds"], history["f"] = seconds.mean(axis=0), values.mean(axis=0)
     x = last.mean(axis=0)
     return Result(
@@ -351,11 +354,11 @@ def run_fastest_k(
         replica_seconds=seconds.T.copy(),
         replica_values=values.T.copy(),
         history=history,
-        measured_seconds=np.mean([result.history["seconds"] for result in results], axis=0),
+        measured_seconds=np.mean([result.history["seconds"][:rows] for result in results], axis=0),
         bits_up=float(np.mean([result.history["bits_up"][-1] for result in results])),
         weights=factors,
         nit=rounds,
-        success=bool(np.isfinite(last).all()),
-        status=0,
-        message="all rounds done",
+        success=worst is None,
+        status=0 if worst is None else worst.status,
+        message="all rounds done" if worst is None else worst.message,
     )

@@ -209,9 +209,12 @@ def _own_data(parser: Parser, name: str):
     from ..data import DataError, load_data
 
     try:
-        return load_data(name)
+        data = load_data(name)
     except DataError as error:
         parser.error(f"--data: {error}")
+    if data.task != "binary":
+        parser.error(f"--data: got {name}, whose labels are not two classes; allowed: data of two classes")
+    return data
 
 
 def _audit(argv, comm) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,8 +52,11 @@ def make_problem(data, l2: float | None, problem: str = "auto"):
         raise ConfigurationError(f"problem {problem!r} on {data.name}: {error}") from None
 
 
-def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants) -> list[Job]:
-    """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data."""
+def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants, problem=None) -> list[Job]:
+    """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data.
+
+    With the problem, all that would fail in a later run is refused, too.
+    """
     from ..compressors import check
     from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
     from ..methods.schedules import InverseTime
@@ -65,6 +69,8 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         entry = find(cell.method)
         if entry.family == "file":
             method = method_of_file(cell.method)
+            batch = getattr(method, "batch", None)
+            cell = cell._replace(batch=batch) if isinstance(batch, int) else cell
             jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
             continue
         written = entry.family.startswith("written")
@@ -88,7 +94,32 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         elif parts is not None:
             method = method._replace(**parts.fields)
         jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
+    for job in jobs if problem is not None else []:
+        _check_job(job, problem)
     return jobs
+
+
+def _check_job(job: Job, problem) -> None:
+    """Refuse before the first run what would fail later."""
+    from ..cluster.setup import prepare
+
+    method = job.method
+    if job.cell.steps < method.local_steps:
+        raise ConfigurationError(
+            f"method {job.cell.method!r}: got {method.local_steps} local steps, allowed: at most the {job.cell.steps} "
+            "steps of the run (--steps)"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the run itself warns
+            prepare(method, problem, workers=job.cell.workers, steps=_whole_rounds(job))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"method {job.cell.method!r}: {error}") from None
+
+
+def _whole_rounds(job: Job) -> int:
+    """The steps of a job, rounded down to whole rounds."""
+    return job.cell.steps - job.cell.steps % job.method.local_steps
 
 
 def experiment(configuration: Configuration, *, comm=None, command: str = "", say=print) -> int:
@@ -126,7 +157,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
-        jobs = make_jobs(configuration, cells, constants)
+        jobs = make_jobs(configuration, cells, constants, problem)
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
         at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
@@ -221,7 +252,7 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
                 if interruption.signal is not None:
                     raise StopIteration
 
-            steps = job.cell.steps - job.cell.steps % job.method.local_steps or job.method.local_steps
+            steps = _whole_rounds(job)
             bar.start(job.title)
             interruption.running = True
             result = run(
@@ -237,13 +268,13 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
             )
             at_end = gradient_numbers(problem, result.x, comm) if np.isfinite(result.x).all() else {}
             if root and result.nit > 0:
-                _record(recorder, job, result, constants, largest, at_end)
+                _record(recorder, job, problem, result, constants, largest, at_end)
             interruption.running = False
             if result.status == STOPPED:
                 return
 
 
-def _record(recorder: Recorder, job: Job, result, constants: Constants, largest: float, at_end: dict) -> None:
+def _record(recorder: Recorder, job: Job, problem, result, constants: Constants, largest: float, at_end: dict) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
@@ -257,7 +288,7 @@ def _record(recorder: Recorder, job: Job, result, constants: Constants, largest:
         batch=job.cell.batch,
     )
     verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
-    stated, constant = stated_ratio(job.method.compressor, constants.d)
+    stated, constant = stated_ratio(job.method.settled(problem).compressor, constants.d)
     measured = {
         "compression_measured": compression_ratio(result),
         "compression_stated": stated,

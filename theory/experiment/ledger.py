@@ -78,10 +78,11 @@ def verify_all(
         found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
     files = dict(json_file=json_file, html_file=html_file, errata_file=errata_file)
-    return from_root(comm, lambda: _show(results, len(ids), seed, quick, interrupted, say, **files))
+    name = None if data is None else data.name
+    return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
 
 
-def _show(results, asked: int, seed, quick, interrupted, say, *, json_file, html_file, errata_file) -> int:
+def _show(results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_file) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, ledger, list_claims
 
@@ -90,11 +91,14 @@ def _show(results, asked: int, seed, quick, interrupted, say, *, json_file, html
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
     say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {seed}{tail}")
+    if data is not None:
+        say(f"claims about data: on {data}")
     code = exit_code(results)
     if json_file is not None:
         content = {
             "seed": seed,
             "quick": quick,
+            "data": data,
             "versions": versions(),
             "interrupted": interrupted,
             "exit_code": code,

@@ -34,6 +34,8 @@ def _loaded(path: str) -> dict:
         module = run_file(path)
     except FileRefused as error:
         raise ConfigurationError(f"methods: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"methods: {path} cannot be run: {error}") from error
     return {name: value for name, value in vars(module).items() if not name.startswith("_") and _is_method(value)}
 
 

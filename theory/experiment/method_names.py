@@ -100,6 +100,7 @@ def written_method(name: str, d: int, k: int) -> Written:
     fields: dict = {}
     for part in parts:
         if _name_of(part, name) == "local":
+            require("local_steps" not in fields, "methods", name, "one local(h) for each method", ConfigurationError)
             fields["local_steps"] = _local_steps(part, name)
             continue
         field = "server" if _name_of(part, name) in servers else "feedback"
@@ -111,7 +112,8 @@ def written_method(name: str, d: int, k: int) -> Written:
 def _local_steps(part: ast.expr, whole: str) -> int:
     arguments = part.args if isinstance(part, ast.Call) else []
     number = arguments[0].value if len(arguments) == 1 and isinstance(arguments[0], ast.Constant) else None
-    good = isinstance(number, int) and number >= 1
+    alone = isinstance(part, ast.Call) and not part.keywords
+    good = alone and isinstance(number, int) and not isinstance(number, bool) and number >= 1
     require(good, "methods", whole, "local(h) with an integer h, at least 1", ConfigurationError)
     return int(number)  # type: ignore[arg-type]
 

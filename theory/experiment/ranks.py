@@ -56,29 +56,52 @@ def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], b
     found : dict
         On rank 0 the results by their index; empty on the others.
     interrupted : bool
-        Whether some rank was interrupted, so that results are missing; the same on all ranks.
+        Whether some rank was interrupted, so that results may be missing; the same on all ranks.
+
+    Raises
+    ------
+    ConfigurationError
+        On all ranks, if one raised it.
     """
     ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
-    mine, interrupted = {}, False
+    mine, interrupted, error = {}, False, ""
     try:
         for k in range(rank, len(items), ranks):
             mine[k] = work(items[k])
     except KeyboardInterrupt:
         interrupted = True
+    except ConfigurationError as refused:
+        if ranks == 1:
+            raise
+        error = str(refused)
     if ranks == 1:
         return mine, interrupted
-    from ..cluster.mpi import wait
-
-    text = np.frombuffer(json.dumps([interrupted, to_json(mine)]).encode(), np.uint8)
-    wait(comm.Ibarrier())  # the first to finish sleep
+    interrupted |= _wait_for_all(comm)
+    text = np.frombuffer(json.dumps([interrupted, error, to_json(mine)]).encode(), np.uint8)
     sizes = np.zeros(ranks, np.int64)
     comm.Allgather(np.array([text.size], np.int64), sizes)
     every = np.zeros(int(sizes.sum()), np.uint8)
     comm.Allgatherv(text, [every, sizes])
     ends = sizes.cumsum()
     told = [json.loads(every[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
-    found = {k: value for _, theirs in told for k, value in from_json(theirs).items()} if rank == 0 else {}
-    return found, any(stopped for stopped, _ in told)
+    refusals = [refused for _, refused, _ in told if refused]
+    if refusals:
+        raise ConfigurationError(refusals[0])
+    found = {k: value for *_, theirs in told for k, value in from_json(theirs).items()} if rank == 0 else {}
+    return found, any(stopped for stopped, *_ in told)
+
+
+def _wait_for_all(comm) -> bool:
+    """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
+    from ..cluster.mpi import wait
+
+    request, interrupted = comm.Ibarrier(), False
+    while True:
+        try:
+            wait(request)
+            return interrupted
+        except KeyboardInterrupt:
+            interrupted = True
 
 
 def _kind(entry) -> str:

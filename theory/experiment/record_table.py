@@ -46,7 +46,8 @@ def report(record: Record) -> str:
             ]
         )
     samples = sorted({run["samples"] for run in runs})
-    seen = f"{samples[-1]:,} samples a method ({samples[-1] / constants.n:.1f} passes)"
+    least = f"{samples[0]:,} to " if samples[0] < samples[-1] else ""
+    seen = f"{least}{samples[-1]:,} samples a method ({samples[-1] / constants.n:.1f} passes)"
     lines = [describe(record), f"{seen}, seed {record.experiment['seed']}", ""]
     lines.append(text_table(HEAD, rows, left=(0, 11)))
     foot = [

@@ -120,6 +120,8 @@ def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, b
         return Theorem("", {}, "biased and without memory: no theorem, and it need not converge")
     if entry.family == "file":
         return Theorem("", {}, "a method of your own file: no theorem is known for it here")
+    if entry.family == "written-other" and "local(" in entry.name:
+        return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
     if entry.family == "written-other":
         return Theorem("", {}, "its feedback rule or its server is not that of a theorem in this table")
     try:

@@ -16,12 +16,14 @@ HEAD = (
 
 
 def gradient_numbers(problem, x, comm=None) -> dict:
-    """sigma^2, B_D and the largest batch without loss at a point; every rank takes its rows."""
+    """sigma^2, B_D and the largest batch without loss at a point, if they are numbers; every rank takes its rows."""
     from ..bounds import largest_batch
     from ..problems import batch_bound, gradient_variance
 
-    bound = batch_bound(problem, x, comm)
-    return {"variance": gradient_variance(problem, x, comm), "B_D": bound, "largest_batch": largest_batch(bound)}
+    bound, variance = batch_bound(problem, x, comm), gradient_variance(problem, x, comm)
+    if not math.isfinite(variance):  # far out, where squares overflow
+        return {}
+    return {"variance": variance, "B_D": bound, "largest_batch": largest_batch(bound)}
 
 
 def compression_ratio(result) -> float:
@@ -45,7 +47,7 @@ def stated_ratio(compressor, d: int) -> tuple[float, str]:
 
 def variance_text(record) -> str:
     """The table; empty for a record without these numbers."""
-    runs = [run for run in record.results.values() if "at_end" in run]
+    runs = [run for run in record.results.values() if run.get("at_end")]
     if not runs:
         return ""
     start = record.experiment["at_start"]

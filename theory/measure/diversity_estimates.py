@@ -302,7 +302,7 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL, comm
     if samples is not None:
         return _from_samples(problem, x, other, n, samples, seed, level, whole)
     if other is not None:
-        check_same(comm, "x and other", type(problem).__name__, n, x, other)
+        check_same(comm, "problem, x and other", problem, x, other)
         scratch = np.empty((4, scratch_size(problem)))
 
         def mean(part, out):

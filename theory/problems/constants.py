@@ -221,7 +221,7 @@ def strong_convexity(problem) -> float:
 def second_moment_and_norm2(problem, x, comm=None) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
-    check_same(comm, "x", type(problem).__name__, rows(problem), x)
+    check_same(comm, "problem and x", problem, x)
     if is_drawn(problem):
         slope = np.empty(x.size)
         gradient(problem, x.astype(np.float64), slope)
@@ -349,4 +349,5 @@ def batch_bound(problem, x, comm=None) -> float:
     2.0
     """
     moment, squared = second_moment_and_norm2(problem, x, comm)
-    return moment / squared if squared > 0.0 else math.inf
+    ratio = moment / squared if squared > 0.0 else math.inf
+    return 1.0 if ratio < 1.0 else ratio  # rounding may put M^2 below ||g||^2

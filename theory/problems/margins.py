@@ -10,6 +10,7 @@ from ..core import force_inline, generic, kernel, question, require
 from ..core.vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 from .matrix import CSR, add_row, as_matrix, row_dot, row_dot_and_norm2, shape
+from .row_blocks import part_of_rows, rows_between
 
 __all__ = ["astype", "curvature", "linear_problem", "loss", "margin", "slope"]
 
@@ -154,6 +155,8 @@ def linear_problem(cls):
         (moments, _moments),
     ):
         ask.register(cls)(answer)
+    if set(cls._fields) <= {"A", "b", "l2", "label"}:
+        rows_between.register(cls)(part_of_rows)
     force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))
     return cls
 

@@ -23,6 +23,7 @@ from .evaluate import point
 from .margins import check_l2, entry_type, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
+from .row_blocks import part_of_rows, rows_between
 
 __all__ = ["Softmax", "softmax"]
 
@@ -243,6 +244,9 @@ class Softmax(NamedTuple):
         found = np.empty(problem.n, np.int64)
         predict(problem, point(problem, x), found)
         return float(np.mean(found == problem.b))
+
+
+rows_between.register(Softmax)(part_of_rows)
 
 
 @force_inline

@@ -11,26 +11,28 @@ from ..core.settings import digest
 from .base import rows
 from .matrix import CSR
 
-__all__ = ["mean_over_rows", "rows_between"]
+__all__ = ["check_same", "mean_over_rows", "part_of_rows", "rows_between"]
 
 BLOCK = 1024  # rows; more where there would be too many blocks
 MOST = 64  # blocks, and thus the number of ranks that share the work
+SAMPLED = 1000  # entries of an array by which ranks compare it
 
 
 @question
 def rows_between(problem, first: int, last: int):
     """The problem with only the rows from ``first`` to before ``last``, nothing copied; None if it has no such parts.
 
-    Its f is the mean of the same f_i, each with the whole l2 term.
+    Its f is the mean of the same f_i, each with the whole l2 term.  A class takes part by its own ``rows_between``:
+    arrays of any other may have an entry for each row.
     """
-    fields = problem._asdict()
-    A, b = fields.pop("A", None), fields.pop("b", None)
-    fields.pop("label", None)
-    known = A is not None and b is not None and not any(isinstance(field, np.ndarray) for field in fields.values())
-    if not known:  # another array may have an entry for each row
-        return None
+    return None
+
+
+def part_of_rows(problem, first: int, last: int):
+    """That of a problem whose only arrays with an entry for each row are A and b."""
+    A = problem.A
     part = A._replace(indptr=A.indptr[first : last + 1]) if isinstance(A, CSR) else A[first:last]
-    return problem._replace(A=part, b=b[first:last])
+    return problem._replace(A=part, b=problem.b[first:last])
 
 
 def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarray:
@@ -65,32 +67,38 @@ def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarra
         out *= (edges[k + 1] - edges[k]) / n
         return out
 
+    total = np.zeros(length)
     if comm is None:
-        return _in_order(block(k) for k in range(count))
+        for k in range(count):
+            total += block(k)
+        return total
     ranks, rank = comm.Get_size(), comm.Get_rank()
-    each, width = -(-count // ranks), -(-length // ranks)  # blocks of a rank, and the piece that it adds up
-    mine, theirs = np.zeros((ranks, each, width)), np.empty((ranks, each, width))
-    for j, k in enumerate(range(rank * each, min((rank + 1) * each, count))):
-        mine[:, j] = np.pad(block(k), (0, ranks * width - length)).reshape(ranks, width)
-    comm.Alltoall(mine, theirs)
+    width = -(-length // ranks)  # of the piece that a rank adds up
+    mine, theirs, piece = np.zeros(ranks * width), np.empty((ranks, width)), np.zeros(width)
+    for first in range(0, count, ranks):
+        mine[:length] = block(first + rank) if first + rank < count else 0.0
+        comm.Alltoall(mine, theirs)
+        for part in theirs[: count - first]:
+            piece += part
     whole = np.empty((ranks, width))
-    comm.Allgather(_in_order(theirs.reshape(-1, width)[:count]), whole)
+    comm.Allgather(piece, whole)
     return whole.reshape(-1)[:length]
 
 
-def _in_order(parts) -> np.ndarray:
-    rest = iter(parts)
-    total = next(rest).copy()
-    for part in rest:
-        total += part
-    return total
-
-
-def check_same(comm, what: str, *values) -> None:
-    """Raise ``ValueError`` on all ranks unless they were given the same."""
+def check_same(comm, what: str, problem, *points) -> None:
+    """Raise ``ValueError`` on all ranks unless they were given the same problem and points."""
     if comm is None:
         return
-    mine = np.frombuffer(bytes.fromhex(digest(values)), np.uint8)
+    mine = np.frombuffer(bytes.fromhex(digest((_sample(problem), *points))), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
     comm.Allgather(mine, all_of_them)
     require(bool((all_of_them == all_of_them[0]).all()), what, "other values on some ranks", "the same on all ranks")
+
+
+def _sample(value):
+    """A value with about a thousand entries of each large array, in place of all."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.reshape(-1)[:: max(1, value.size // SAMPLED)]
+    if isinstance(value, tuple):
+        return type(value).__name__, *(_sample(part) for part in value)
+    return getattr(value, "__qualname__", value)  # of a function, its name

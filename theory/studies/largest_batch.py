@@ -52,6 +52,7 @@ MECHANISMS = {  # that make gradients more diverse; the noise has about the norm
     "Langevin noise": Langevin(0.06),
     "one-level quantization": QuantizedGradients(),
 }
+SMALL = 1000  # columns
 STEPS = range(-10, 3)  # exponents of the candidate steps, in units of 1/L_max
 
 
@@ -403,7 +404,8 @@ def collect(
     for task in [problems[0], *problems[len(options.copies) : 1 + len(options.copies)][:1]]:
         limit = next(t.least for t in thresholds if t.data == task.name)
         speeds += speed_ups(task, limit, options, seed)
-    task = problems[1 + len(options.copies)]  # the first of the small sets: a mechanism touches every coordinate
+    # the first of the small sets, if there is one: a mechanism touches every coordinate
+    task = next((one for one in problems if one.train.d <= SMALL), problems[0])
     tried = [
         (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
         for name, mechanism in track(MECHANISMS.items(), "mechanisms")

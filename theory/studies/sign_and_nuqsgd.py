@@ -227,6 +227,8 @@ def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
     found: dict[tuple[str, str], Training] = {}
     for row in trained:
         place = row.problem, row.method
+        if math.isnan(getattr(row, what)):  # diverged
+            row = row._replace(**{what: math.inf})
         if place not in found or getattr(row, what) < getattr(found[place], what):
             found[place] = row
     return found

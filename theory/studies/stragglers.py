@@ -15,7 +15,7 @@ from ..measure import mean_interval
 from ..plots.text import number
 from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
-from .shared.report import Statement, Study, Table
+from .shared.report import OURS, Statement, Study, Table
 from .shared.verdicts import verdict
 
 __all__ = [
@@ -44,7 +44,7 @@ RATES = (1.0, 2.0, 4.0, 8.0, 8.0)
 TARGETS = np.array([5.0, -1.0, 3.0, 0.0, 1.0])
 LEVEL = 0.99
 OVERHEAD = 0.25  # share by which a round with injected delays may be longer than its clock
-SENT = {"full precision": None, "QSGD, s = 7": QSGD(7), "top-3": TopK(3)}
+SENT = {"full precision, 64 bits": None, "QSGD, s = 7": QSGD(7), "top-3": TopK(3)}
 
 
 class Order(NamedTuple):
@@ -222,6 +222,7 @@ def delay_statements(rows) -> list[Statement]:
             f"with injected delays a round takes as long as the clocks say, up to {OVERHEAD:.0%} for everything else.",
             verdict(sum(near), len(near)),
             f"{where.capitalize()}: at most {most:.0%} longer in {len(near)} settings.",
+            OURS,
         ),
         Statement(
             "waiting for fewer is faster by the real clock, with compressors, too.",
@@ -231,6 +232,7 @@ def delay_statements(rows) -> list[Statement]:
                 for few, *_, last in pairs
             )
             + ".",
+            OURS,
         ),
     ]
 

@@ -56,6 +56,7 @@ class DrawnLoop:
             and method.compressor == Identity()
             and (type(method.feedback), type(server), type(method.topology)) == (NoFeedback, Mean, AllReduce)
             and run.setup.batches.max() == 1
+            and run.watched.size == 0
             and run.own_l2 == 0.0
         )
 

@@ -57,6 +57,7 @@ class PlainLoop:
             and method.compressor == Identity(sparse=True)
             and (type(method.feedback), type(method.server), type(method.topology)) == (NoFeedback, Mean, AllGather)
             and run.setup.batches.max() == 1
+            and run.watched.size == 0
             and is_slope_times_row(run.problem)
         )
 
