@@ -175,8 +175,8 @@ def draw(rows, title: str):
             left += values
         axes.plot([row.total for row in rows], labels, "k|", markersize=9, label="everything")
         axes.invert_yaxis()
-        axes.set(xlabel="seconds of an epoch, rank 0", title=title)
-        axes.legend(loc="lower right")
+        axes.set(xlabel="seconds of an epoch, rank 0", ylabel="method and number of ranks", title=title)
+        axes.legend(loc="upper right")
     return figure
 
 
