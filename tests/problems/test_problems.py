@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from mpi_problems import large_problems
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -593,6 +594,16 @@ def test_blocks_of_rows_are_a_sum_over_rows():
     assert th.batch_bound(problem, x) == pytest.approx((gradients**2).sum(axis=1).mean() / (mean @ mean), rel=1e-11)
     part = rows_between(problem, 10, 20)
     assert part.n == 10 and np.shares_memory(part.A.data, problem.A.data)
+
+
+@pytest.mark.parametrize("problem", large_problems(), ids=lambda problem: type(problem).__name__)
+def test_blocks_give_what_the_whole_gives(problem):
+    x, slope = np.linspace(-1.0, 1.0, problem.d), np.empty(problem.d)
+    whole = base.moments(problem, x, slope)
+    assert th.second_moment(problem, x) == pytest.approx(whole, rel=1e-12)
+    assert rows_between(problem, 7, 9) is not None
+    if not isinstance(problem, th.Diversified):  # whose bound is not this ratio
+        assert th.batch_bound(problem, x) == pytest.approx(whole / (slope @ slope), rel=1e-10)
 
 
 def test_a_problem_with_another_array_for_each_row_is_not_taken_apart():

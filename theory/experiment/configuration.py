@@ -10,6 +10,7 @@ A TOML file with the key ``study`` is another kind of experiment: see ``studies/
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import asdict, dataclass, fields, replace
 from typing import NamedTuple
 
@@ -166,7 +167,8 @@ class Configuration:
             label = method
             label += f" N={n}" if len(workers) > 1 else ""
             label += f" B={b}" if len(batch) > 1 else ""
-            seed = int(key(self.seed, method, f"workers={n}", f"batch={b}")) % SEED_LIMIT
+            name = os.path.basename(method) if is_file(method) else method  # wherever the file is
+            seed = int(key(self.seed, name, f"workers={n}", f"batch={b}")) % SEED_LIMIT
             cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
         return cells
 

@@ -48,9 +48,9 @@ def stated_ratio(compressor, d: int) -> tuple[float, str]:
 def variance_text(record) -> str:
     """The table; empty for a record without these numbers."""
     runs = [run for run in record.results.values() if run.get("at_end")]
-    if not runs:
+    start = record.experiment.get("at_start")
+    if not runs or not start:
         return ""
-    start = record.experiment["at_start"]
     rows = [
         [
             run["title"],
