@@ -144,18 +144,18 @@ QUICK = [
     Row("SGD", quadratic, decreasing(), -1.0, 4000, 0.1, REASON),
     Row("QSGD", quadratic, decreasing(th.QSGD(4)), -1.0, 8000, 0.1, REASON),
     Row("NUQSGD", quadratic, decreasing(th.NUQSGD(3)), -1.0, 8000, 0.1, REASON),
+    Row("PL without convexity", sines, pl_steps, -1.0, 16000, 0.2, "the theorem has C/T from the first step"),
+    Row("local SGD, H = 4", quadratic, local, -1.0, 8000, 0.2, "drift falls as T^-2", 300),
+    Row("logistic", lambda: classes(th.logistic), decreasing(), -1.0, 20000, 0.2, REASON, 300),
+    Row("ridge", lambda: classes(th.ridge), decreasing(), -1.0, 20000, 0.2, REASON, 300),
+]
+SLOW = [
     Row("TernGrad", quadratic, decreasing(th.TernGrad()), -1.0, 16000, 0.2, REASON, 300),
     Row("unbiased rand-k", quadratic, decreasing(th.RandK(10, unbiased=True)), -1.0, 16000, 0.2, REASON, 300),
     Row("top-k with memory", quadratic, decreasing(th.TopK(16), MEMORY), -1.0, 16000, 0.3, WAIT, 500),
     Row("rand-k with memory", short, decreasing(th.RandK(2), MEMORY), -1.0, 32000, 0.15, WAIT, 800),
     Row("EF-sign", short, decreasing(th.ScaledSign(), MEMORY), -1.0, 16000, 0.2, WAIT, 1200),
-    Row("PL without convexity", sines, pl_steps, -1.0, 16000, 0.2, "the theorem has C/T from the first step"),
-    Row("local SGD, H = 4", quadratic, local, -1.0, 8000, 0.2, "drift falls as T^-2", 300),
     Row("PL, QSGD", sines, decreasing(th.QSGD(4)), -1.0, 16000, 0.2, REASON),
-    Row("logistic", lambda: classes(th.logistic), decreasing(), -1.0, 20000, 0.2, REASON, 300),
-    Row("ridge", lambda: classes(th.ridge), decreasing(), -1.0, 20000, 0.2, REASON, 300),
-]
-SLOW = [
     Row("PL, unbiased rand-k", sines, decreasing(th.RandK(10, unbiased=True)), -1.0, 16000, 0.3, REASON, 300),
     Row("PL, top-k with memory", sines, decreasing(th.TopK(16), MEMORY), -1.0, 64000, 0.3, WAIT, 200),
 ]
@@ -219,6 +219,8 @@ def growing(problem, value):
 TIMES = (1000, 2000, 4000, 8000, 16000)
 HORIZONS = [
     Row("non-convex, steps c/sqrt(T)", saturating, horizon(), -0.5, 0, 0.0, "", 200, "T", TIMES),
+]
+LONG_HORIZONS = [
     Row("non-convex, QSGD", saturating, horizon(th.QSGD(4)), -0.5, 0, 0.0, "", 200, "T", TIMES),
     Row("CR-PSGD in samples", quadratic, growing, -1.0, 0, 0.0, "", 200, "samples", (250, 1000, 4000, 16000, 64000)),
 ]
@@ -298,6 +300,13 @@ def test_slope_in_the_horizon(row):
 
 @pytest.mark.full
 @pytest.mark.slow
+@pytest.mark.parametrize("row", LONG_HORIZONS, ids=lambda row: row.name)
+def test_slope_in_a_long_horizon(row):
+    assert_slope(slope_of_horizons(row), row.slope)
+
+
+@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SLOW + RCV1 + DENSE, ids=lambda row: row.name)
 @pytest.mark.filterwarnings("ignore::theory.DenseStepWarning")  # dense messages are what is measured
 def test_slope_in_many_steps(row):
@@ -344,7 +353,7 @@ def test_slopes_from_two_ranks():
     assert printed.returncode == 0, printed.stderr
     found = dict(line.split(": ") for line in printed.stdout.splitlines())
     assert set(found) == set(ON_RANKS)
-    for row in QUICK:
+    for row in QUICK + SLOW:
         if row.name in found:
             low, high = map(float, found[row.name].split())
             assert row.slope - CLOSE <= low <= high <= row.slope + CLOSE, f"{row.name}: {low:.3f} to {high:.3f}"
@@ -353,7 +362,7 @@ def test_slopes_from_two_ranks():
 if __name__ == "__main__":
     from mpi4py import MPI
 
-    for each in QUICK:
+    for each in QUICK + SLOW:
         if each.name in ON_RANKS:
             slope = slope_on_ranks(each, MPI.COMM_WORLD)
             if MPI.COMM_WORLD.Get_rank() == 0:

@@ -327,7 +327,7 @@ def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses(
 
 
 def threshold(data, least, ratio, measured, surely, at_most):
-    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most)
+    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most, 1.0)
 
 
 def test_verdicts_of_the_study():
@@ -351,6 +351,20 @@ def test_verdicts_of_the_study():
         "undecided",
         "holds",
     ]
+
+
+def test_verdicts_on_mechanisms():
+    plain, more = threshold("a", 3.0, (1, 1, 1), 2, 2, 4), threshold("a", 9.0, (1, 1, 1), 16, 8, 32)
+    verdicts = lambda *tried: [s.verdict for s in report.mechanism_statements([("none", plain), *tried])]  # noqa: E731
+    assert verdicts(("noise", more)) == ["holds", "holds", "holds"]
+    assert verdicts(("noise", more._replace(surely=4, serial=2.0))) == ["holds", "undecided", "fails"]
+    assert verdicts(("noise", plain._replace(least=2.0, measured=1, surely=1, at_most=1))) == [
+        "fails",
+        "fails",
+        "holds",
+    ]
+    rows = report.mechanism_table([("none", plain), ("noise", more)]).rows
+    assert [row[3] for row in rows] == ["4", "10"] and rows[1][5] == "16 (8 to 32)"
 
 
 def test_files_that_are_not_there_are_left_out_with_a_word(tmp_path, monkeypatch):

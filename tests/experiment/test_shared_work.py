@@ -56,8 +56,18 @@ def test_ranks_share_compressors():
 
 
 @pytest.mark.slow
-def test_ranks_share_studies_and_run_one_together(tmp_path):
-    names = ["spectrum", "conef-digits", "stragglers"]
+def test_ranks_share_studies(tmp_path):
+    names = ["spectrum", "conef-digits"]
+    done = run_mpi(2, "-m", "theory.experiment", "study", "--quick", *names, "--figures", tmp_path, timeout=500)
+    assert done.returncode == 0, done.stderr
+    for name in names:
+        assert f"\n{name}: " in done.stdout and (tmp_path / f"study-{name}.png").stat().st_size > 5000
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_ranks_run_a_study_together(tmp_path):
+    names = ["stragglers", "epoch-seconds"]
     done = run_mpi(2, "-m", "theory.experiment", "study", "--quick", *names, "--figures", tmp_path, timeout=500)
     assert done.returncode == 0, done.stderr
     for name in names:
