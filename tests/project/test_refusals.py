@@ -197,7 +197,7 @@ def test_a_formula_goes_to_another_process():
 
 def test_the_bounds_list_formulas_only():
     names = dir(th.bounds)
-    assert "qsgd_variance" in names and "quantization" not in names and "naming" not in names
+    assert "qsgd_variance" in names and "quantization" not in names and "formula" not in names
     assert not [name for name in names if inspect.ismodule(getattr(th.bounds, name))]
 
 

@@ -5,10 +5,6 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
-import sys
-from inspect import isfunction
-
-from ._domain import naming
 from .atomo import atomo_probabilities, atomo_variance, ternary_budget
 from .averages import (
     averaged_second_moment,
@@ -567,11 +563,6 @@ __all__ = [
     "uniform_levels_gap",
     "utilisation",
 ]
-
-for _name in __all__:  # if a string is passed for a number, the error names the argument
-    if isfunction(globals()[_name]):
-        globals()[_name] = _formula = naming(globals()[_name])
-        setattr(sys.modules[_formula.__module__], _name, _formula)  # where pickle and the documentation find it
 
 
 def __dir__() -> list[str]:

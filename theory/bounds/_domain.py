@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from numbers import Real
 
 import numpy as np
@@ -40,28 +38,3 @@ def whole(low: int, **values) -> None:
         allowed = f"an integer, at least {low}"
         number(allowed, **{name: value})
         require(value >= low and float(value).is_integer(), name, value, allowed)
-
-
-def naming(function):
-    """Wrap a formula: if it fails because a string was passed for a number, the error names the argument.
-
-    The arguments are checked only after a failure, so that the formula is not slowed down.
-    """
-
-    @functools.wraps(function)
-    def formula(*arguments, **named):
-        try:
-            return function(*arguments, **named)
-        except TypeError:
-            signature = inspect.signature(function)
-            try:
-                given = signature.bind(*arguments, **named).arguments
-            except TypeError:
-                given = {}  # a missing or unknown argument: Python's own message is clear
-            for name, value in given.items():
-                wanted = str(signature.parameters[name].annotation)
-                if wanted.startswith(("int", "float")) and not (value is None and "None" in wanted):
-                    number(**{name: value})
-            raise
-
-    return formula

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive
+from ._formula import formula
 
 __all__ = ["atomo_probabilities", "atomo_variance", "ternary_budget"]
 
@@ -19,38 +20,24 @@ def _sizes(values) -> np.ndarray:
     return values
 
 
+@formula
 def atomo_probabilities(values, budget: float) -> np.ndarray:
     """The probabilities with which ATOMO sends its atoms.
 
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
-
     Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``.  In the order of
     decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
     i on; the others share the rest in proportion.
-
     Kind: identity.
-
     Source: Wang et al., ATOMO, NeurIPS 2018, Theorem 3 and Algorithm 1.
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Coefficients of the atoms: singular values, or entries of a vector.
-    budget : float
-        Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
+    values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
+    budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
 
     Returns
     -------
     ndarray, shape (n,)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> atomo_probabilities([8.0, 2.0, 1.0, 1.0], budget=2)
     array([1.  , 0.5 , 0.25, 0.25])
     """
@@ -68,36 +55,18 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     return p
 
 
+@formula
 def atomo_variance(values, budget: float) -> float:
     """Variance of ATOMO at one vector.
 
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
-
     Statement: E||Q(g) - g||^2 = (sum of the other sizes)^2 / (budget - k) - sum of their squares.  With k = 0 it is
     ||values||_1^2 / budget - ||values||_2^2.
-
     Kind: identity.
-
     Source: derived (KKT); Wang et al., ATOMO, NeurIPS 2018, section 3 for k = 0.
+    values (array_like, shape (n,)): The coefficients of the atoms.
+    budget: Above 0.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        The coefficients of the atoms.
-    budget : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> atomo_variance([8.0, 2.0, 1.0, 1.0], budget=2)  # 4^2/1 - 6
     10.0
     """
@@ -106,36 +75,18 @@ def atomo_variance(values, budget: float) -> float:
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 
+@formula
 def ternary_budget(values, norm: float = 2.0) -> float:
     """The budget at which ATOMO is ternary rounding with a norm as its scale.
 
     Setting: entry-wise rounding Q(g)_i = C sign(g_i) t_i with t_i = 1 with probability ``|g_i|/C`` and 0 otherwise,
     where C = ||g||_q, q >= 1.  QSGD with one level is q = 2, TernGrad q = inf.
-
     Statement: it is ATOMO on the entries with the budget ||g||_1 / ||g||_q: the probabilities are the same.
-
     Kind: identity.
-
     Source: Wang et al., ATOMO, NeurIPS 2018, section 3 ("Relation to QSGD and TernGrad").
+    values (array_like, shape (n,)): Not all zero.
+    norm: q, from 1 to infinity.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Not all zero.
-    norm : float
-        q, from 1 to infinity.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ternary_budget([3.0, 4.0]), ternary_budget([3.0, 4.0], norm=math.inf)
     (1.4, 1.75)
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "averaged_second_moment",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 
+@formula
 def averaged_variance(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0
 ) -> float:
@@ -29,36 +31,13 @@ def averaged_variance(
     Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with independent random
     numbers; E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and M^2 =
     E||g||^2 = sigma^2 + ||grad f||^2 of one row.
-
     Statement: E||mean of Q(g_w) - grad f||^2 <= (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
-
     Kind: tight (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
-
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. (QSGD, NIPS 2017, Theorem 3.2 prints
     only the first part as the variance; see the claim qsgd.gradient-noise.)
+    second_moment: M^2, at least ``variance``.
+    workers, batch: N and B, at least 1.
 
-    Parameters
-    ----------
-    variance : float
-        sigma^2, at least 0.
-    second_moment : float
-        M^2, at least ``variance``.
-    workers, batch : int
-        N and B, at least 1.
-    omega : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> averaged_variance(3.0, 4.0, workers=2, batch=3, omega=9.0)  # (1 + 9 (1 + 1))/2
     9.5
     """
@@ -69,41 +48,19 @@ def averaged_variance(
     return (noise + omega * (noise + second_moment - variance)) / workers
 
 
+@formula
 def averaged_second_moment(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0.0
 ) -> float:
     """Second moment of the mean of N workers' compressed mini-batch gradients.
 
     Setting: as for :func:`averaged_variance`.
-
     Statement: E||mean of Q(g_w)||^2 <= ||grad f||^2 + (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
-
     Kind: tight, as averaged_variance.
-
     Source: derived.
+    second_moment: M^2, at least ``variance``.
+    workers, batch: N and B, at least 1.
 
-    Parameters
-    ----------
-    variance : float
-        sigma^2, at least 0.
-    second_moment : float
-        M^2, at least ``variance``.
-    workers, batch : int
-        N and B, at least 1.
-    omega : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> averaged_second_moment(3.0, 4.0, workers=2, batch=3, omega=9.0)
     10.5
     """
@@ -111,39 +68,17 @@ def averaged_second_moment(
     return second_moment - variance + noise
 
 
+@formula
 def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
     """Suboptimality of the linearly weighted average.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
     weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
-
     Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
-
     Kind: upper.
-
     Source: Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9.  With N workers, mini-batches and
     unbiased compression G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_weighted_average(99, mu=0.1, second_moment=1.0)
     0.2
     """
@@ -153,37 +88,15 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     return 2.0 * second_moment / (mu * (steps + 1.0))
 
 
+@formula
 def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float:
     """Suboptimality of the uniform average with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed.
-
     Statement: E f(xbar_T) - f* <= G^2 (1 + log T)/(2 mu T).
-
     Kind: upper; the logarithm is real (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
-
     Source: derived by telescoping; classical.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_uniform_average(1, mu=0.5, second_moment=1.0)
     1.0
     """
@@ -193,44 +106,21 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
     return second_moment * (1.0 + math.log(steps)) / (2.0 * mu * steps)
 
 
+@formula
 def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
     """Suboptimality of any weighted average of SGD with any step sizes.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
-
     Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and
     c_t = (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0),
     E f(xbar_T) - f* <= (sum max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
-
     Kind: upper.  It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
-
     Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
     times w_t/(2 eta_t), summed; then Jensen's inequality.  G^2 as in sgd_weighted_average.
+    step_sizes (array_like): eta_t, above 0.
+    weights (array_like): w_t, at least 0 and not all 0, as many as step sizes.
+    distance: At least 0; may be infinite.
 
-    Parameters
-    ----------
-    step_sizes : array_like
-        eta_t, above 0.
-    weights : array_like
-        w_t, at least 0 and not all 0, as many as step sizes.
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-    distance : float
-        At least 0; may be infinite.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> t = np.arange(99)
     >>> sgd_average(2 / (0.1 * (t + 2)), t + 1, mu=0.1, second_moment=1.0) <= sgd_weighted_average(
     ...     99, mu=0.1, second_moment=1.0)

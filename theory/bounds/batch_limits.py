@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .batch_rates import batch_delta, needed_rounds
 from .sgd import sgd_constant_step_exact, sgd_constant_step_floor
 
@@ -26,38 +27,24 @@ __all__ = [
 ]
 
 
+@formula
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after equally many gradients.
 
     Setting: mini-batch SGD with the step of serial SGD (gradients summed; means: B times the step size), at points
     where the batch-size bound is at least B_D.
-
     Statement: B = delta B_D + 1.
-
     Kind: upper (a larger batch may do as well on a particular problem; on those of :func:`minibatch_worst_case` none
     does).
-
     Source: Yin et al., AISTATS 2018, Theorems 2 to 5.
-
-    Parameters
-    ----------
-    batch_bound : float
-        B_D, at least 1; may be infinite.
-    delta : float
-        At least 0. With 1 the accuracy is at most 1.5 times as large.
+    batch_bound: B_D, at least 1; may be infinite.
+    delta: At least 0. With 1 the accuracy is at most 1.5 times as large.
 
     Returns
     -------
     float
         Not rounded.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> largest_batch(20.0), largest_batch(20.0, delta=0.1)
     (21.0, 3.0)
     """
@@ -66,37 +53,18 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     return 1.0 if delta == 0 else delta * batch_bound + 1.0
 
 
+@formula
 def batch_speed_up(batch: int, batch_bound: float) -> float:
     """How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
 
     Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below
     the other limit that some of them have.
-
     Statement: to one accuracy T grows with (1 + delta) M^2, so that the rounds T/B fall by B/(1 + (B - 1)/B_D): by B
     at first, and never by more than B_D.
-
     Kind: rate (a ratio of two upper bounds).
-
     Source: derived from Yin et al., AISTATS 2018, with M^2 replaced by (1 + delta) M^2. Sums and means alike.
+    batch_bound: B_D, at least 1; may be infinite.
 
-    Parameters
-    ----------
-    batch : int
-        B, at least 1.
-    batch_bound : float
-        B_D, at least 1; may be infinite.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> batch_speed_up(1, 10.0), batch_speed_up(11, 10.0), batch_speed_up(11, math.inf)
     (1.0, 5.5, 11.0)
     """
@@ -106,42 +74,23 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 # --- no better in the worst case --------------------------------------------------------------------------------------
 
 
+@formula
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
     """A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
     look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;
     f_i = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
-
     Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2 R^2, which bounds the
     second moment in the hull; the source has R = 1.
-
     Kind: lower.
-
     Source: Yin et al., AISTATS 2018, Theorem 6; the constant, which is not stated there, from its proof:
     r_{k+1} >= (1 - 2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r
     (R = 1).
+    delta: At least 0. In this construction, once the start is forgotten, below 1/3: :func:`sphere_quadratic_delta`.
+    passes: c, above 0: T gamma mu.
+    step, mu, second_moment: gamma, mu and M^2 = 2 mu^2 R^2, above 0.
 
-    Parameters
-    ----------
-    delta : float
-        At least 0. In this construction, once the start is forgotten, below 1/3: :func:`sphere_quadratic_delta`.
-    passes : float
-        c, above 0: T gamma mu.
-    step, mu, second_moment : float
-        gamma, mu and M^2 = 2 mu^2 R^2, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_worst_case(1.0, passes=math.log(2) / 2, step=0.1, mu=0.5, second_moment=0.5)  # 1/8 * 2 * 0.1
     0.025
     """
@@ -157,40 +106,19 @@ def _converges(batch: int, step: float, mu: float) -> None:
     require(step * mu * batch < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu):g}")
 
 
+@formula
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
     """Squared distance on quadratics around points of the unit sphere, exactly.
 
     Setting: f_i = (mu/2)||w - x_i||^2, ||x_i|| = 1, sum x_i = 0; *sums* of B gradients drawn with replacement (means:
     step size B gamma), gamma mu B < 2. There M^2(w) = mu^2 (1 + ||w||^2) and B_D(w) = 1 + 1/||w||^2.
-
     Statement: r_{k+1} = (1 - gamma mu B)^2 r_k + B gamma^2 mu^2 for r_k = E||w_k||^2.
-
     Kind: identity.
-
     Source: derived, for the construction in the proof of Yin et al., AISTATS 2018, Theorem 6.
+    rounds: At least 0.
+    step, mu: gamma and mu, above 0, with gamma mu B < 2.
+    distance: ||w_0||^2, at least 0.
 
-    Parameters
-    ----------
-    rounds : int
-        At least 0.
-    batch : int
-        B, at least 1.
-    step, mu : float
-        gamma and mu, above 0, with gamma mu B < 2.
-    distance : float
-        ||w_0||^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sphere_quadratic_distance(1, batch=4, step=0.125, mu=1.0, distance=1.0)  # 1/4 + 4/64
     0.3125
     """
@@ -199,36 +127,17 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     return sgd_constant_step_exact(rounds, mu=mu, step=batch * step, variance=mu**2 / batch, distance=distance)
 
 
+@formula
 def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
     """Where the squared distance of :func:`sphere_quadratic_distance` settles.
 
     Setting: as there; gradients *summed*.
-
     Statement: r = gamma mu/(2 - gamma mu B): half of gamma mu for small batches, and without limit towards B = 2/(gamma
     mu).
-
     Kind: identity.
-
     Source: derived.
+    step, mu: Above 0, with gamma mu B < 2.
 
-    Parameters
-    ----------
-    batch : int
-        B, at least 1.
-    step, mu : float
-        Above 0, with gamma mu B < 2.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sphere_quadratic_floor(50, 0.02, 1.0)  # 0.02/(2 - 1)
     0.02
     """
@@ -236,37 +145,19 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
     return sgd_constant_step_floor(mu, batch * step, mu**2 / batch)
 
 
+@formula
 def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     """The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
 
     Setting: as for :func:`sphere_quadratic_distance`, after enough rounds to forget the start.
-
     Statement: (B - 1)/E B_D <= (B - 1)/(1 + 1/r), r = gamma mu/(2 - gamma mu B). At the largest batch that Theorem 6
     allows, B = 1/(2 gamma mu), this is (1 - 2 gamma mu)/(3 + 2 gamma mu): always below 1/3.
-
     Kind: upper (E(1/||w||^2) >= 1/E||w||^2; equality if ||w|| does not vary).
-
     Source: derived; a limit of the proof of Yin et al., AISTATS 2018, Theorem 6, which does not mention it.
     :func:`kink_cycle` has none.
+    batch: B, at least 1 (1/(2 gamma mu) need not be whole).
+    step, mu: gamma and mu, above 0, with gamma mu B < 2.
 
-    Parameters
-    ----------
-    batch : float
-        B, at least 1 (1/(2 gamma mu) need not be whole).
-    step, mu : float
-        gamma and mu, above 0, with gamma mu B < 2.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sphere_quadratic_delta(10, 0.05, 1.0)  # 0.9/3.1
     0.29032
     """
@@ -280,6 +171,7 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
 # --- exact for every delta --------------------------------------------------------------------------------------------
 
 
+@formula
 def signed_slopes_gap(
     gradients: int, *, batch: int, step: float, slope: float, spread: float, distance: float, last: float
 ) -> float:
@@ -288,38 +180,14 @@ def signed_slopes_gap(
     Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never
     exactly 0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size
     B gamma).
-
     Statement: the mean over rounds of E F(w_k) is (||w_0||^2 - E||w_K||^2)/(2 gamma T) + (1 + delta) gamma M^2/2, with
     delta = (B - 1)/B_D: Theorem 4 but for the term with w_K, K = T/B.
-
     Kind: identity.
-
     Source: derived: <g, w> = G abs(w), and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
+    gradients: T, a multiple of ``batch``.
+    slope, spread: G above 0, sigma at least 0.
+    distance, last: ||w_0||^2 and E||w_K||^2, at least 0.
 
-    Parameters
-    ----------
-    gradients : int
-        T, a multiple of ``batch``.
-    batch : int
-        B, at least 1.
-    step : float
-        gamma, above 0.
-    slope, spread : float
-        G above 0, sigma at least 0.
-    distance, last : float
-        ||w_0||^2 and E||w_K||^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> signed_slopes_gap(24, batch=6, step=0.1, slope=1.0, spread=2.0, distance=5.8, last=1.0)  # 1 + 2 * 0.1 * 5/2
     1.5
     """
@@ -331,38 +199,19 @@ def signed_slopes_gap(
     return (distance - last) / (2.0 * step * gradients) + 0.5 * step * noise
 
 
+@formula
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     """Squared distance at which identical kinks keep a batch forever, whatever its delta.
 
     Setting: d = 1, all f_i = G abs(w) + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means:
     step size B gamma), gamma mu B < 2.
-
     Statement: abs(w) converges to a = gamma B G/(2 - gamma mu B), and w changes its sign in every round. For the
     largest batch of Theorem 5, B = 1/(2 gamma mu), a^2 = (G/(3 mu))^2 = (1/8)(1 + delta) gamma M^2/mu, M = G + mu a:
     a quarter of what Theorem 5 allows, for every delta.
-
     Kind: identity.
-
     Source: derived: a = gamma B G - (1 - gamma mu B) a.
+    step, mu, slope: gamma, mu and G, above 0, with gamma mu B < 2.
 
-    Parameters
-    ----------
-    batch : int
-        B, at least 1.
-    step, mu, slope : float
-        gamma, mu and G, above 0, with gamma mu B < 2.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> kink_cycle(25, 0.02, 1.0, 3.0), kink_cycle(100, 0.005, 1.0, 3.0)
     (1.0, 1.0)
     """
@@ -373,36 +222,19 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     return (kick * slope / (2.0 - kick * mu)) ** 2
 
 
+@formula
 def divergent_batch(step: float, mu: float) -> float:
     """The batch beyond which every step leads away from the minimiser.
 
     Setting: F is mu-strongly convex on R^d, no projection; *sums* of B gradients with the step gamma (means: step size
     B gamma).
-
     Statement: if B > 2/(gamma mu), E||w+ - w*|| >= (gamma mu B - 1)||w - w*|| > ||w - w*||.
-
     Kind: lower (tight: for F = (mu/2)||w||^2 without noise the factor is gamma mu B - 1, and below 2/(gamma mu) every
     batch converges to within its noise).
-
     Source: Yin et al., AISTATS 2018, supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F||
     - ||w - w*||, and ||grad F|| >= mu ||w - w*||.
+    step, mu: gamma and mu, above 0.
 
-    Parameters
-    ----------
-    step, mu : float
-        gamma and mu, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> divergent_batch(0.01, 2.0)
     100.0
     """

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 from .sgd import sgd_constant_step
 
 __all__ = [
@@ -52,36 +53,17 @@ class BatchSchedule(NamedTuple):
     promised: float | None
 
 
+@formula
 def batch_delta(batch: int, batch_bound: float) -> float:
     """The delta at which a batch is exactly as large as B = delta B_D + 1.
 
     Setting: mini-batches of B gradients at points where the batch-size bound is at least B_D.
-
     Statement: delta = (B - 1)/B_D.
-
     Kind: identity.
-
     Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018, Theorems 2
     to 5, which assume B <= delta B_D + 1.  The same for sums and for means of gradients.
+    batch_bound: B_D, at least 1; may be infinite.
 
-    Parameters
-    ----------
-    batch : int
-        B, at least 1.
-    batch_bound : float
-        B_D, at least 1; may be infinite.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> batch_delta(11, 20.0), batch_delta(1, 20.0)
     (0.5, 0.0)
     """
@@ -116,6 +98,7 @@ def _accuracy(accuracy: float) -> None:
 # --- smooth -----------------------------------------------------------------------------------------------------------
 
 
+@formula
 def minibatch_smooth(
     gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> float:
@@ -123,42 +106,16 @@ def minibatch_smooth(
 
     Setting: F is beta-smooth and bounded below, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T
     gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
-
     Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most
     (F(w_0) - F*)/(gamma T) + (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
+    gradients: T, a multiple of ``batch``.
+    smoothness: beta, above 0.
+    second_moment: M^2, above 0.
+    gap: F(w_0) - F*, above 0.
+    batch_bound: B_D, at least 1.
 
-    Parameters
-    ----------
-    gradients : int
-        T, a multiple of ``batch``.
-    batch : int
-        B, at least 1.
-    step : float
-        gamma, above 0.
-    smoothness : float
-        beta, above 0.
-    second_moment : float
-        M^2, above 0.
-    gap : float
-        F(w_0) - F*, above 0.
-    batch_bound : float
-        B_D, at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_smooth(100, batch=5, step=0.1, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=4.0)
     0.3
     """
@@ -168,38 +125,20 @@ def minibatch_smooth(
     return gap / (step * gradients) + 0.5 * smoothness * step * noise
 
 
+@formula
 def minibatch_smooth_schedule(
     accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
     """Step and number of gradients for an accuracy on smooth functions.
 
     Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
-
     Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give
     min_k E||grad F(w_k)||^2 <= (1 + delta/2) eps.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 2, as printed.
+    accuracy: eps, above 0.
+    batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.
 
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0.
-    batch, smoothness, second_moment, gap, batch_bound : float or int
-        As for :func:`minibatch_smooth`.
-
-    Returns
-    -------
-    BatchSchedule
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
     """
@@ -210,6 +149,7 @@ def minibatch_smooth_schedule(
     return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
 
 
+@formula
 def minibatch_pl(
     gradients: int,
     *,
@@ -225,33 +165,15 @@ def minibatch_pl(
 
     Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients
     of a batch are *summed* (methods that average: step size B gamma).
-
     Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with
     r = (1 - 2 gamma mu B)^(T/B).
-
     Kind: tight (for B = 1 and the isotropic quadratic F = (mu/2)||w||^2 at its stationary law, if M^2 is the second
     moment there; for larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
-
     Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
+    gradients, batch, step, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`;
+        ``step`` at most 1/(2 B mu).
+    mu: Above 0, at most ``smoothness``.
 
-    Parameters
-    ----------
-    gradients, batch, step, smoothness, second_moment, gap, batch_bound : float or int
-        As for :func:`minibatch_smooth`; ``step`` at most 1/(2 B mu).
-    mu : float
-        Above 0, at most ``smoothness``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_pl(2, batch=2, step=0.125, smoothness=1.0, mu=1.0, second_moment=2.0, gap=1.0, batch_bound=1.0)
     0.5625
     """
@@ -265,38 +187,20 @@ def minibatch_pl(
     )
 
 
+@formula
 def minibatch_pl_schedule(
     accuracy: float, *, batch: int, smoothness: float, mu: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
     """Step and number of gradients for an accuracy under the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`minibatch_pl`; the gradients of a batch are *summed*.
-
     Statement: gamma = 2 eps mu/(M^2 beta), T >= (M^2 beta/(4 mu^2 eps)) log(2 (F(w_0) - F*)/eps) and B <= 1/(2 gamma
     mu) give E F(w_T) - F* <= (1 + delta/2) eps.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 3, as printed.
+    accuracy: eps, above 0, below 2 (F(w_0) - F*).
+    batch, smoothness, mu, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_pl`.
 
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0, below 2 (F(w_0) - F*).
-    batch, smoothness, mu, second_moment, gap, batch_bound : float or int
-        As for :func:`minibatch_pl`.
-
-    Returns
-    -------
-    BatchSchedule
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> found = minibatch_pl_schedule(0.5, batch=2, smoothness=1.0, mu=0.5, second_moment=2.0, gap=1.0, batch_bound=2.0)
     >>> found.step, found.gradients, found.largest, found.promised  # 0.25, 4 log 4, 4, 1.25 * 0.5
     (0.25, 5.545, 4.0, 0.625)
@@ -312,6 +216,7 @@ def minibatch_pl_schedule(
 # --- convex -----------------------------------------------------------------------------------------------------------
 
 
+@formula
 def minibatch_convex(
     gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -319,41 +224,16 @@ def minibatch_convex(
 
     Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds,
     w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
-
     Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2,
     delta = (B - 1)/B_D.
-
     Kind: tight for the mean of the gaps, which is at least the gap of the mean (see :func:`signed_slopes_gap`: it is
     the bound less E||w_K - w*||^2/(2 gamma T), for every delta).
-
     Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
+    gradients: T, a multiple of ``batch``.
+    second_moment: M^2, above 0.
+    distance: ||w_0 - w*||^2, above 0.
+    batch_bound: B_D, at least 1.
 
-    Parameters
-    ----------
-    gradients : int
-        T, a multiple of ``batch``.
-    batch : int
-        B, at least 1.
-    step : float
-        gamma, above 0.
-    second_moment : float
-        M^2, above 0.
-    distance : float
-        ||w_0 - w*||^2, above 0.
-    batch_bound : float
-        B_D, at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_convex(100, batch=5, step=0.1, second_moment=2.0, distance=4.0, batch_bound=4.0)
     0.4
     """
@@ -363,37 +243,19 @@ def minibatch_convex(
     return distance / (2.0 * step * gradients) + 0.5 * step * noise
 
 
+@formula
 def minibatch_convex_schedule(
     accuracy: float, *, batch: int, second_moment: float, distance: float, batch_bound: float
 ) -> BatchSchedule:
     """Step and number of gradients for an accuracy on convex functions.
 
     Setting: as for :func:`minibatch_convex`; the gradients of a batch are *summed*.
-
     Statement: gamma = eps/M^2 and T >= M^2 ||w_0 - w*||^2/eps^2 give E F(average) - F* <= (1 + delta/2) eps.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 4, as printed.
+    accuracy: eps, above 0.
+    batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
 
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0.
-    batch, second_moment, distance, batch_bound : float or int
-        As for :func:`minibatch_convex`.
-
-    Returns
-    -------
-    BatchSchedule
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
     """
@@ -403,6 +265,7 @@ def minibatch_convex_schedule(
     return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
 
 
+@formula
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -411,35 +274,14 @@ def minibatch_strongly_convex(
     Setting: F is mu-strongly convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, B <= 1/(2 gamma
     mu), T gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma),
     projection allowed.
-
     Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with
     r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
-
     Kind: tight (for B = 1 and the isotropic quadratic at its stationary law, if M^2 is the second moment there; for
     larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
-
     Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
+    gradients, batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
+    step: gamma, above 0, at most 1/(2 B mu).
 
-    Parameters
-    ----------
-    gradients, batch, second_moment, distance, batch_bound : float or int
-        As for :func:`minibatch_convex`.
-    step : float
-        gamma, above 0, at most 1/(2 B mu).
-    mu : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_strongly_convex(2, batch=2, step=0.125, mu=1.0, second_moment=2.0, distance=1.0, batch_bound=1.0)
     0.625
     """
@@ -449,38 +291,20 @@ def minibatch_strongly_convex(
     return sgd_constant_step(rounds, mu=mu, step=batch * step, second_moment=noise / batch, distance=distance)
 
 
+@formula
 def minibatch_strongly_convex_schedule(
     accuracy: float, *, batch: int, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> BatchSchedule:
     """Step and number of gradients for an accuracy on strongly convex functions.
 
     Setting: as for :func:`minibatch_strongly_convex`; the gradients of a batch are *summed*.
-
     Statement: gamma = eps mu/M^2, T >= (M^2/(2 mu^2 eps)) log(2 ||w_0 - w*||^2/eps) and B <= 1/(2 gamma mu) give
     E||w_T - w*||^2 <= (1 + delta/2) eps.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 5, as printed.
+    accuracy: eps, above 0, below 2 ||w_0 - w*||^2.
+    batch, mu, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_strongly_convex`.
 
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0, below 2 ||w_0 - w*||^2.
-    batch, mu, second_moment, distance, batch_bound : float or int
-        As for :func:`minibatch_strongly_convex`.
-
-    Returns
-    -------
-    BatchSchedule
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> found = minibatch_strongly_convex_schedule(
     ...     0.5, batch=3, mu=0.5, second_moment=2.0, distance=1.0, batch_bound=2.0)
     >>> found.step, found.gradients, found.largest, found.promised  # 0.125, 8 log 4, 8, 1.5 * 0.5

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "bottou_constant_step",
@@ -27,6 +28,7 @@ def _largest_step(step: float, lipschitz: float, first: float, second: float, fo
     require(0 < step <= largest * (1 + 1e-12), "step", step, f"a number in (0, first/(L second)] = (0, {largest}]")
 
 
+@formula
 def bottou_constant_step_floor(
     *,
     mu: float,
@@ -40,38 +42,16 @@ def bottou_constant_step_floor(
     """Limit of the bound on the suboptimality of SGD with a constant step size.
 
     Setting: as for :func:`bottou_constant_step`.
-
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
-
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper); sharp is derived.
+    mu: c, above 0.
+    lipschitz: L, at least c.
+    step: alpha in (0, mu/(L M_G)].
+    noise: M, at least 0.
+    first, second: Their mu, above 0, and M_G, at least its square.
+    form ({"sharp", "paper"}):
 
-    Parameters
-    ----------
-    mu : float
-        c, above 0.
-    lipschitz : float
-        L, at least c.
-    step : float
-        alpha in (0, mu/(L M_G)].
-    noise : float
-        M, at least 0.
-    first, second : float
-        Their mu, above 0, and M_G, at least its square.
-    form : {"sharp", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [bottou_constant_step_floor(mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, form=form)
     ...  for form in ("sharp", "paper")]
     [1.0, 1.5]
@@ -83,6 +63,7 @@ def bottou_constant_step_floor(
     return step * lipschitz * noise / (2.0 * mu * slope)
 
 
+@formula
 def bottou_constant_step(
     steps: int,
     *,
@@ -99,36 +80,15 @@ def bottou_constant_step(
 
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
-
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with
     paper: r = 1 - alpha c mu; sharp: r = 1 - alpha c (2 mu - alpha L M_G); the floor is
     :func:`bottou_constant_step_floor`.
-
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper).  Sharp is derived: their Lemma 4.4,
     E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
+    steps: T, at least 0.
+    mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, lipschitz, step, noise, first, second, form : float or str
-        As for bottou_constant_step_floor.
-    gap : float
-        f(x_0) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)
     ...  for form in ("sharp", "paper")]  # 5/4 + 3/4 and 5/2 + 3/4
     [2.0, 3.25]
@@ -143,39 +103,25 @@ def bottou_constant_step(
     return left * gap + (1.0 - left) * floor
 
 
+@formula
 def bottou_decreasing_step_plan(
     *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
 ) -> tuple[float, float]:
     """The beta that minimizes their bound for steps beta/(gamma + k), and the smallest gamma + 1 that it allows.
 
     Setting: as for :func:`bottou_decreasing_step`.
-
     Statement: beta^2/(beta c mu - 1) is least at beta = 2/(c mu), where the noise's part of nu is 2 L M/(c mu)^2;
     alpha_1 <= mu/(L M_G) then requires gamma >= beta L M_G/mu - 1.
-
     Kind: identity.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), (4.24).
-
-    Parameters
-    ----------
-    mu, lipschitz : float
-        c and L, 0 < c <= L.
-    first, second : float
-        Their mu, above 0, and M_G, at least its square.
+    mu, lipschitz: c and L, 0 < c <= L.
+    first, second: Their mu, above 0, and M_G, at least its square.
 
     Returns
     -------
     beta, shift : float
         beta and gamma + 1: ``InverseTime(c=beta * mu, mu=mu, shift=shift)``, as its steps are counted from 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> bottou_decreasing_step_plan(mu=0.5, lipschitz=1.0)
     (4.0, 4.0)
     """
@@ -186,6 +132,7 @@ def bottou_decreasing_step_plan(
     return beta, beta * lipschitz * second / first
 
 
+@formula
 def bottou_decreasing_step(
     steps: int,
     *,
@@ -201,33 +148,13 @@ def bottou_decreasing_step(
     """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
-
     Statement: E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c mu - 1)), (gamma + 1)(f(x_0) - f*)).
-
     Kind: rate and upper.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.7.
+    steps: T, at least 0.
+    mu, lipschitz, noise, gap, first, second: As for bottou_constant_step.
+    beta, shift: beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, lipschitz, noise, gap, first, second : float
-        As for bottou_constant_step.
-    beta, shift : float
-        beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
@@ -242,6 +169,7 @@ def bottou_decreasing_step(
     return nu / (shift + steps)
 
 
+@formula
 def bottou_nonconvex(
     steps: int,
     *,
@@ -256,36 +184,15 @@ def bottou_nonconvex(
     """Mean squared gradient norm of SGD with a constant step size, without convexity.
 
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
-
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most
     paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu alpha);
     sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
-
     Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8 (paper).  Sharp is derived: their Lemma 4.4
     summed up, with its factor not halved.
+    lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
+    gap: f(x_0) - f_inf, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    lipschitz, step, noise, first, second, form : float or str
-        As for bottou_constant_step_floor.
-    gap : float
-        f(x_0) - f_inf, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [bottou_nonconvex(4, lipschitz=1.0, step=0.5, noise=1.0, gap=1.0, form=form) for form in ("sharp", "paper")]
     [1.0, 1.5]
     """

@@ -6,6 +6,7 @@ import math
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
 
 __all__ = [
@@ -22,33 +23,21 @@ __all__ = [
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
+@formula
 def elias_length(k: int) -> int:
     """Bits of the recursive Elias (omega) code of an integer.
 
     Setting: start with "0"; while k > 1, put the binary digits of k in front and set k to their number minus one.
-
     Statement: 1, 3, 3, 6, 6, 6, 6, 7, ... bits for k = 1, 2, 3, ...
-
     Kind: identity.
-
     Source: P. Elias, "Universal codeword sets and representations of the integers", 1975.
-
-    Parameters
-    ----------
-    k : int
-        At least 1.
-
-    Returns
-    -------
-    int
+    k: At least 1.
 
     Raises
     ------
     ValueError
         If k < 1.
 
-    Examples
-    --------
     >>> [elias_length(k) for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63)]
     [1, 3, 3, 6, 6, 7, 7, 11, 11, 12, 12]
     """
@@ -60,34 +49,17 @@ def elias_length(k: int) -> int:
     return length
 
 
+@formula
 def qsgd_code_length(d: int, s: int) -> float:
     """Expected bits of QSGD's Elias code, with o(1) read as 0.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
-
     Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32.
-
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
-
     Source: QSGD, NIPS 2017, Theorem 3.2.
+    d, s: Both at least 1.
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
     """
@@ -96,35 +68,18 @@ def qsgd_code_length(d: int, s: int) -> float:
     return (3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most + 32.0
 
 
+@formula
 def qsgd_unary_length(d: int, s: int) -> float:
     """Expected bits of a dense code of QSGD: every level in unary, a sign for every non-zero.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then zeta_i + 1 bits for every coordinate and one more
     for its sign if zeta_i > 0.
-
     Statement: E bits <= d + s sqrt(d) + min(d, s sqrt(d)) + 32, which is 3 d + 32 for s = sqrt(d).
-
     Kind: tight (attained by vectors of equal magnitudes).
-
     Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d).  QSGD, NIPS 2017, Corollary 3.3 says that at
     s = sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
+    d, s: Both at least 1.
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
     """
@@ -132,37 +87,19 @@ def qsgd_unary_length(d: int, s: int) -> float:
     return d + s * math.sqrt(d) + qsgd_nonzeros(d, s) + 32.0
 
 
+@formula
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     """Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
-
     Statement: E bits <= d log2 Z + a log2(e) s^2 (1 + omega) + 34 with QSGD's sharp omega; for s = sqrt(d) and a = 0.4
     this is 2.21 d + 34.
-
     Kind: tight but for the 2 bits (attained where omega is).
-
     Source: derived: sum log2(1/q(z_i)) = d log2 Z + a log2(e) sum z_i^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
+    d, s: Both at least 1.
+    a: Above 0.
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-    a : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
     True
     """
@@ -172,33 +109,20 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     return d * math.log2(z) + a * math.log2(math.e) * s * s * (1.0 + qsgd_variance(d=d, s=s)) + 34.0
 
 
+@formula
 def geometric_entropy(p: float) -> float:
     """Entropy in bits of the distance from one success to the next.
 
     Setting: independent trials that succeed with probability p.
-
     Statement: (-p log2 p - (1 - p) log2(1 - p))/p; 0 for p = 1.
-
     Kind: identity.
-
     Source: textbook; the entropy of the trials, divided by the number of successes.
-
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If p is outside its domain.
 
-    Examples
-    --------
     >>> geometric_entropy(0.5)
     2.0
     """
@@ -206,33 +130,20 @@ def geometric_entropy(p: float) -> float:
     return -math.log2(p) - ((1.0 - p) / p * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
 
 
+@formula
 def rice_length(p: float) -> float:
     """Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
 
     Setting: a distance g >= 1 with P(g = k) = p (1 - p)^(k - 1); (g - 1) >> b is sent in unary, then b bits.
-
     Statement: 1 + b + q/(1 - q) with q = (1 - p)^(2^b), for the smallest b with q + q^2 <= 1.
-
     Kind: identity.
-
     Source: R. F. Rice, JPL publication 79-22, 1979; the choice of b: A. Kiely, IPN progress report 42-159, 2004.
-
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If p is outside its domain.
 
-    Examples
-    --------
     >>> rice_length(0.5)
     2.0
     """
@@ -245,79 +156,39 @@ def rice_length(p: float) -> float:
         b += 1
 
 
+@formula
 def rice_redundancy() -> float:
     """Maximum excess over the entropy of the Golomb-Rice code of a geometric distance, in bits, for p <= 1/2.
 
     Setting: that of :func:`rice_length`, p at most 1/2.
-
     Statement: rice_length(p) <= geometric_entropy(p) + log2(2 log phi) + phi - log2(e) = entropy + 0.1201, phi the
     golden ratio.
-
     Kind: tight (approached as p -> 0 where b changes).
-
     Source: derived: with t = 2^b p in [log phi, 2 log phi] and p -> 0 the difference is 1 + log2 t + 1/(e^t - 1) -
     log2 e, which is largest at both ends; for larger p checked on a fine grid.
 
-    Parameters
-    ----------
-    None
-        It has no arguments.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    TypeError
-        If an argument is given.
-
-    Examples
-    --------
     >>> round(rice_redundancy(), 4)
     0.1201
     """
     return math.log2(2.0 * math.log(GOLDEN)) + GOLDEN - math.log2(math.e)
 
 
+@formula
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
     """Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
     bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
-
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a
     bucket of 64 with one scale, and 128 with two.
-
     Kind: identity.
-
     Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
     Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD", JMLR 22(114), 2021, and counts two scales.
+    bucket: At least 1.
+    bits: At least 1.
+    floats: At least 0.
+    float_bits: At least 1.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    bucket : int
-        At least 1.
-    bits : int
-        At least 1.
-    floats : int
-        At least 0.
-    float_bits : int
-        At least 1.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> bucketed_bits(d=64, bucket=64, bits=1), bucketed_bits(d=64, bucket=64, bits=1, floats=2)
     (96, 128)
     >>> bucketed_bits(d=100, bucket=64, bits=4)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "CollectiveCost",
@@ -66,11 +67,11 @@ def _levels(ranks: int) -> int:
     return (int(ranks) - 1).bit_length()
 
 
+@formula
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     """Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
-
     Statement: (start-ups; words; additions) are
     ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
     recursive-doubling: l; l n; l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p.
@@ -80,33 +81,14 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
     server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n.
     server-sharded (every rank serves n/p words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
-
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
-
     Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005
     (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other p up to 4 n and the additions to
     3 n/2); servers derived.
+    algorithm: One of those above.
+    ranks: p, at least 1; one rank sends nothing, except to a server.
+    words: n, at least 0.
 
-    Parameters
-    ----------
-    algorithm : str
-        One of those above.
-    ranks : int
-        p, at least 1; one rank sends nothing, except to a server.
-    words : float
-        n, at least 0.
-
-    Returns
-    -------
-    CollectiveCost
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> allreduce_cost("ring", 4, 100)
     CollectiveCost(starts=6, words=150.0, adds=75.0)
     >>> allreduce_cost("recursive-doubling", 4, 100)
@@ -134,38 +116,24 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     return CollectiveCost(2 * (p - 1), 2 * share, share)  # ring and shards
 
 
+@formula
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     """Cost of an all-gather: every rank gets the messages of all.
 
     Setting: p ranks with a message of m words each.
-
     Statement: (start-ups; words) are ring: p-1; (p-1) m.  doubling (recursive doubling, Bruck's for p that are no power
     of two): ceil(log2 p); (p-1) m.
-
     Kind: identity.
-
     Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005 (which writes n for p m).
-
-    Parameters
-    ----------
-    algorithm : {"ring", "doubling"}
-    ranks : int
-        p, at least 1.
-    words : float
-        m, of one rank's message, at least 0.
+    algorithm ({"ring", "doubling"}):
+    ranks: p, at least 1.
+    words: m, of one rank's message, at least 0.
 
     Returns
     -------
     CollectiveCost
         Without additions.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> allgather_cost("ring", 8, 10), allgather_cost("doubling", 8, 10)
     (CollectiveCost(starts=7, words=70, adds=0.0), CollectiveCost(starts=3, words=70, adds=0.0))
     """
@@ -176,35 +144,17 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     return CollectiveCost(starts, (ranks - 1) * words, 0.0)
 
 
+@formula
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     """Words that some rank must send in any all-reduce that adds whole words.
 
     Setting: p ranks, n words each, sums by combining pairs of words.
-
     Statement: at least 2 ((p-1)/p) n.
-
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
-
     Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
+    ranks: p, at least 1.
+    words: n, at least 0.
 
-    Parameters
-    ----------
-    ranks : int
-        p, at least 1.
-    words : float
-        n, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> allreduce_words_lower_bound(4, 100)
     150.0
     """
@@ -213,39 +163,24 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     return 2.0 * (ranks - 1) / ranks * words
 
 
+@formula
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Length from which a ring is faster than recursive doubling.
 
     Setting: all-reduce over p ranks, p a power of two, l = log2 p.
-
     Statement: n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) + gamma (l - (p-1)/p)); infinite if the denominator is 0
     (p = 2 and gamma = 0).
-
     Kind: identity.
-
     Source: derived from :func:`allreduce_cost`.
-
-    Parameters
-    ----------
-    ranks : int
-        p, a power of two, at least 2.
-    alpha, beta : float
-        alpha at least 0, beta above 0.
-    gamma : float
-        At least 0.
+    ranks: p, a power of two, at least 2.
+    alpha, beta: alpha at least 0, beta above 0.
+    gamma: At least 0.
 
     Returns
     -------
     float
         In words.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ring_doubling_crossover(8, alpha=1.0, beta=1.0)  # (14 - 3)/(3 - 14/8)
     8.8
     """
@@ -259,6 +194,7 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     return alpha * (ring.starts - doubling.starts) / saved if saved > 0 else math.inf
 
 
+@formula
 def gather_break_even(
     ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
 ) -> float:
@@ -266,37 +202,20 @@ def gather_break_even(
 
     Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
     is a ring all-reduce of the n uncompressed words.
-
     Statement: the gather is faster iff n/m > p/(2 + gamma/beta + p alpha/(n beta)), m the words of one message; p/2
     for long vectors, in bandwidth alone.
-
     Kind: identity.
-
     Source: derived: (p-1)(alpha + m beta) < 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma).
-
-    Parameters
-    ----------
-    ranks : int
-        p, at least 2.
-    words : float
-        n, above 0; infinite for the limit.
-    alpha, gamma : float
-        At least 0.
-    beta : float
-        Above 0.
+    ranks: p, at least 2.
+    words: n, above 0; infinite for the limit.
+    alpha, gamma: At least 0.
+    beta: Above 0.
 
     Returns
     -------
     float
         The ratio n/m; below 1 if even a longer message would be faster.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> gather_break_even(8), gather_break_even(8, 4.0, alpha=1.0)  # 8/2, 8/(2 + 8/4)
     (4.0, 2.0)
     """

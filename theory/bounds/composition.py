@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative
+from ._formula import formula
 
 __all__ = ["composed_contraction", "composed_variance", "scaled_contraction"]
 
 
+@formula
 def composed_variance(outer: float, inner: float) -> float:
     """Relative variance of one unbiased compressor after another.
 
     Setting: Q(v) = Q1(Q2(v)), both unbiased and independent, with the variance factors ``outer`` and ``inner``.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2 with omega = outer inner + outer + inner.
-
     Kind: tight (where both are: E||Q1(u)||^2 <= (1 + outer) ||u||^2 is an equality at u = Q2(v), and so on).
-
     Source: Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural compression", MSML 2022, Theorem 5.
-
-    Parameters
-    ----------
-    outer, inner : float
-        At least 0.
+    outer, inner: At least 0.
 
     Returns
     -------
     float
         omega.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> composed_variance(outer=0.125, inner=3.0)
     3.5
     """
@@ -43,37 +31,24 @@ def composed_variance(outer: float, inner: float) -> float:
     return outer * inner + outer + inner
 
 
+@formula
 def composed_contraction(outer: float, inner: float) -> float:
     """Contraction factor of a compressor applied to the coordinates kept by another one.
 
     Setting: the inner compressor keeps some coordinates as they are and contracts by ``inner``; the outer one acts on
     the vector of these alone and contracts it by ``outer`` (1 - omega if it is unbiased with a variance factor
     omega < 1).
-
     Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = outer inner.
-
     Kind: tight (where both are).
-
     Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most
     (1 - outer) ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
-
-    Parameters
-    ----------
-    outer, inner : float
-        In (0, 1].
+    outer, inner: In (0, 1].
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> composed_contraction(outer=0.875, inner=0.5)
     0.4375
     """
@@ -82,37 +57,22 @@ def composed_contraction(outer: float, inner: float) -> float:
     return outer * inner
 
 
+@formula
 def scaled_contraction(omega: float, factor: float | None = None) -> float:
     """Contraction factor of an unbiased compressor times a factor.
 
     Setting: C(v) = factor Q(v), Q unbiased with E||Q(v) - v||^2 <= omega ||v||^2.
-
     Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 2 factor - factor^2 (1 + omega), which is largest at
     factor = 1/(1 + omega) and is then equal to it.
-
     Kind: tight (an equality wherever that of omega is one).
-
     Source: derived: the error is (1 - factor)^2 ||v||^2 plus factor^2 times the variance.
-
-    Parameters
-    ----------
-    omega : float
-        At least 0.
-    factor : float, optional
-        Above 0; 1/(1 + omega) if not given.
+    factor (float, optional): Above 0; 1/(1 + omega) if not given.
 
     Returns
     -------
     float
         delta; not above 0 if the factor is too large for a contraction, 2/(1 + omega) or more.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> scaled_contraction(omega=3.0), scaled_contraction(omega=3.0, factor=0.5)
     (0.25, 0.0)
     """

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "conef_factor",
@@ -37,36 +38,20 @@ def below_frontier(factor: float, frontier: str) -> None:
     require(factor < 1, "kappa", factor, f"a number below 1, that is {frontier}")
 
 
+@formula
 def conef_factor(theta: float, residual: float) -> float:
     """Growth factor of a compressed memory in a step.
 
     Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
-
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with kappa = (1 + theta) residual.
-
     Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
-
     Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2.  Algorithm: ConEF, arXiv 2312.08538.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
 
     Returns
     -------
     float
         kappa; the memory is bounded in mean square if it is below 1.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_factor(theta=0.5, residual=0.5), conef_factor(theta=9.0, residual=0.9)
     (0.75, 9.0)
     """
@@ -75,36 +60,22 @@ def conef_factor(theta: float, residual: float) -> float:
     return (1.0 + theta) * residual
 
 
+@formula
 def conef_frontier(residual: float, version: str = "conef") -> float:
     """Variance of the error compressor from which a compressed memory is unbounded.
 
     Setting: ConEF, or iConEF in its version v1 or v2 (see :func:`iconef_variance`).
-
     Statement: kappa < 1 if and only if theta is below: conef: 1/residual - 1; v1: its square root;
     v2: (1/residual - 1)/residual.
-
     Kind: identity.
-
     Source: derived: solve (1 + theta) residual = 1, with theta^2 (v1) or theta residual (v2) in place of theta.
-
-    Parameters
-    ----------
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    version : {"conef", "v1", "v2"}
+    version ({"conef", "v1", "v2"}):
 
     Returns
     -------
     float
         theta; infinite if the residual is 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_frontier(0.8), conef_frontier(0.8, version="v1"), conef_frontier(0.8, version="v2")
     (0.25, 0.5, 0.3125)
     """
@@ -116,39 +87,24 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
     return {"conef": theta, "v1": math.sqrt(theta), "v2": theta / residual}[version]
 
 
+@formula
 def iconef_variance(theta: float, residual: float, version: str) -> float:
     """Relative variance of iConEF's memory, which is stored in two parts.
 
     Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh random
     numbers; e = a + C(u - a).
-
     Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2).  So all
     results for ConEF hold with theta_e in place of theta. v1 helps only if theta < 1; v2 always does.
-
     Kind: tight (an equality if both compressors' errors are equalities).
-
     Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
-    version : {"v1", "v2"}
+    residual: 1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
+    version ({"v1", "v2"}):
 
     Returns
     -------
     float
         theta_e.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> iconef_variance(2.0, 0.75, version="v1"), iconef_variance(2.0, 0.75, version="v2")
     (4.0, 1.5)
     """
@@ -158,6 +114,7 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
     return theta**2 if version == "v1" else theta * residual
 
 
+@formula
 def conef_memory(
     theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
@@ -165,45 +122,20 @@ def conef_memory(
 
     Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's random numbers in step t
     (it may depend on x_{t+1}, which does not yet depend on them).
-
     Statement: with kappa = (1 + theta) residual,
     sharp: E||e_t||^2 <= kappa P_{t-1}, where P_0 = eta^2 G^2 and
     P_{t+1} = (eta G + sqrt(residual P_t))^2 + theta residual P_t;
     for t -> infinity P = eta^2 G^2/(sqrt(1 - theta residual) - sqrt(residual))^2, which is
     eta^2 G^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2;
     minkowski: E||e_t||^2 <= eta^2 G^2 kappa ((1 - kappa^(t/2))/(1 - sqrt(kappa)))^2.
-
     Kind: tight (sharp: attained at every t by Q(v) = (1 - sqrt(residual)) v, an equal C, and gradients along the last
     error p_t - Delta_t, scaled to E||g||^2 = G^2), upper (minkowski).
-
     Source: derived: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
     inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
+    step: eta, above 0.
+    form ({"sharp", "minkowski"}):
+    steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
 
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    step : float
-        eta, above 0.
-    second_moment : float
-        G^2, at least 0.
-    form : {"sharp", "minkowski"}
-    steps : int, optional
-        t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_memory(0.5, 0.5, 1.0, 1.0), conef_memory(0.5, 0.5, 1.0, 1.0, form="minkowski")
     (29.6969, 41.7846)
     """
@@ -229,41 +161,22 @@ def limit_moment(theta: float, residual: float) -> float:
     return ((math.sqrt(residual) + math.sqrt(1.0 - theta * residual)) / (1.0 - kappa)) ** 2
 
 
+@formula
 def conef_memory_schedule(theta: float, residual: float, steps, second_moment: float) -> np.ndarray:
     """Mean squared norm of a compressed memory with any step sizes.
 
     Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...
-
     Statement: E||e_{t+1}||^2 <= (1 + theta) residual P_t, where P_0 = eta_0^2 G^2 and
     P_{t+1} = (eta_{t+1} G + sqrt(residual P_t))^2 + theta residual P_t.
-
     Kind: tight, as the sharp form of conef_memory.
-
     Source: derived, as there.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    steps : array_like
-        eta_0, ..., eta_{T-1}, at least 0.
-    second_moment : float
-        G^2, at least 0.
+    steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
 
     Returns
     -------
     numpy.ndarray
         The bound for t = 0, ..., T.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_memory_schedule(1.0, 0.25, [1.0, 1.0], 1.0)  # P_1 = (1 + 1/2)^2 + 1/4
     array([0.  , 0.5 , 1.25])
     """
@@ -278,6 +191,7 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
     return second_moment * np.asarray(found)
 
 
+@formula
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
@@ -286,42 +200,16 @@ def conef_memory_exact(
     Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
     step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,
     E||g_t||^2 = G^2; then shrink = 0, whatever Q's mean is.
-
     Statement: E||e_t||^2 = kappa P_{t-1} with kappa = (1 + theta) residual, P_0 = eta^2 G^2, and
     P_t = eta^2 G^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
     E||e_t||^2 = eta^2 G^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
-
     Kind: identity.
-
     Source: derived: E p_t is a geometric series, and <g, E(C(u))> = shrink <g, E p>.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    shrink : float
-        In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
+    shrink: In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
         Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.
-    step : float
-        eta, above 0.
-    second_moment : float
-        G^2, at least 0.
-    steps : int, optional
-        t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
+    step: eta, above 0.
+    steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
 
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_memory_exact(0.5, 0.5, 0.5, 1.0, 1.0), conef_memory_exact(0.5, 0.5, 0.0, 1.0, 1.0)
     (9.0, 3.0)
     """

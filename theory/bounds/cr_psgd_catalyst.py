@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .dynamic_batches import cr_psgd, growing_rounds, pl_contraction
 
 __all__ = ["catalyst", "catalyst_budget", "catalyst_factor", "catalyst_rounds", "catalyst_theta", "square_root_batch"]
@@ -24,34 +25,16 @@ def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
     return theta - lipschitz, theta + lipschitz
 
 
+@formula
 def catalyst_theta(lipschitz: float) -> float:
     """The weight of the proximal term with the smallest factor in Catalyst's bound.
 
     Setting: as `catalyst`, with form="distance".
-
     Statement: (theta + L)^2/(theta - L) is smallest, 8 L, for theta = 3 L; there the proximal problem has the condition
     number 2.
-
     Kind: identity.
-
     Source: derived: the derivative vanishes where 2 (theta - L) = theta + L.
 
-    Parameters
-    ----------
-    lipschitz : float
-        L, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> catalyst_theta(2.0)
     6.0
     """
@@ -59,37 +42,18 @@ def catalyst_theta(lipschitz: float) -> float:
     return 3.0 * lipschitz
 
 
+@formula
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     """Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
     Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
-
     Statement: ||grad f(y)||^2 <= c (f(y) - h*), sharp: c = 2 (theta + L); distance: c = 2 (theta + L)^2/(theta - L).
-
     Kind: tight (sharp: f = (L/2)||x||^2), upper (distance).
-
     Source: derived.  Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth.  Distance: ||grad h(y)|| <=
     (theta + L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
+    theta (float, optional): Above L; 3 L by default.
+    form ({"sharp", "distance"}):
 
-    Parameters
-    ----------
-    lipschitz : float
-        L, above 0.
-    theta : float, optional
-        Above L; 3 L by default.
-    form : {"sharp", "distance"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> catalyst_factor(1.0), catalyst_factor(1.0, form="distance")
     (8.0, 16.0)
     """
@@ -98,6 +62,7 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
     return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
 
 
+@formula
 def catalyst(
     outer: int,
     batches,
@@ -114,46 +79,19 @@ def catalyst(
 
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of
     the K outer steps takes rounds with the batches B_1, ..., B_t and the constant step size gamma.
-
     Statement: (1/K) sum_{k=1}^K E||grad f(y_{k-1})||^2 <= (c/(1 - a)) ((f(y_0) - f*)/K + b), where c is
     `catalyst_factor`, a = q^t, q = 1 - gamma (theta - L) (2 - (theta + L) gamma), and b is the noise of the inner
     rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
-
     Kind: upper.
-
     Source: derived, for Algorithm 2 of Yu, Jin, ICML 2019: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
     `catalyst_factor`; telescope.
+    outer: K, at least 1.
+    batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
+    lipschitz, theta (float): L and theta > L (3 L by default).
+    step (float, optional): gamma in (0, 2/(theta + L)); 1/(theta + L) by default.
+    gap: f(y_0) - f*, at least 0.
+    form ({"sharp", "distance"}): Of `catalyst_factor`.
 
-    Parameters
-    ----------
-    outer : int
-        K, at least 1.
-    batches : sequence of float
-        B_1, ..., B_t of one outer step, at least one.
-    lipschitz, theta : float
-        L and theta > L (3 L by default).
-    step : float, optional
-        gamma in (0, 2/(theta + L)); 1/(theta + L) by default.
-    variance : float
-        sigma^2, at least 0.
-    workers : int
-        N, at least 1.
-    gap : float
-        f(y_0) - f*, at least 0.
-    form : {"sharp", "distance"}
-        Of `catalyst_factor`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> catalyst(4, (1,), lipschitz=1.0, variance=0.0, gap=2.0)  # 8/(1/2) 2/4
     8.0
     """
@@ -168,35 +106,20 @@ def catalyst(
     return catalyst_factor(lipschitz, theta, form) / (1.0 - left) * (gap / outer + noise)
 
 
+@formula
 def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     """Division of a budget: outer steps, and gradients of each worker per outer step.
 
     Setting: Algorithm 2 of CR-PSGD-Catalyst, T gradients for each of N workers.
-
     Statement: K = floor(sqrt(N T)) outer steps, each with floor(sqrt(T/N)) gradients for each worker.
-
     Kind: identity.
-
     Source: Yu, Jin, ICML 2019, Algorithm 2.
-
-    Parameters
-    ----------
-    samples : int
-        T, at least N.
-    workers : int
-        N, at least 1.
+    samples: T, at least N.
 
     Returns
     -------
     (int, int)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> catalyst_budget(400, 4)
     (40, 10)
     """
@@ -205,40 +128,19 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     return math.isqrt(int(samples) * int(workers)), math.isqrt(int(samples) // int(workers))
 
 
+@formula
 def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> float:
     """Maximum number of rounds of CR-PSGD-Catalyst.
 
     Setting: Algorithm 2 with `catalyst_budget` and batches floor(rho^t B_1).
-
     Statement: at most K log_rho(1 + 2 (rho - 1) T'/B_1), K = floor(sqrt(N T)), T' = floor(sqrt(T/N)):
     O(sqrt(N T) log(T/N)).
-
     Kind: upper.
-
     Source: Yu, Jin, ICML 2019 (the order); the constants are those of `growing_rounds`.
+    samples: T, at least N B_1^2.
+    rho: Above 1.
+    first: B_1, at least 1.
 
-    Parameters
-    ----------
-    samples : int
-        T, at least N B_1^2.
-    workers : int
-        N, at least 1.
-    rho : float
-        Above 1.
-    first : int
-        B_1, at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(catalyst_rounds(9, 1, rho=2.0), 3)  # 3 log2(1 + 6)
     8.422
     """
@@ -246,41 +148,19 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
     return outer * growing_rounds(inner, rho, first)
 
 
+@formula
 def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
     """Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
 
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; K = floor(sqrt(N T)) steps
     of 1/L with batches of B = floor(sqrt(T/N)), averaged.
-
     Statement: (1/K) sum_{t<K} E||grad f(x_t)||^2 <= 2 L (f(x_0) - f*)/K + sigma^2/(N B): O(1/sqrt(N T)), in fewer
     rounds than CR-PSGD-Catalyst by the factor log(T/N).
-
     Kind: upper.
-
     Source: derived from the descent lemma; cf. Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8.
+    samples: T, at least N.
+    variance, gap: sigma^2 and f(x_0) - f*, at least 0.
 
-    Parameters
-    ----------
-    samples : int
-        T, at least N.
-    workers : int
-        N, at least 1.
-    lipschitz : float
-        L, above 0.
-    variance, gap : float
-        sigma^2 and f(x_0) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> square_root_batch(400, 4, lipschitz=1.0, variance=8.0, gap=2.0)  # 4/40 + 8/(4 10)
     0.3
     """

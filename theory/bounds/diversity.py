@@ -6,45 +6,27 @@ import math
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 
 __all__ = ["conflict_batch_bound", "glm_batch_bound", "random_features_batch_bound"]
 
 
+@formula
 def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     """Lower bound of the batch-size bound of a generalized linear model.
 
     Setting: f_i(w) = l_i(x_i'w) with any differentiable l_i, no l2 term; the x_i are the rows of X.  Also for models
     whose scores are X W with a matrix W, as in multinomial regression.
-
     Statement: B_D(w) >= n min_i ||x_i||^2/sigma_max(X)^2 at every w, and so for the differential version B_D(w, w').
     It is at most n, and below 1 it is vacuous.
-
     Kind: tight (if all ||x_i|| are equal and the l_i'(x_i'w) are a top left singular vector of X; for the
     differential version with quadratic l_i, if w - w' is a top right singular vector).
-
     Source: Yin et al., AISTATS 2018, Remark 1 and supplement 1.1.  Supplement 5.5 prints the differential version
     without the factor n; that would be true, too, but never above 1.
+    n: Number of rows, at least 1.
+    smallest_row: min_i ||x_i||^2 (squared), at least 0.
+    spectral: sigma_max(X)^2 (squared), above 0 and at least ``smallest_row``.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows, at least 1.
-    smallest_row : float
-        min_i ||x_i||^2 (squared), at least 0.
-    spectral : float
-        sigma_max(X)^2 (squared), above 0 and at least ``smallest_row``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> glm_batch_bound(12, smallest_row=1.0, spectral=3.0)  # say, four groups of three equal unit rows, orthogonal
     4.0
     """
@@ -55,43 +37,25 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     return n * smallest_row / spectral
 
 
+@formula
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
     """Lower bound of the batch-size bound of a generalized linear model on random signs.
 
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
-
     Statement: asymptotic: n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2, the limit of the GLM bound as n and d grow
     at a fixed ratio: between d/4 and d for n >= d.  guaranteed: n d/(sqrt(pi/2) (sqrt(n) + sqrt(d)) +
     sqrt(8 log(1/failure)))^2, below B_D at all w with probability at least 1 - failure, for every n and d.  printed:
     d/4 for n >= d, the source's c d with the constant that the limit has at n = d.
-
     Kind: lower.
-
     Source: Yin et al., AISTATS 2018, Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)).  Asymptotic
     constant derived from sigma_max ~ sqrt(n) + sqrt(d).  Guaranteed: derived.  E sigma_max <= sqrt(pi/2) E of that for
     Gaussian entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex
     and 1-Lipschitz, so above its mean by t with probability at most exp(-t^2/8) (Boucheron, Lugosi, Massart,
     "Concentration inequalities", Theorem 6.10, for entries in an interval of length 2).
+    n, d: At least 1; for ``form="printed"`` n >= d.
+    form ({"asymptotic", "guaranteed", "printed"}):
+    failure: In (0, 1); for ``form="guaranteed"``.
 
-    Parameters
-    ----------
-    n, d : int
-        At least 1; for ``form="printed"`` n >= d.
-    form : {"asymptotic", "guaranteed", "printed"}
-    failure : float
-        In (0, 1); for ``form="guaranteed"``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> random_features_batch_bound(400, 100)  # 100/(1 + 1/2)^2
     44.444
     >>> random_features_batch_bound(100, 100), random_features_batch_bound(100, 100, form="printed")
@@ -109,36 +73,18 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     return glm_batch_bound(n, d, max(d, spectral**2))
 
 
+@formula
 def conflict_batch_bound(n: int, degree: int) -> float:
     """Lower bound of the batch-size bound if few gradients share coordinates.
 
     Setting: two rows are in conflict if the supports of their gradients overlap; rho is the largest number of rows that
     one row is in conflict with.  No l2 term, which would put all rows in conflict.
-
     Statement: B_D(w) >= n/(rho + 1) at every w, and so for the differential version.
-
     Kind: tight (disjoint groups of rho + 1 rows with equal gradients).
-
     Source: Yin et al., AISTATS 2018, Remark 2 and Proposition 3.
+    n: Number of rows, at least 1.
+    degree: rho, from 0 (orthogonal gradients) to n - 1.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows, at least 1.
-    degree : int
-        rho, from 0 (orthogonal gradients) to n - 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conflict_batch_bound(12, degree=2)
     4.0
     """

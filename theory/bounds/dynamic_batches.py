@@ -11,6 +11,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .polyak_lojasiewicz import pl_gd
 
 __all__ = [
@@ -28,38 +29,23 @@ WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become in
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
+@formula
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
     """Contraction of f - f* by a step of gradient descent under the PL condition.
 
     Setting: f is L-smooth and mu-PL, constant step size gamma.
-
     Statement: f(x - gamma grad f(x)) - f* <= q (f(x) - f*), q = 1 - nu, nu = gamma mu (2 - L gamma).
-
     Kind: tight ((L/2)||x||^2, where mu = L and q = (1 - L gamma)^2).
-
     Source: Karimi, Nutini, Schmidt, ECML 2016, Theorem 1 (gamma = 1/L); other gamma derived, by the same proof.
-
-    Parameters
-    ----------
-    mu : float
-        Above 0, at most L.
-    lipschitz : float
-        L.
-    step : float, optional
-        gamma in (0, 2/L); 1/L by default.
+    mu: Above 0, at most L.
+    lipschitz: L.
+    step (float, optional): gamma in (0, 2/L); 1/L by default.
 
     Returns
     -------
     float
         q in [0, 1); 0 if it is at most 1e-15, a rounding error of 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_contraction(1.0, 4.0), pl_contraction(1.0, 1.0, step=0.5)  # 1 - mu/L, (1 - 1/2)^2
     (0.75, 0.25)
     """
@@ -71,35 +57,22 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     return left if left > NOTHING else 0.0
 
 
+@formula
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
     """The growth rho of batches from which f - f* decreases more slowly than the noise: 1/(1 - nu).
 
     Setting: as `cr_psgd`.
-
     Statement: the theorem requires 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
     slowly than f - f* does without noise.
-
     Kind: identity.
-
     Source: Yu, Jin, ICML 2019, Theorem 1.
-
-    Parameters
-    ----------
-    mu, lipschitz, step : float
-        As in `pl_contraction`.
+    mu, lipschitz, step (float): As in `pl_contraction`.
 
     Returns
     -------
     float
         Infinite if one exact gradient step reaches the minimum.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> growth_limit(1.0, 2.0)
     2.0
     """
@@ -114,35 +87,23 @@ def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> floa
     return pl_contraction(mu, lipschitz, step)
 
 
+@formula
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
     """The growth of unrounded batches that minimizes CR-PSGD's noise term.
 
     Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T.  (Its bound for whole batches
     has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
-
     Statement: rho/((rho - 1)(1 - q rho)) is smallest, 1/(1 - sqrt(q))^2, for rho = 1/sqrt(q); there
     alpha = ln(1/q)/ln(rho) = 2, so that the start is forgotten like 1/T^2.
-
     Kind: identity.
-
     Source: derived: the derivative of the logarithm vanishes where q rho^2 = 1.
-
-    Parameters
-    ----------
-    mu, lipschitz, step : float
-        As in `pl_contraction`, with q > 0.
-
-    Returns
-    -------
-    float
+    mu, lipschitz, step (float): As in `pl_contraction`, with q > 0.
 
     Raises
     ------
     ValueError
         If an argument is outside its domain, or q = 0: then any growth is allowed, and none is best.
 
-    Examples
-    --------
     >>> optimal_rho(3.0, 4.0)  # q = 1/4
     2.0
     """
@@ -156,38 +117,23 @@ def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float
     return 1.0 / math.sqrt(left)
 
 
+@formula
 def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = "floor") -> tuple[int, ...]:
     """The batches that a budget allows: floor(rho^t B_1) for t = 0, 1, ..., in all at most T.
 
     Setting: Algorithm 1 of CR-PSGD: a round takes place as long as the budget is not exceeded.
-
     Statement: B_{t+1} = floor(rho^t B_1) (or rounded up), t = 0, 1, ..., as long as their sum is at most T.
-
     Kind: identity.
-
     Source: Yu, Jin, ICML 2019, Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
-
-    Parameters
-    ----------
-    samples : float
-        T, the budget of one worker, at least ``first``.
-    rho : float
-        Above 1.
-    first : int
-        B_1, at least 1.
-    rounding : {"floor", "ceil"}
+    samples: T, the budget of one worker, at least ``first``.
+    rho: Above 1.
+    first: B_1, at least 1.
+    rounding ({"floor", "ceil"}):
 
     Returns
     -------
     tuple of int
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> growing_batches(20, 1.5), growing_batches(20, 1.5, rounding="ceil")
     ((1, 1, 2, 3, 5, 7), (1, 2, 3, 4, 6))
     """
@@ -204,39 +150,20 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
     return tuple(batches)
 
 
+@formula
 def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
     """Number of rounds of a budget with growing batches.
 
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
-
     Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at most log_rho(1 + 2 (rho - 1) T/B_1).
-
     Kind: identity (real), upper (whole).
-
     Source: Yu, Jin, ICML 2019, O(log T); the constants are derived: sum of rho^t B_1 = B_1 (rho^t - 1)/(rho - 1), and
     floor(z) > z/2 for z >= 1.
+    samples: T, at least ``first``.
+    rho: Above 1.
+    first: B_1, at least 1.
+    batches ({"whole", "real"}):
 
-    Parameters
-    ----------
-    samples : float
-        T, at least ``first``.
-    rho : float
-        Above 1.
-    first : int
-        B_1, at least 1.
-    batches : {"whole", "real"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> growing_rounds(31, 2.0, batches="real"), len(growing_batches(31, 2.0))
     (5.0, 5)
     """
@@ -248,6 +175,7 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
     return math.log1p(spent) / math.log(rho)
 
 
+@formula
 def cr_psgd(
     batches, *, mu: float, lipschitz: float, step: float | None = None, variance: float, workers: int = 1, gap: float
 ) -> float:
@@ -255,37 +183,13 @@ def cr_psgd(
 
     Setting: f is L-smooth and mu-PL; unbiased gradients of variance at most sigma^2, independent over workers and
     draws; constant step size gamma < 2/L; in the round s every worker averages B_s gradients.
-
     Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^{t-s}/B_s.
-
     Kind: tight: an equality for (L/2)||x||^2.
-
     Source: derived; the recursion in the proof of Yu, Jin, ICML 2019, Theorem 1.
+    batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
+    mu, lipschitz, step (float): As in `pl_contraction`.
+    gap: f(x_1) - f*, at least 0.
 
-    Parameters
-    ----------
-    batches : sequence of float
-        B_1, B_2, ..., each above 0; none for no round.
-    mu, lipschitz, step : float
-        As in `pl_contraction`.
-    variance : float
-        sigma^2, at least 0.
-    workers : int
-        N, at least 1.
-    gap : float
-        f(x_1) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> cr_psgd((1, 2), mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)  # 1 + 1/8 + 1/4
     1.375
     """
@@ -300,6 +204,7 @@ def cr_psgd(
     return gap + lipschitz * gamma**2 * variance / (2.0 * workers) * noise
 
 
+@formula
 def cr_psgd_geometric(
     rounds: float,
     *,
@@ -315,36 +220,20 @@ def cr_psgd_geometric(
     """The gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
 
     Setting: as `cr_psgd`, with 1 < rho < 1/(1 - nu).
-
     Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*)
     + (L gamma^2 sigma^2/(2 N B_1)) rho^{-(t-1)} (1 - (q rho)^t)/(1 - q rho).
-
     Kind: tight: an equality for (L/2)||x||^2.
-
     Source: derived: the geometric sum in :func:`cr_psgd`.
-
-    Parameters
-    ----------
-    rounds : float
-        t, at least 0.
-    rho : float
-        In (1, 1/(1 - nu)).
-    first : float
-        B_1, above 0.
-    mu, lipschitz, step, variance, workers, gap : float or int
-        As in `cr_psgd`.
-
-    Returns
-    -------
-    float
+    rounds: t, at least 0.
+    rho: In (1, 1/(1 - nu)).
+    first: B_1, above 0.
+    mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`.
 
     Raises
     ------
     ValueError
         If an argument is outside its domain; for rho, the message names the interval.
 
-    Examples
-    --------
     >>> cr_psgd_geometric(2, rho=2.0, mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)
     1.375
     """
@@ -357,6 +246,7 @@ def cr_psgd_geometric(
     return q**rounds * gap + noise * rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
 
 
+@formula
 def cr_psgd_rate(
     samples: float,
     *,
@@ -373,39 +263,23 @@ def cr_psgd_rate(
     """The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
-
     Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <=
     (f(x_1) - f*) (1 + (rho - 1) T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho));
     whole (rounded down, any T): the first term divided by q, the second times 2 rho.
-
     Kind: tight (real, to the first order in 1/T, for (L/2)||x||^2), rate.
-
     Source: Yu, Jin, ICML 2019, Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
     budget allows is less than one before the one that would spend it, which costs 1/q and rho; floor(z) > z/2.
-
-    Parameters
-    ----------
-    samples : float
-        T, the budget of one worker, at least ``first``.
-    rho : float, optional
-        In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
-    first : int
-        B_1, at least 1.
-    mu, lipschitz, step, variance, workers, gap : float or int
-        As in `cr_psgd`, with q > 0.
-    batches : {"whole", "real"}
-
-    Returns
-    -------
-    float
+    samples: T, the budget of one worker, at least ``first``.
+    rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
+    first: B_1, at least 1.
+    mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`, with q > 0.
+    batches ({"whole", "real"}):
 
     Raises
     ------
     ValueError
         If an argument is outside its domain; for rho, the message names the interval.
 
-    Examples
-    --------
     >>> known = dict(mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)
     >>> cr_psgd_rate(3, rho=2.0, **known, batches="real")  # two rounds, as 1 + 2 = 3, without (q rho)^2 in the sum
     1.5

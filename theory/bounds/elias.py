@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
+from ._formula import formula
 from .coding import elias_length
 
 __all__ = ["expected_elias_bits"]
@@ -36,35 +37,23 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
     return rows[0, : p.size + 1]
 
 
+@formula
 def expected_elias_bits(u) -> float:
     """Expected bits of the Elias codes of randomly rounded levels.
 
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number
     of non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega
     codes.
-
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
-
     Kind: identity.
-
     Source: derived; the code is that of QSGD, NIPS 2017, section 3.2, with the number of non-zeros in front.
-
-    Parameters
-    ----------
-    u : array_like, shape (d,)
-        ``s |v_i| / norm``, finite and not negative.
-
-    Returns
-    -------
-    float
+    u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 
     Raises
     ------
     ValueError
         If an entry of u is negative or not finite.
 
-    Examples
-    --------
     >>> expected_elias_bits([0.0, 2.0])  # omega(2), then omega(2), the sign and omega(2)
     10.0
     >>> expected_elias_bits([0.5])  # omega(1) or omega(2) + omega(1) + 1 + omega(1)

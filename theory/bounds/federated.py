@@ -6,36 +6,27 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 
 __all__ = ["local_sgd_fixed_point"]
 
 
+@formula
 def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: int) -> np.ndarray:
     """Fixed point of local gradient descent if each worker has its own quadratic.
 
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
     round each takes H local steps of the constant size eta, and then all average.  Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
-
     Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``,
     and it attracts.  For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and
     0 < eta A_k < 2, the plain mean of the b_k.
-
     Kind: identity.
-
     Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  That the fixed point of
     local steps differs from the minimiser: Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020.
-
-    Parameters
-    ----------
-    curvatures : array_like, shape (N, d, d) or (N,)
-        The A_k, symmetric; numbers if d = 1.
-    minimisers : array_like, shape (N, d) or (N,)
-        The b_k.
-    step : float
-        eta, above 0.
-    local_steps : int
-        H, at least 1.
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    minimisers (array_like, shape (N, d) or (N,)): The b_k.
+    step: eta, above 0.
 
     Returns
     -------
@@ -46,8 +37,6 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
     ValueError
         If an argument is outside its domain, or rounds of this length and step do not contract.
 
-    Examples
-    --------
     >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1)
     array([0.75])
     >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1000)

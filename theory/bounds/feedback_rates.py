@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 from .memory import memory_error
 
@@ -28,6 +29,7 @@ def _in_delta(delta: float) -> None:
     require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
 
 
+@formula
 def ef_sgd(
     steps: int,
     *,
@@ -45,57 +47,29 @@ def ef_sgd(
     """Mean squared gradient of SGD with error feedback on a smooth function.
 
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
-
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
     the sharp form of ``memory_error``.  The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and
     A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2.
     printed: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives: false, see the claim
     ``ef.nonconvex.printed``.
-
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by
     L x^2/2 with noise in its stationary law).
-
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker;
     the form with any rho by the same proof, which takes -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the
     gradients at x_t and at x_t - e_t.  N workers (derived): x_t minus the mean memory is SGD's iterate, so the second
     moment of the *averaged* gradient may replace G^2 in the second term.
-
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    delta : float
-        In (0, 1].
-    lipschitz : float
-        L, above 0.
-    step : float
-        gamma, above 0.
-    second_moment : float
-        G^2 of one worker's gradient, at least 0.
-    gap : float
-        f(x_0) - f*, at least 0.
-    rho : float, optional
-        In (0, 2); None takes the best.
-    memory : {"paper", "sharp"}
-    reading : {"derived", "printed"}
-        ``printed`` requires rho = 1.
-    averaged_second_moment : float, optional
-        Bound on E||mean over workers of the gradients||^2.
-    terms : bool
-        Return the three terms instead of their sum.
+    second_moment: G^2 of one worker's gradient, at least 0.
+    rho (float, optional): In (0, 2); None takes the best.
+    memory ({"paper", "sharp"}):
+    reading ({"derived", "printed"}): ``printed`` requires rho = 1.
+    averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
+    terms: Return the three terms instead of their sum.
 
     Returns
     -------
     float or tuple of float
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, terms=True)
     (0.2, 0.1, 0.08)
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, rho=None, memory="sharp")
@@ -130,6 +104,7 @@ def best_rho(rest: float, error: float) -> float:
     return 2.0 * error / (error + math.sqrt(error**2 + 2.0 * rest * error))  # as stated, also where rest is 0
 
 
+@formula
 def ef_sgd_variance(
     steps: int,
     *,
@@ -145,45 +120,18 @@ def ef_sgd_variance(
 
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
     contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))).  Gradients need not be bounded.
-
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N
     + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.
-
     Kind: upper.
-
     Source: derived: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2
     + (1 - delta) gamma^2 sigma^2, and the descent lemma at x_t minus the mean memory.
-
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    delta : float
-        In (0, 1].
-    lipschitz : float
-        L, above 0.
-    step : float
-        gamma, above 0.
-    variance : float
-        sigma^2 of one worker, at least 0.
-    gap : float
-        f(x_0) - f*, at least 0.
-    workers : int
-        N, at least 1.
-    terms : bool
-        Return the three terms instead of their sum.
+    variance: sigma^2 of one worker, at least 0.
+    terms: Return the three terms instead of their sum.
 
     Returns
     -------
     float or tuple of float
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4, terms=True)
     (0.4, 0.05, 0.04)
     """
@@ -208,41 +156,19 @@ def _detour(delta: float, memory: str) -> float:
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
+@formula
 def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"):
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as there.
-
     Statement: gamma = (D/G)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with m = 2 sqrt(1 - delta)/delta (paper) or
     q/(1 - q), q = sqrt(1 - delta) (sharp).
-
     Kind: identity.
-
     Source: derived: a/gamma + b gamma is least at sqrt(a/b).
+    second_moment: G^2, above 0.
+    distance: Above 0.
+    memory ({"paper", "sharp"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    delta : float
-        In (0, 1].
-    second_moment : float
-        G^2, above 0.
-    distance : float
-        Above 0.
-    memory : {"paper", "sharp"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_sgd_convex_step(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # m = 1
     0.0577
     """
@@ -251,6 +177,7 @@ def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distan
     return math.sqrt(distance / (second_moment * steps * (1.0 + 2.0 * _detour(delta, memory))))
 
 
+@formula
 def ef_sgd_convex(
     steps: int,
     *,
@@ -265,43 +192,22 @@ def ef_sgd_convex(
 
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
-
     Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
     (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp).  With the best step size this is D G sqrt((1 + 2 m)/T).
-
     Kind: upper.
-
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the theorem for convex
     functions (paper); sharp by the sharp form of ``memory_error``.  Proof: ||x_t - e_t - x*||^2 as for SGD, and
     ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
-
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    delta : float
-        In (0, 1].
-    second_moment : float
-        G^2, above 0.
-    distance : float
-        Above 0.
-    step : float, optional
-        gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
-    memory : {"paper", "sharp"}
-    terms : bool
-        Return the two terms instead of their sum.
+    second_moment: G^2, above 0.
+    distance: Above 0.
+    step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
+    memory ({"paper", "sharp"}):
+    terms: Return the two terms instead of their sum.
 
     Returns
     -------
     float or tuple of float
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, step=0.1, memory="sharp", terms=True)
     (0.05, 0.15)
     >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # sqrt(3/100)
@@ -322,6 +228,7 @@ def _moment_factor(theta: float, residual: float, accounting: str) -> float:
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
 
 
+@formula
 def conef(
     steps: int,
     *,
@@ -342,40 +249,18 @@ def conef(
     independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
     ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
     are independent across steps and workers.
-
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N
     + 2 L eta theta residual P G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``,
     1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
     term is not divided by N.
-
     Kind: upper.
-
     Source: derived; the rate is that of ConEF, arXiv 2312.08538.  Proof: x_t minus the mean memory moves by
     -eta mean g - xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma
     there, and ||mean e||^2 <= mean ||e||^2.
-
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    lipschitz : float
-        L, above 0.
-    step : float
-        eta, in (0, 1/(2L)].
-    variance, second_moment : float
-        sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
-    gap : float
-        f(x_0) - f*, at least 0.
-    workers : int
-        N, at least 1.
-    shared : bool
-        Whether all workers share C's random numbers.
-    terms : bool
-        Return the four terms instead of their sum.
+    step: eta, in (0, 1/(2L)].
+    variance, second_moment: sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
+    shared: Whether all workers share C's random numbers.
+    terms: Return the four terms instead of their sum.
 
     Returns
     -------
@@ -386,8 +271,6 @@ def conef(
     ValueError
         If an argument is outside its domain, also if kappa is not below 1.
 
-    Examples
-    --------
     >>> conef(100, theta=0.5, residual=0.5, lipschitz=1.0, step=0.1, variance=1.0, second_moment=1.0, gap=1.0,
     ...       workers=4, terms=True)
     (0.4, 0.05, 0.495, 0.5939)
@@ -408,44 +291,28 @@ def conef(
     return parts if terms else sum(parts)
 
 
+@formula
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:
     """Noise of one worker that contractive error feedback does not correct.
 
     Setting: as for :func:`conef`.
-
     Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance
     sigma^2 + theta residual P G^2, with E||p_t||^2 = P eta^2 G^2: P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2
     (worst), P = 1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean).
     Error feedback: sigma^2 (theta = 0).  The unbiased compressor that keeps a share 1 - residual of the coordinates:
     sigma^2 + omega G^2, omega = residual/(1 - residual).
-
     Kind: upper (worst), identity (zero-mean).
-
     Source: derived, as there.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    variance, second_moment : float
-        sigma^2 and G^2, at least 0.
-    accounting : {"worst", "zero-mean"}
-
-    Returns
-    -------
-    float
+    variance, second_moment: sigma^2 and G^2, at least 0.
+    accounting ({"worst", "zero-mean"}):
 
     Raises
     ------
     ValueError
         If an argument is outside its domain, also if kappa is not below 1.
 
-    Examples
-    --------
     >>> [conef_noise(0.25, 0.5, 1.0, 1.0, accounting) for accounting in ("worst", "zero-mean")]
     [3.3981, 1.3333]
     """
@@ -454,39 +321,26 @@ def conef_noise(
     return variance + theta * residual * moment * second_moment
 
 
+@formula
 def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
     """Variance of the error compressor up to which a compressed memory beats an unbiased compressor.
 
     Setting: the noise of :func:`conef_noise` beside that of random-k times d/k, which keeps as many coordinates,
     sigma^2 + residual/(1 - residual) G^2.
-
     Statement: the noise is smaller if and only if theta is below
     worst: (1 - s^2)/residual, s = residual^(3/2) + (1 - residual) sqrt(1 + residual);
     zero-mean: 1 - residual.
-
     Kind: identity.
-
     Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in
     s = sqrt(1 - theta residual).
-
-    Parameters
-    ----------
-    residual : float
-        1 - delta of the gradient compressor, in (0, 1).
-    accounting : {"worst", "zero-mean"}
+    residual: 1 - delta of the gradient compressor, in (0, 1).
+    accounting ({"worst", "zero-mean"}):
 
     Returns
     -------
     float
         theta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> conef_noise_frontier(0.9), conef_noise_frontier(0.9, accounting="zero-mean")
     (0.0185, 0.1)
     """

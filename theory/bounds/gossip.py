@@ -5,38 +5,27 @@ from __future__ import annotations
 import math
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["ring_gossip_factor"]
 
 
+@formula
 def ring_gossip_factor(workers: int) -> float:
     """Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
-
     Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of
     ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to gain a factor e.
-
     Kind: tight (x_k = cos(2 pi k/N)).
-
     Source: the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
-
-    Parameters
-    ----------
-    workers : int
-        N, at least 3.
-
-    Returns
-    -------
-    float
+    workers: N, at least 3.
 
     Raises
     ------
     ValueError
         If N is below 3: a worker then does not have two neighbours.
 
-    Examples
-    --------
     >>> round(ring_gossip_factor(4), 4), round(ring_gossip_factor(36), 4)
     (0.3333, 0.9899)
     """

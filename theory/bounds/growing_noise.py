@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "batch_error",
@@ -36,6 +37,7 @@ def _product(step: float, curvature: float, lipschitz: float, alignment: float, 
     return step * curvature * alignment
 
 
+@formula
 def shrinking_noise(
     steps: int,
     *,
@@ -53,42 +55,17 @@ def shrinking_noise(
     Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has
     <grad f, E g> >= mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <=
     min(mu/(L mu_G^2), 1/(c mu)).
-
     Statement: E f(x_t) - f* <= omega rho^t, omega = max(alpha L M/(c mu), f(x_0) - f*),
     rho = max(1 - alpha c mu/2, zeta).  With batches ceil(tau^t) of gradients of variance M, zeta = 1/tau.
-
     Kind: upper.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.1 and Corollary 5.2 (mini-batches).
+    steps: t, at least 0.
+    step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
+    curvature, lipschitz: c and L, above 0, c <= L.
+    noise: M, at least 0.
+    decay: zeta in (0, 1].
+    alignment, length: mu and mu_G; both 1 for unbiased gradients.
 
-    Parameters
-    ----------
-    steps : int
-        t, at least 0.
-    step : float
-        alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
-    curvature, lipschitz : float
-        c and L, above 0, c <= L.
-    noise : float
-        M, at least 0.
-    decay : float
-        zeta in (0, 1].
-    gap : float
-        f(x_0) - f*, at least 0.
-    alignment, length : float
-        mu and mu_G; both 1 for unbiased gradients.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> shrinking_noise(2, step=0.5, curvature=1.0, lipschitz=2.0, noise=3.0, decay=0.5, gap=1.0)  # 3 (3/4)^2
     1.6875
     """
@@ -100,6 +77,7 @@ def shrinking_noise(
     return omega * max(1.0 - product / 2.0, decay) ** steps
 
 
+@formula
 def shrinking_noise_recursion(
     steps: int,
     *,
@@ -115,30 +93,12 @@ def shrinking_noise_recursion(
     """The recursion in the proof of `shrinking_noise`, solved exactly.
 
     Setting: as :func:`shrinking_noise`.
-
     Statement: D_{t+1} <= r D_t + alpha^2 L M zeta^t/2, r = 1 - alpha c mu, hence
     E f(x_t) - f* <= r^t D_0 + (alpha^2 L M/2) sum_{s<t} r^(t-1-s) zeta^s.
-
     Kind: upper; at most :func:`shrinking_noise`.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), inequality (5.5) in the proof of Theorem 5.1.
+    steps, step, curvature, lipschitz, noise, decay, gap, alignment, length (float or int): As in `shrinking_noise`.
 
-    Parameters
-    ----------
-    steps, step, curvature, lipschitz, noise, decay, gap, alignment, length : float or int
-        As in `shrinking_noise`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=8.0, decay=0.5, gap=4.0)
     >>> shrinking_noise_recursion(1, **known), shrinking_noise_recursion(2, **known)  # 4/2 + 2, then 4/2 + 1
     (4.0, 3.0)
@@ -152,39 +112,23 @@ def shrinking_noise_recursion(
     return gap
 
 
+@formula
 def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alignment=1.0, length=1.0) -> float:
     """The largest growth tau of batches with which O(1/eps) gradients reach the accuracy eps.
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t).
-
     Statement: 1 < tau <= 1/(1 - alpha c mu/2).
-
     Kind: identity.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3.
+    step, curvature, lipschitz, alignment, length (float): As in `shrinking_noise`.
 
-    Parameters
-    ----------
-    step, curvature, lipschitz, alignment, length : float
-        As in `shrinking_noise`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> growing_batch_limit(0.5, curvature=1.0, lipschitz=2.0)
     1.3333333333333333
     """
     return 1.0 / (1.0 - _product(step, curvature, lipschitz, alignment, length) / 2.0)
 
 
+@formula
 def growing_batch_gradients(
     accuracy: float,
     *,
@@ -201,35 +145,15 @@ def growing_batch_gradients(
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
     1 < tau <= 1/(1 - alpha c mu/2).
-
     Statement: with tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, the steps up to the first x_t with omega tau^(-t) <= eps
     take at most 4 omega/(s eps alpha c mu) gradients, for eps < omega.
-
     Kind: upper.
-
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3: sum of ceil(tau^j) <= 2 tau^t/(tau - 1), and
     tau^t < tau omega/eps.
+    accuracy: eps, in (0, omega).
+    tau: In (1, 1/(1 - alpha c mu/2)].
+    step, curvature, lipschitz, noise, gap, alignment, length: As in `shrinking_noise`.
 
-    Parameters
-    ----------
-    accuracy : float
-        eps, in (0, omega).
-    tau : float
-        In (1, 1/(1 - alpha c mu/2)].
-    step, curvature, lipschitz, noise, gap, alignment, length : float
-        As in `shrinking_noise`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=1.0, gap=1.0)
     >>> round(growing_batch_gradients(0.5, tau=4 / 3, **known), 9)  # 4/(1/2 1/2)
     16.0
@@ -243,43 +167,22 @@ def growing_batch_gradients(
     return 2.0 * omega / (accuracy * (1.0 - 1.0 / tau))
 
 
+@formula
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
     """The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
 
     Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, whatever the
     e_t depend on.
-
     Statement: f(x_{t+1}) <= f(x_t) - ||grad f(x_t)||^2/(2L) + ||e_t||^2/(2L), hence with q = 1 - mu/L
     E f(x_t) - f* <= q^t D_0 + (E_0/(2L)) (q^t - g^t)/(q - g), or t q^(t-1) E_0/(2L) where g = q.
-
     Kind: tight: an equality for (L/2)||x||^2, where q = 0, whatever the errors are; upper for q > 0.
-
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), Theorem 2.2; the closed form is derived.
+    steps: t, at least 0.
+    mu, lipschitz: Above 0, mu <= L.
+    error: E_0, at least 0.
+    decay: g, at least 0.
+    gap: D_0 = f(x_0) - f*, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        t, at least 0.
-    mu, lipschitz : float
-        Above 0, mu <= L.
-    error : float
-        E_0, at least 0.
-    decay : float
-        g, at least 0.
-    gap : float
-        D_0 = f(x_0) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> inexact_gradients(2, mu=1.0, lipschitz=2.0, error=4.0, decay=0.25, gap=1.0)  # (1/2 + 1)/2 + 1/4
     1.0
     """
@@ -292,38 +195,18 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     return left**steps * gap + error / (2.0 * lipschitz) * total
 
 
+@formula
 def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     """Mean squared error of the mean of a batch.
 
     Setting: B of n gradients, drawn without replacement; or B independent draws (n=None).
-
     Statement: E||e||^2 = ((n - B)/(n B)) S^2, S^2 = (1/(n - 1)) sum ||grad f_i - grad f||^2; sigma^2/B for independent
     draws.
-
     Kind: identity.
-
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), section 3; Cochran, Sampling Techniques.
+    variance: S^2 with the divisor n - 1 (without replacement), or sigma^2, at least 0.
+    n (int, optional): Number of gradients n, at least B.
 
-    Parameters
-    ----------
-    batch : int
-        B, at least 1.
-    variance : float
-        S^2 with the divisor n - 1 (without replacement), or sigma^2, at least 0.
-    n : int, optional
-        Number of gradients n, at least B.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> batch_error(2, 6.0), batch_error(2, 6.0, n=6), batch_error(6, 6.0, n=6)
     (3.0, 2.0, 0.0)
     """

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from ._domain import non_negative, positive
+from ._formula import formula
 
 __all__ = ["level_set_gradient", "level_set_second_moment"]
 
 
+@formula
 def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     """Largest squared norm of the full gradient on the level set of the start.
 
     Setting: f is L-smooth on R^d and bounded from below; f(x) <= f(x_0).
-
     Statement: ||grad f(x)||^2 <= 2 L (f(x_0) - f*).
-
     Kind: tight, for f = (L/2)||x||^2 at x_0.
-
     Source: folklore; minimise the quadratic upper bound f(x) - t ||grad f||^2 + (L/2) t^2 ||grad f||^2 over t.
+    start: f(x_0), at least the minimum.
+    minimum: f*, or a lower bound of it.
 
-    Parameters
-    ----------
-    lipschitz : float
-        L, above 0.
-    start : float
-        f(x_0), at least the minimum.
-    minimum : float
-        f*, or a lower bound of it.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> level_set_gradient(lipschitz=2.0, start=9.0, minimum=0.0)  # f = x^2 at x_0 = 3: (2 * 3)^2
     36.0
     """
@@ -46,35 +27,17 @@ def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     return 2.0 * lipschitz * (start - minimum)
 
 
+@formula
 def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     """Largest second moment of one sample's gradient on the level set of the start.
 
     Setting: f = (1/n) sum f_i, every f_i is L_max-smooth on R^d and not negative; f(x) <= f(x_0).
-
     Statement: (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x_0).
-
     Kind: tight, for f_i = (L_max/2)||x||^2 at x_0.
-
     Source: derived: :func:`level_set_gradient` for each f_i, whose infimum is at least 0, averaged.
+    max_lipschitz: L_max, above 0.
+    start: f(x_0), at least 0.
 
-    Parameters
-    ----------
-    max_lipschitz : float
-        L_max, above 0.
-    start : float
-        f(x_0), at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> level_set_second_moment(max_lipschitz=0.25, start=2.0)
     1.0
     """

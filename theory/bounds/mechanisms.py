@@ -11,6 +11,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "drop_connect_factor",
@@ -21,33 +22,21 @@ __all__ = [
 ]
 
 
+@formula
 def drop_connect_factor(drop: float) -> float:
     """Factor by which DropConnect raises the second moment of a gradient.
 
     Setting: every coordinate of grad f_i is dropped with probability p, so that E g_i = (1 - p) grad f_i.
-
     Statement: E||g_i||^2/(1 - p)^2 = ||grad f_i||^2/(1 - p), so r = 1/(1 - p).
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4 (the two moments).
-
-    Parameters
-    ----------
-    drop : float
-        p in [0, 1).
-
-    Returns
-    -------
-    float
+    drop: p in [0, 1).
 
     Raises
     ------
     ValueError
         If p is outside its domain.
 
-    Examples
-    --------
     >>> drop_connect_factor(0.75)
     4.0
     """
@@ -55,37 +44,17 @@ def drop_connect_factor(drop: float) -> float:
     return 1.0 / (1.0 - drop)
 
 
+@formula
 def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     """Factor by which Gaussian noise raises the second moment of a gradient.
 
     Setting: g_i = grad f_i + N(0, sigma^2 I_d).
-
     Statement: r = 1 + d sigma^2/M^2 with M^2 = (1/n) sum ||grad f_i||^2.
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4 (stochastic gradient Langevin dynamics).
+    deviation: sigma, at least 0.
+    second_moment: M^2, above 0.
 
-    Parameters
-    ----------
-    deviation : float
-        sigma, at least 0.
-    d : int
-        At least 1.
-    second_moment : float
-        M^2, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> langevin_factor(0.5, d=8, second_moment=2.0)  # 1 + 8/4/2
     2.0
     """
@@ -95,35 +64,17 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     return 1.0 + d * deviation**2 / second_moment
 
 
+@formula
 def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     """Factor by which quantization to one level of the Euclidean norm raises the second moment of a gradient.
 
     Setting: coordinate j of g_i is sign(v_j) ||v||_2 with probability abs(v_j)/||v||_2, else 0, for v = grad f_i.
-
     Statement: E||g_i||^2 = ||v||_1 ||v||_2, so r = mean(||grad f_i||_1 ||grad f_i||_2)/M^2.
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4.
+    mean_norm_product: (1/n) sum ||grad f_i||_1 ||grad f_i||_2; at least M^2.
+    second_moment: M^2, above 0.
 
-    Parameters
-    ----------
-    mean_norm_product : float
-        (1/n) sum ||grad f_i||_1 ||grad f_i||_2; at least M^2.
-    second_moment : float
-        M^2, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> quantized_factor(35.0, 25.0)  # one gradient (3, 4): norms 7 and 5
     1.4
     """
@@ -140,42 +91,23 @@ def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
         whole(1, n=n)
 
 
+@formula
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     """Batch-size bound of gradients after a mechanism.
 
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for
     each draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
-
     Statement: fresh: B = r B_D.  Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
     between B_D and n: it is at least B_D iff B_D <= n (or r = 1).
-
     Kind: identity.
-
     Source: shared: Yin et al., AISTATS 2018, section 4.4, supplement 4 and Theorem 7, in one formula for all three
     mechanisms; fresh: derived.  With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is
     n A/(A + (1 - p) X) for DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and
     n S/(S + X), S = sum ||grad f_i||_1 ||grad f_i||_2, for quantization.
+    batch_bound: B_D, at least 1; infinite at a stationary point.
+    factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
+    n (int, optional): Number of rows, where repeats of a row share their noise.
 
-    Parameters
-    ----------
-    batch_bound : float
-        B_D, at least 1; infinite at a stationary point.
-    factor : float
-        r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
-    n : int, optional
-        Number of rows, where repeats of a row share their noise.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mechanism_batch_bound(10.0, 4.0), mechanism_batch_bound(10.0, 4.0, n=30)  # 40/(1 + 30/30)
     (40.0, 20.0)
     """
@@ -187,40 +119,25 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     return 1.0 / (1.0 / (factor * batch_bound) + (1.0 - 1.0 / factor) / n)  # also if one of them is infinite
 
 
+@formula
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
     """Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
 
     Setting: theorems whose number of gradients T grows with the second moment (as r) at a given accuracy, whose step
     for unbiased gradients shrinks with it, and whose batch may grow to a constant times the batch-size bound.
-
     Statement: rounds T/B are multiplied by r B_D/B: by 1 if the noise is fresh for each draw (n=None), by
     1 + (r - 1) B_D/n if repeats of a row share it.  They never fall.
-
     Kind: identity.
-
     Source: derived from Yin et al., AISTATS 2018, Theorems 2 to 7, who only mention two opposing effects.
-
-    Parameters
-    ----------
-    batch_bound : float
-        B_D, at least 1 and finite.
-    factor : float
-        r, at least 1 and finite.
-    n : int, optional
-        Number of rows, where repeats of a row share their noise.
+    batch_bound: B_D, at least 1 and finite.
+    factor: r, at least 1 and finite.
+    n (int, optional): Number of rows, where repeats of a row share their noise.
 
     Returns
     -------
     float
         At least 1.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mechanism_rounds(10.0, 4.0), mechanism_rounds(10.0, 4.0, n=30)
     (1.0, 2.0)
     """

@@ -11,50 +11,30 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive
+from ._formula import formula
 
 __all__ = ["memory_error", "memory_error_schedule"]
 
 
+@formula
 def memory_error(
     delta: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
     """Mean squared norm of a memory with a constant step size.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
-
     Statement: E||e_t||^2 is at most
     sharp: step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 - delta); for t -> infinity this is
     step^2 second_moment (1 - delta) (1 + q)^2/delta^2;
     paper: step^2 second_moment 4 (1 - delta)/delta^2.
-
     Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
-
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 3 (paper);
     the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
+    step: Above 0.
+    second_moment: At least 0.
+    form ({"sharp", "paper"}):
+    steps (int, optional): t, for the sharp form; None is the limit.
 
-    Parameters
-    ----------
-    delta : float
-        In (0, 1].
-    step : float
-        Above 0.
-    second_moment : float
-        At least 0.
-    form : {"sharp", "paper"}
-    steps : int, optional
-        t, for the sharp form; None is the limit.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> memory_error(0.05, 1.0, 1.0), memory_error(0.05, 1.0, 1.0, form="paper")
     (1481.756, 1520.0)
     """
@@ -70,38 +50,22 @@ def memory_error(
     return step**2 * second_moment * (q * (1.0 + q) / delta * grown) ** 2
 
 
+@formula
 def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarray:
     """Mean squared norm of a memory with any step sizes.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...
-
     Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) eta_j)^2 with q = sqrt(1 - delta).
-
     Kind: tight (attained at every t by C(v) = (1 - q) v and a constant gradient).
-
     Source: derived, as the sharp form of :func:`memory_error`.
-
-    Parameters
-    ----------
-    delta : float
-        In (0, 1].
-    steps : array_like
-        eta_0, ..., eta_{T-1}, at least 0.
-    second_moment : float
-        At least 0.
+    steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
+    second_moment: At least 0.
 
     Returns
     -------
     numpy.ndarray
         The bound for t = 0, ..., T.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> memory_error_schedule(0.75, [1.0, 1.0], 1.0)
     array([0.  , 0.25 , 0.5625])
     """

@@ -12,6 +12,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", "marina_frontier"]
 
@@ -31,37 +32,22 @@ def _positive_root(a: float, b: float, c: float) -> float:
     return (b + root) / (2.0 * a) if b > 0 else 2.0 * c / (root - b)
 
 
+@formula
 def dcgd_frontier(omega: float, workers: float = 1) -> float:
     """Longest stable step of gradient descent with unbiased compressors.
 
     Setting: x <- x - gamma mean Q(f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-
     Statement: stable if and only if s < 2/(1 + omega/N).
-
     Kind: identity.
-
     Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
     sends Bernoulli(p) v, biased and without memory, since 1 - p + p (1 - s)^2 < 1 for s < 2.
-
-    Parameters
-    ----------
-    omega : float
-        At least 0.
-    workers : int
-        N, at least 1; math.inf gives the limit.
+    workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
     -------
     float
         s* = gamma* lambda.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> dcgd_frontier(0.0), dcgd_frontier(9.0), dcgd_frontier(9.0, workers=3)
     (2.0, 0.2, 0.5)
     """
@@ -70,40 +56,26 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
     return 2.0 / (1.0 + omega / workers)
 
 
+@formula
 def ef_frontier(p: float, workers: float = 1) -> float:
     """Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i).
     EF21: x <- x - gamma mean g_i, g_i <- g_i + C(f_i'(x) - g_i).  C is Bernoulli(p).
-
     Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)).  One worker: 2p/(2 - p).
     N -> infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
-
     Kind: identity.
-
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
     (A compressor that is linear for given coins makes the two methods one, Richtarik, Sokolov, Fatkhullin, "EF21",
     NeurIPS 2021, Theorem 3.)
-
-    Parameters
-    ----------
-    p : float
-        Probability that the number is sent, in (0, 1].
-    workers : int
-        N, at least 1; math.inf gives the limit.
+    p: Probability that the number is sent, in (0, 1].
+    workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
     -------
     float
         s* = gamma* lambda.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_frontier(0.5), ef_frontier(0.5, workers=10), ef_frontier(0.5, workers=math.inf), ef_frontier(1.0)
     (0.6667, 3.3333, 6.0, 2.0)
     """
@@ -112,36 +84,17 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
 
 
+@formula
 def ef_cycle_factor(p: float, curvature_step: float) -> float:
     """Factor of E x^2 from one message to the next with error feedback.
 
     Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
-
     Statement: after the next one E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p), half the
     frontier, where it is (1 - p)/(2 - p).
-
     Kind: identity.
-
     Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
+    curvature_step: s = gamma lambda, above 0.
 
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-    curvature_step : float
-        s = gamma lambda, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ef_cycle_factor(0.5, 1 / 3), ef_cycle_factor(0.5, ef_frontier(0.5))
     (0.3333, 1.0)
     """
@@ -151,41 +104,24 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     return 1.0 - 2.0 * wait + (2.0 - p) * wait**2
 
 
+@formula
 def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     """Longest stable step of MARINA.
 
     Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else
     g+ = g + mean Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-
     Statement: stable if and only if s is below the positive root of
     (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
-
     Kind: identity.
-
     Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*.  Method:
     Gorbunov, Burlachenko, Li, Richtarik, "MARINA", ICML 2021.
-
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-    omega : float
-        At least 0.
-    workers : int
-        N, at least 1; math.inf gives the limit.
+    workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
     -------
     float
         s* = gamma* lambda.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
     (1.0, 0.4361, 2.0)
     """
@@ -195,39 +131,24 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)
 
 
+@formula
 def diana_frontier(omega: float, workers: float = 1) -> float:
     """Longest stable step of DIANA.
 
     Setting: q_i = Q(f_i'(x) - h_i), x <- x - gamma mean (h_i + q_i), h_i <- h_i + alpha q_i with alpha = 1/(1 + omega),
     E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-
     Statement: stable if and only if s is below the positive root of
     omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega) s - 2N = 0.
-
     Kind: identity.
-
     Source: derived: x^2, x h, h_i^2 and h_i h_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
     Method: Mishchenko, Gorbunov, Takac, Richtarik, "Distributed learning with compressed gradient differences", 2019.
-
-    Parameters
-    ----------
-    omega : float
-        At least 0.
-    workers : int
-        N, at least 1; math.inf gives the limit.
+    workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
     -------
     float
         s* = gamma* lambda.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> diana_frontier(0.0), diana_frontier(9.0, workers=4), diana_frontier(9.0, workers=math.inf)
     (2.0, 0.2975, 2.0)
     """

@@ -9,6 +9,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive
+from ._formula import formula
 
 __all__ = ["mem_sgd", "mem_sgd_alpha", "mem_sgd_memory", "mem_sgd_shift", "mem_sgd_weight_sum"]
 
@@ -22,43 +23,23 @@ def _rho(alpha: float) -> float:
     return 4.0 * alpha / ((alpha - 4.0) * (alpha + 1.0) ** 2)
 
 
+@formula
 def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct") -> float:
     """Smallest shift that Mem-SGD's theorem allows.
 
     Setting: as for :func:`mem_sgd`; rho = 4 alpha / ((alpha - 4) (alpha + 1)^2).
-
     Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; printed: (alpha + 1) d/k
     + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
-
     Kind: identity.
-
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5,
     read in a transcript; the printed page was not at hand, and may well have the bracket that "printed" lacks.  That
     line of the transcript contradicts Remark 2.5 ("any a > 1 works for some alpha > 4"), the correct one agrees with
     it: for alpha -> 4 it allows every a > 1.  That the memory lemma holds under the correct one was checked with its
     worst case (``memory_error_schedule``).
+    k: Above 0, at most d (below 1: ultra-sparsification).
+    alpha: Above 4.
+    reading ({"correct", "printed", "remark"}):
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : float
-        Above 0, at most d (below 1: ultra-sparsification).
-    alpha : float
-        Above 4.
-    reading : {"correct", "printed", "remark"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mem_sgd_shift(1000, 10), mem_sgd_shift(1000, 10, reading="printed"), mem_sgd_shift(1000, 10, reading="remark")
     (386.1, 600.4, 700.0)
     """
@@ -73,37 +54,17 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     }[reading]
 
 
+@formula
 def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     """Largest alpha, hence the smallest bound, that a shift allows in Mem-SGD's theorem.
 
     Setting: as for :func:`mem_sgd`.
-
     Statement: the largest alpha > 4 with mem_sgd_shift(d, k, alpha) <= shift, by bisection.
-
     Kind: identity.
-
     Source: derived from Theorem 2.4 in its correct reading; the left side increases with alpha from 1 to infinity.
+    k: Above 0, at most d.
+    shift: Above 1.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : float
-        Above 0, at most d.
-    shift : float
-        Above 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mem_sgd_alpha(1000, 10, shift=mem_sgd_shift(1000, 10, alpha=5.0))
     5.0
     """
@@ -119,6 +80,7 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     return 4.0 + math.exp(low)
 
 
+@formula
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
@@ -126,40 +88,16 @@ def mem_sgd_memory(
 
     Setting: step sizes proportional to 1/(a + t), a k-contraction, E||grad f_i(x_t)||^2 <= second_moment; a and alpha
     as in :func:`mem_sgd`.
-
     Statement: E||m_t||^2 <= step_t^2 (4 alpha/(alpha - 4)) (d/k)^2 second_moment.
-
     Kind: upper.  It comes near to an equality: for alpha -> infinity and k/d -> 0 the compressor (1 - q) v with
     q = sqrt(1 - k/d) and a constant gradient reach the constant 4.
-
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.2.
+    k: Above 0, at most d.
+    step: The step size at t, above 0.
+    second_moment: At least 0.
+    shift (float, optional): a; the largest alpha that it allows is used.
+    alpha (float, optional): Above 4; give this or ``shift``.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : float
-        Above 0, at most d.
-    step : float
-        The step size at t, above 0.
-    second_moment : float
-        At least 0.
-    shift : float, optional
-        a; the largest alpha that it allows is used.
-    alpha : float, optional
-        Above 4; give this or ``shift``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mem_sgd_memory(1000, 10, step=0.01, second_moment=1.0, alpha=5.0)
     20.0
     """
@@ -174,35 +112,16 @@ def mem_sgd_memory(
     return step**2 * (4.0 * alpha / (alpha - 4.0)) * (d / k) ** 2 * second_moment
 
 
+@formula
 def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     """Sum of the weights of Mem-SGD's average.
 
     Setting: weights w_t = (a + t)^2, t = 0, ..., T - 1.
-
     Statement: S_T = (T/6) (2 T^2 + 6 a T - 3 T + 6 a^2 - 6 a + 1), at least T^3/3 for a >= 1.
-
     Kind: identity.
-
     Source: Mem-SGD, NeurIPS 2018, Theorem 2.4.
+    shift: a, above 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    shift : float
-        a, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> mem_sgd_weight_sum(3, shift=2.0)  # 4 + 9 + 16
     29.0
     """
@@ -212,6 +131,7 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     return T / 6.0 * (2.0 * T * T + 6.0 * a * T - 3.0 * T + 6.0 * a * a - 6.0 * a + 1.0)
 
 
+@formula
 def mem_sgd(
     steps: int,
     *,
@@ -231,39 +151,21 @@ def mem_sgd(
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
     alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
-
     Statement: E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) G^2 + mu a^3/(8 S_T) ||x_0 - x*||^2
     + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2.
-
     Kind: upper; loose by orders of magnitude on sparse data.
-
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4, for one worker.
     N synchronous workers that average (derived here, by the same proof): x_t minus the mean memory is still SGD's
     iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma 3.2 holds for each worker.  So the bound
     stands, and in its first term the second moment of the *averaged* gradient may replace G^2.
-
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu, lipschitz : float
-        0 < mu <= L.
-    second_moment : float
-        G^2, at least 0.
-    distance : float
-        ||x_0 - x*||^2 (squared), at least 0.
-    d : int
-        Dimension.
-    k : float
-        Above 0, at most d.
-    shift : float
-        a, above 1.
-    alpha : float, optional
-        Above 4; by default the largest that ``shift`` allows.
-    averaged_second_moment : float, optional
-        Bound on E||mean over workers of the gradients||^2.
-    terms : bool
-        Return the three terms instead of their sum.
+    mu, lipschitz: 0 < mu <= L.
+    distance: ||x_0 - x*||^2 (squared), at least 0.
+    d: Dimension.
+    k: Above 0, at most d.
+    shift: a, above 1.
+    alpha (float, optional): Above 4; by default the largest that ``shift`` allows.
+    averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
+    terms: Return the three terms instead of their sum.
 
     Returns
     -------
@@ -274,8 +176,6 @@ def mem_sgd(
     ValueError
         If an argument is outside its domain, also if alpha requires a larger shift.
 
-    Examples
-    --------
     >>> mem_sgd(1000, mu=1.0, lipschitz=2.0, second_moment=1.0, distance=1.0, d=10, k=5, shift=14.0)
     0.0465
     """

@@ -5,49 +5,30 @@ from __future__ import annotations
 import math
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["mem_sgd_counted_bits"]
 
 INDEX_AND_VALUE = 64  # 32 bits each
 
 
+@formula
 def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzeros: float | None = None) -> int:
     """Bits of a message as counted in the figures of the Mem-SGD paper.
 
     Setting: one gradient in R^d, which has ``nonzeros`` non-zeros on average if the data are sparse.  QSGD with b
     bits has s = 2^b levels and the norm of the whole vector.
-
     Statement: SGD: 64 times the non-zeros, or 64 d for dense data.  k entries: 64 k.  QSGD: the least of (b + 1) d,
     of 3 s (s + sqrt(d)) + 32, and for sparse data of (b + 1 + 32) times the non-zeros, rounded up.
-
     Kind: identity, of an accounting.  None of it is the length of a message: the second term of QSGD leaves out the
     logarithm of :func:`qsgd_code_length`, and on sparse data every non-zero is charged, sent or not; SGD's dense
     messages need no indices, 32 d bits.
-
     Source: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of Stich, Cordonnier, Jaggi, "Sparsified SGD
     with memory", NeurIPS 2018.
+    method ({"sgd", "entries", "qsgd"}):
+    number (int, optional): k for "entries", from 1 to d; b for "qsgd", from 1 to 24.
+    nonzeros (float, optional): Non-zeros of a gradient, above 0 and at most d; omitted for dense data.
 
-    Parameters
-    ----------
-    method : {"sgd", "entries", "qsgd"}
-    d : int
-        At least 1.
-    number : int, optional
-        k for "entries", from 1 to d; b for "qsgd", from 1 to 24.
-    nonzeros : float, optional
-        Non-zeros of a gradient, above 0 and at most d; omitted for dense data.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [mem_sgd_counted_bits("qsgd", 2000, b) for b in (2, 4, 8)]
     [617, 2947, 18000]
     """

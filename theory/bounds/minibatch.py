@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["batch_bound", "expected_smoothness", "minibatch_second_moment", "minibatch_step"]
 
@@ -15,38 +16,24 @@ def _moments(second_moment: float, gradient_squared: float, batch: int, n: int |
     require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
 
 
+@formula
 def batch_bound(second_moment: float, gradient_squared: float) -> float:
     """Batch-size bound B_D of a set of gradients.
 
     Setting: f = (1/n) sum f_i at one point x.
-
     Statement: B_D(x) = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2(x)/||grad f(x)||^2, where
     M^2 = (1/n) sum ||grad f_i||^2.
-
     Kind: identity.
-
     Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018,
     Definitions 4 and 5.
-
-    Parameters
-    ----------
-    second_moment : float
-        M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
-    gradient_squared : float
-        ||grad f(x)||^2, at least 0.
+    second_moment: M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
+    gradient_squared: ||grad f(x)||^2, at least 0.
 
     Returns
     -------
     float
         At least 1; infinite at a stationary point.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> batch_bound(4.0, 2.0)
     2.0
     """
@@ -54,6 +41,7 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
     return max(1.0, second_moment / gradient_squared) if gradient_squared > 0 else float("inf")
 
 
+@formula
 def expected_smoothness(
     lipschitz: float, max_lipschitz: float, *, batch: int = 1, workers: int = 1, omega: float = 0.0
 ) -> float:
@@ -61,36 +49,15 @@ def expected_smoothness(
 
     Setting: f = (1/n) sum f_i, convex, all f_i minimal at x* and L_max-smooth, f L-smooth; N workers draw B rows each
     with replacement, compress their mean without bias and with the variance factor omega, and average.
-
     Statement: E||g(x)||^2 <= 2 S (f(x) - f*) with S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N.  So steps up
     to 1/S are contractions in expectation, and on quadratics with rows of equal norm those above 2/S are none.
-
     Kind: upper.
-
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
     with replacement (the text was not at hand).
+    lipschitz, max_lipschitz: L and L_max, 0 <= L <= L_max.
+    batch, workers: B and N, at least 1.
 
-    Parameters
-    ----------
-    lipschitz, max_lipschitz : float
-        L and L_max, 0 <= L <= L_max.
-    batch, workers : int
-        B and N, at least 1.
-    omega : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> expected_smoothness(1.0, 9.0), expected_smoothness(1.0, 9.0, batch=8), expected_smoothness(1.0, 9.0, workers=8)
     (9.0, 2.0, 2.0)
     """
@@ -104,46 +71,24 @@ def expected_smoothness(
     return lipschitz * (1.0 - 1.0 / workers) + (1.0 + omega) * own / workers
 
 
+@formula
 def minibatch_second_moment(
     second_moment: float, gradient_squared: float, batch: int, n: int | None = None, reduction: str = "mean"
 ) -> float:
     """Second moment of a mini-batch gradient.
 
     Setting: B rows drawn uniformly from n, with replacement (n=None) or without.
-
     Statement: for the *sum* of the B gradients, with B_D = M^2/||grad f||^2,
     with replacement: B M^2 (1 + (B - 1)/B_D);
     without: B M^2 (1 + ((B - 1)/(n - 1)) (n/B_D - 1)).  For the *mean* divide by B^2.
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, Lemma 1 (with replacement, sums); without replacement derived:
     E<g_i, g_j> = (n^2 ||grad f||^2 - n M^2)/(n (n - 1)) for i != j.
+    second_moment: M^2(x) = (1/n) sum ||grad f_i(x)||^2.
+    gradient_squared: ||grad f(x)||^2.
+    n (int, optional): Number of rows, for draws without replacement.
+    reduction ({"mean", "sum"}): The source sums the gradients of a batch; the methods of this package average them.
 
-    Parameters
-    ----------
-    second_moment : float
-        M^2(x) = (1/n) sum ||grad f_i(x)||^2.
-    gradient_squared : float
-        ||grad f(x)||^2.
-    batch : int
-        B, at least 1.
-    n : int, optional
-        Number of rows, for draws without replacement.
-    reduction : {"mean", "sum"}
-        The source sums the gradients of a batch; the methods of this package average them.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_second_moment(4.0, 1.0, batch=3), minibatch_second_moment(4.0, 1.0, batch=4, n=4)
     (2.0, 1.0)
     """
@@ -156,6 +101,7 @@ def minibatch_second_moment(
     return total if reduction == "sum" else total / batch**2
 
 
+@formula
 def minibatch_step(
     distance: float,
     alignment: float,
@@ -170,42 +116,18 @@ def minibatch_step(
     """Expected squared distance to any point after one mini-batch step.
 
     Setting: x_+ = x - step * (mean or sum of the B gradients at x), any f_i, any point x*.
-
     Statement: E||x_+ - x*||^2 = ||x - x*||^2 - 2 c <grad f(x), x - x*> + step^2 E||mini-batch gradient||^2, with
     c = step for means and B step for sums, and :func:`minibatch_second_moment`.  For sums with replacement and
     B = delta B_D + 1 the last term is (1 + delta) B step^2 M^2.  With a projection, "<=".
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, Lemma 1 (sums, with replacement).
+    distance: ||x - x*||^2 (squared), at least 0.
+    alignment: <grad f(x), x - x*>.
+    second_moment, gradient_squared: M^2(x) and ||grad f(x)||^2.
+    step: Above 0.
+    n (int, optional): Number of rows, for draws without replacement.
+    reduction ({"mean", "sum"}):
 
-    Parameters
-    ----------
-    distance : float
-        ||x - x*||^2 (squared), at least 0.
-    alignment : float
-        <grad f(x), x - x*>.
-    second_moment, gradient_squared : float
-        M^2(x) and ||grad f(x)||^2.
-    batch : int
-        B, at least 1.
-    step : float
-        Above 0.
-    n : int, optional
-        Number of rows, for draws without replacement.
-    reduction : {"mean", "sum"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> minibatch_step(1.0, 0.5, 4.0, 1.0, batch=3, step=0.1)  # 1 - 2 * 0.1 * 0.5 + 0.01 * 2
     0.92
     """

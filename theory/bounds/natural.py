@@ -8,41 +8,29 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
 
 __all__ = ["half_variance", "natural_dithering_variance", "natural_variance", "natural_variance_exact"]
 
 
+@formula
 def half_variance(d: int) -> float:
     """Worst relative variance of half precision with a common power of two.
 
     Setting: the vector is divided by a power of two that brings its largest entry to [2^14, 2^15), and each coordinate
     is rounded without bias to one of the two float16 around it; that power must be a float of the wire (a largest entry
     of at least 2^-135 for float32).
-
     Statement: E||Q(v) - v||^2 <= (2^-22/(1 + 2^-10) + (d - 1) 2^-78) ||v||^2.
-
     Kind: upper (the first part is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
-
     Source: derived.  Between the levels a and b = rho a the relative variance is at most (rho - 1)^2/(4 rho), and rho
     is at most 1 + 2^-10; coordinates below 2^-14, spaced by 2^-24, lose at most 2^-50 each, against a norm of 2^14.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> half_variance(1000) * 2**22
     0.999
     """
@@ -50,34 +38,22 @@ def half_variance(d: int) -> float:
     return 2.0**-22 / (1.0 + 2.0**-10) + (d - 1) * 2.0**-78
 
 
+@formula
 def natural_variance(d: int) -> float:
     """Worst relative variance of natural compression.
 
     Setting: any v; each coordinate is rounded without bias to one of the two powers of two around it.
-
     Statement: E||Q(v) - v||^2 <= ||v||^2 / 8.
-
     Kind: tight (attained where every coordinate is 4/3 of a power of two).
-
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3: for ``t = 2^a (1 + m)`` the relative variance
     is ``m (1 - m)/(1 + m)^2``, largest at m = 1/3.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1; the bound is the same for all.
-
-    Returns
-    -------
-    float
+    d: Dimension, at least 1; the bound is the same for all.
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> natural_variance(1000)
     0.125
     """
@@ -85,33 +61,20 @@ def natural_variance(d: int) -> float:
     return 0.125
 
 
+@formula
 def natural_variance_exact(v) -> float:
     """Variance of natural compression at one vector.
 
     Setting: as for natural_variance, without limits to the exponent.
-
     Statement: for ``|v_i| = 2^a_i (1 + m_i)`` with m_i in [0, 1), ``E||Q(v) - v||^2 = sum_i 4^a_i m_i (1 - m_i)``.
-
     Kind: identity.
-
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3.
-
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If a number is not finite.
 
-    Examples
-    --------
     >>> natural_variance_exact([3.0, -1.5, 0.0, 8.0])
     1.25
     """
@@ -122,37 +85,20 @@ def natural_variance_exact(v) -> float:
     return float(np.sum(np.ldexp(above * (1.0 - above), 2 * exponent - 2)))
 
 
+@formula
 def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
     """Worst relative variance of natural dithering.
 
     Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
     sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio 1/2, as the levels are the same;
     paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the q-norm.
-
     Kind: tight (sharp), upper (paper).
-
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 7 (paper); sharp is derived.
+    d, s: Both at least 1.
+    norm ({2, inf}):
+    form ({"sharp", "paper"}):
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-    norm : {2, inf}
-    form : {"sharp", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
     (31.0, 32.125)
     """

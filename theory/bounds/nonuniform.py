@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["chord_nonzeros", "chord_positions", "chord_variance"]
 
@@ -40,37 +41,22 @@ def _cells(r: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return cell, ends[cell], ends[cell + 1]
 
 
+@formula
 def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
     """Positions of the coordinates among the levels: the expected index of the drawn level.
 
     Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level where 0 is none of them).
-
     Statement: ``u_i = j + (r_i - l_j)/(l_(j+1) - l_j)`` for ``r_i`` in ``[l_j, l_(j+1)]``; index j + 1 is drawn with
     probability ``u_i - j``, index j otherwise.
-
     Kind: identity.
-
     Source: derived (the only way to round to two neighbours without bias).
-
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    levels : array_like
-        Increasing, from [0, 1], the last one 1.
-    norm : {2, inf}
+    levels (array_like): Increasing, from [0, 1], the last one 1.
+    norm ({2, inf}):
 
     Returns
     -------
     numpy.ndarray, shape (d,)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> chord_positions([0.0, 0.75, 0.25, 1.0], [0.0, 0.5, 1.0], norm=float("inf"))
     array([0. , 1.5, 0.5, 2. ])
     """
@@ -79,38 +65,19 @@ def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
     return cell + (r - low) / (high - low)
 
 
+@formula
 def chord_variance(v, levels, norm: float = 2.0) -> float:
     """Variance of random rounding to any set of levels, at one vector.
 
     Setting: each coordinate is rounded without bias to one of the two levels around it.
-
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for
     the 2-norm, relative to ``||v||^2``, that is ``sum_i psi(r_i) - 1``.
-
     Kind: identity.
-
     Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
+    levels (array_like): Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are
+        rounded to plus or minus it.
+    norm ({2, inf}):
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    levels : array_like
-        Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are rounded to plus
-        or minus it.
-    norm : {2, inf}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> chord_variance([3.0, 4.0], [0.0, 1.0]), chord_variance([0.0, 4.0], [0.5, 1.0])
     (10.0, 4.0)
     """
@@ -119,37 +86,18 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
     return float(scale**2 * np.sum((high - r) * (r - low)))
 
 
+@formula
 def chord_nonzeros(v, levels, norm: float = 2.0) -> float:
     """Expected number of non-zeros of random rounding to any set of levels, at one vector.
 
     Setting: as for chord_variance.
-
     Statement: ``E||Q(v)||_0 = sum_i min(1, r_i / l_1)`` with the smallest level ``l_1`` above 0; d if 0 is no level and
     v is not zero.
-
     Kind: identity.
-
     Source: derived.
+    levels (array_like): Increasing, from [0, 1], the last one 1.
+    norm ({2, inf}):
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    levels : array_like
-        Increasing, from [0, 1], the last one 1.
-    norm : {2, inf}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> chord_nonzeros([0.0, 1.0, -4.0], [0.0, 0.5, 1.0], norm=float("inf"))
     1.5
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 from .coding import elias_length
 
 __all__ = [
@@ -32,35 +33,21 @@ def _geometric(d: int, s: int, ratio: float) -> None:
     require(0 < ratio < 1, "ratio", ratio, "a number in (0, 1)")
 
 
+@formula
 def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     """The levels of NUQSGD.
 
     Setting: s levels between 0 and 1.
-
     Statement: 0, p^s, ..., p^2, p, 1.
-
     Kind: identity.
-
     Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021 (p = 1/2).
-
-    Parameters
-    ----------
-    s : int
-        At least 0.
-    ratio : float
-        p, in (0, 1).
+    s: At least 0.
+    ratio: p, in (0, 1).
 
     Returns
     -------
     numpy.ndarray, shape (s + 2,)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> geometric_levels(2)
     array([0.  , 0.25, 0.5 , 1.  ])
     """
@@ -68,33 +55,20 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     return np.concatenate([[0.0], float(ratio) ** np.arange(s, -1.0, -1.0)])
 
 
+@formula
 def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     """The magnitudes among which the released code of NUQSGD rounds; there is no zero.
 
     Setting: a sign and one of 2^(bits - 1) magnitudes.
-
     Statement: 2^-j for j = 0, ..., 2^(bits - 1) - 1.
-
     Kind: identity.
-
     Source: the authors' released code (fartashf/nuqsgd, nuq/quantize.py).
-
-    Parameters
-    ----------
-    bits : int
-        At least 1.
+    bits: At least 1.
 
     Returns
     -------
     numpy.ndarray, shape (2**(bits - 1),)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> nuqsgd_released_levels(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
@@ -102,48 +76,28 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     return geometric_levels(2 ** (bits - 1) - 1)[1:]
 
 
+@formula
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     """Worst relative variance of NUQSGD with the 2-norm.
 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
     sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam - 1 + X^2/(4 lam) if X <= 2 lam and X - 1
     otherwise (for s = 0, where there is no level between 0 and 1, always sqrt(d) - 1);
     2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s sqrt(d) - 7/8
     otherwise.
-
     Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)).  The second
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
     omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to
     k p^(2s)/(4 lam).
-
     Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, the variance bound as remembered (the printed text was
     not at hand, and in particular not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <=
     lam' + d max(psi(r) - lam' r^2) for every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b),
     the lowest cell gives p^(2s)/(4 lam'), and lam' = max(lam, X/2).
+    s: Levels between 0 and 1, at least 0.
+    ratio: p, in (0, 1); 1/2 for the paper's forms.
+    form ({"sharp", "2^(2s+1)", "2^(2s+2)"}):
 
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    s : int
-        Levels between 0 and 1, at least 0.
-    ratio : float
-        p, in (0, 1); 1/2 for the paper's forms.
-    form : {"sharp", "2^(2s+1)", "2^(2s+2)"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> nuqsgd_variance(d=2**14, s=3), nuqsgd_variance(d=2**14, s=3, form="2^(2s+2)")
     (15.0, 15.125)
     """
@@ -158,37 +112,24 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     return 0.125 + 2.0 ** (-2 * s - 2) * d if d < threshold else x - 0.875
 
 
+@formula
 def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     """A unit vector of the largest variance, or nearly so, for p = 1/2.
 
     Setting: as for nuqsgd_variance.
-
     Statement: if 2^-s sqrt(d) >= 9/4, the flat vector, whose variance is omega(d) in the sharp form; otherwise 9 n
     coordinates (4/9) 2^-s and k = d - 9 n coordinates (2/3) 2^-j, 0 <= j < s, where their squares sum to 1, that is
     n + sum of the 4^(s-1-j) = 9 4^(s-2): their variance is omega(d - k).
-
     Kind: identity.
-
     Source: derived: these r attain the two maxima in the proof of the sharp form, but those above the lowest cell do so
     without the p^(2s)/(4 lam) that the proof grants to every coordinate.
-
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
+    d, s: Both at least 1.
 
     Returns
     -------
     numpy.ndarray or None
         None if there is no such vector.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> v = nuqsgd_variance_attained(130, 3)
     >>> from theory.bounds import chord_variance
     >>> int(np.sum(v > 1 / 8)), round(chord_variance(v, geometric_levels(3)), 10), nuqsgd_variance(126, 3)
@@ -217,39 +158,19 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     return None
 
 
+@formula
 def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     """Worst relative variance of NUQSGD with the maximum norm.
 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_inf.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger one of
     (1 + sqrt(1 + (d-1) p^(2s)))/2 and, if s >= 1, the positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.
-
     Kind: tight.  Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
-
     Source: derived: with one r = 1, the others maximise psi(r) - (1 + omega) r^2, and (d - 1) times that maximum is
     omega; it lies in the lowest cell or in the highest.  For s = 0 it is the worst case of ternary quantization.
+    s: At least 0.
+    ratio: p, in (0, 1).
 
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    s : int
-        At least 0.
-    ratio : float
-        p, in (0, 1).
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> nuqsgd_inf_variance(d=10_000, s=0), round(nuqsgd_inf_variance(d=10_000, s=10), 5)
     (49.5, 0.12496)
     """
@@ -265,35 +186,16 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     return max(lowest, (half + root if half >= 0.0 else target / (root - half)) - 1.0)
 
 
+@formula
 def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     """Worst relative variance of the levels of NUQSGD's released code.
 
     Setting: any v in R^d; random rounding to plus and minus 2^-j, j = 0, ..., h = 2^(bits-1) - 1, times ||v||_2.
-
     Statement: E||Q(v) - v||^2 <= (1/8 + d 4^-h) ||v||^2 (and 4^-h d - 1 where h = 0).
-
     Kind: upper; from below, two coordinates 2/3, one 1/3 and d - 3 zeros come within 3 4^-h of it (h >= 2).
-
     Source: derived: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
+    bits: At least 1.
 
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    bits : int
-        At least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> nuqsgd_released_variance(d=8192, bits=4)
     0.625
     """
@@ -302,40 +204,20 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     return d * 0.25**h + (0.125 if h else -1.0)
 
 
+@formula
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     """Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
     Setting: any v in R^d; Q as in nuqsgd_variance.
-
     Statement: E||Q(v)||_0 is at most
     sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
-
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
-
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) =
     min(1, r_i/p^s) and sum r_i <= sqrt(d).
+    s: At least 0.
+    ratio: p, in (0, 1).
+    form ({"sharp", "paper"}):
 
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    s : int
-        At least 0.
-    ratio : float
-        p, in (0, 1).
-    form : {"sharp", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
     (800.0, 864.0)
     """
@@ -345,40 +227,20 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
 
 
+@formula
 def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     """Expected bits of NUQSGD's Elias code, with all constants.
 
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of the index 1, ..., s + 1 of its level.
-
     Statement: E bits <= 32 + c(d) + n (2 + c_s) + 2.5 phi(min(n, d/e)), with n = min(d, p^-s sqrt(d)) as in
     nuqsgd_nonzeros, phi(N) = N log2(d/N), c_s the longest code of an index and c(d) that of a number up to d + 1.
-
     Kind: upper.
-
     Source: derived, from elias(k) <= 1 + 2.5 log2(k): the N distances sum to at most d, so Jensen's inequality gives
     N + 2.5 phi(N), and phi is concave, with its maximum at d/e.  The paper's theorem has o(1) terms in their place.
+    s: At least 0.
+    ratio: p, in (0, 1).
 
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    s : int
-        At least 0.
-    ratio : float
-        p, in (0, 1).
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(nuqsgd_code_length(d=8192, s=3))
     12181
     """
@@ -389,35 +251,17 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     return 32.0 + number + n * (2.0 + index) + 2.5 * spread * math.log2(d / spread)
 
 
+@formula
 def optimal_ratio(s: int, d: int) -> float:
     """The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
 
     Setting: as for nuqsgd_variance, in its sharp form.
-
     Statement: p minimises omega(p).
-
     Kind: identity (found numerically, to about 1e-8).
-
     Source: derived.
+    s: At least 1.
+    d: At least 2.
 
-    Parameters
-    ----------
-    s : int
-        At least 1.
-    d : int
-        At least 2.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412
     """

@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive
+from ._formula import formula
 from .contractive import below_frontier, conef_factor
 
 __all__ = ["partial_factor", "partial_memory"]
@@ -17,44 +18,26 @@ __all__ = ["partial_factor", "partial_memory"]
 FORMS = ("sparsifier", "worst")
 
 
+@formula
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
     """Growth factor of a compressed memory in a step if a part of it is not fed back.
 
     Setting: partial feedback without gradients, g_t = 0.
-
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with
     sparsifier: kappa = (1 + theta) (residual + (1 - residual) beta^2), for a Q that sends every coordinate unchanged
     with the same probability 1 - residual (random-k, random blocks);
     worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q.
     Both increase with beta, so beta = 0 is best if C's random numbers are fresh.
-
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
-
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    beta : float
-        Share of the memory that is not fed back, in [0, 1).
-    form : {"sparsifier", "worst"}
+    form ({"sparsifier", "worst"}):
 
     Returns
     -------
     float
         kappa.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> partial_factor(0.25, 0.25, 0.0), partial_factor(0.25, 0.25, 0.5), partial_factor(0.25, 0.25, 0.5, form="worst")
     (0.3125, 0.5469, 0.7031)
     """
@@ -66,6 +49,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     return (1.0 + theta) * (beta + (1.0 - beta) * math.sqrt(residual)) ** 2
 
 
+@formula
 def partial_memory(
     theta: float, residual: float, beta: float, step: float, second_moment: float, gradient: str = "constant"
 ) -> float:
@@ -73,41 +57,20 @@ def partial_memory(
 
     Setting: partial feedback; Q sends every coordinate unchanged with the same probability 1 - residual;
     E||C(v) - v||^2 = theta ||v||^2 for every v; constant step size eta.
-
     Statement: with kappa = partial_factor(theta, residual, beta), E||e_t||^2 tends to
     zero-mean: (1 + theta) residual eta^2 G^2/(1 - kappa), for gradients of mean zero given the past, E||g_t||^2 = G^2;
     constant: that, times 1 + 2 residual/((1 - residual) (1 - beta)), for one gradient of squared norm G^2.
-
     Kind: identity.
-
     Source: derived: the error before C is eta g + e where nothing is sent and beta e elsewhere; so its mean is
     E e = r (E e + eta g) + (1 - r) beta E e, r = residual.
-
-    Parameters
-    ----------
-    theta : float
-        omega of the error compressor, at least 0.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    beta : float
-        Share of the memory that is not fed back, in [0, 1).
-    step : float
-        eta, above 0.
-    second_moment : float
-        G^2, at least 0.
-    gradient : {"constant", "zero-mean"}
-
-    Returns
-    -------
-    float
+    step: eta, above 0.
+    gradient ({"constant", "zero-mean"}):
 
     Raises
     ------
     ValueError
         If an argument is outside its domain, also if kappa is not below 1.
 
-    Examples
-    --------
     >>> partial_memory(0.5, 0.5, 0.0, 1.0, 1.0), partial_memory(0.5, 0.5, 0.5, 1.0, 1.0)
     (9.0, 60.0)
     """

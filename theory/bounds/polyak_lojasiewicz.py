@@ -9,6 +9,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "gd_strongly_convex",
@@ -32,46 +33,25 @@ def _descending(step: float, lipschitz: float) -> float:
     return step * lipschitz
 
 
+@formula
 def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
     """Gradient descent under the Polyak-Lojasiewicz inequality.
 
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), constant step size gamma < 2/L, exact gradients.
-
     Statement: f(x_T) - f* <= r^T (f(x_0) - f*), with c = gamma L and
     simple: r = 1 - gamma mu (2 - c), which is 1 - mu/L for gamma = 1/L;
     sharp: r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu gamma))/(2 L + mu))^2 for c <= 1,
     1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3),
     (c - 1)^2/((c - 1)^2 + mu gamma (2 - c)) for larger c.  That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
-
     Kind: upper.
-
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 1 (simple, gamma = 1/L; otherwise derived from
     f(x_+) <= f(x) - gamma (1 - c/2) ||grad f(x)||^2); Abbaszadehpeivasti, de Klerk, Zamani, Optimization Letters 2023,
     Theorem 3 (sharp).
+    steps: T, at least 0.
+    mu, lipschitz: 0 < mu <= L.
+    step: gamma in (0, 2/L).
+    form ({"simple", "sharp"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, lipschitz : float
-        0 < mu <= L.
-    step : float
-        gamma in (0, 2/L).
-    gap : float
-        f(x_0) - f*, at least 0.
-    form : {"simple", "sharp"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_gd(2, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
     1.0
     >>> round(pl_gd(1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0, form="sharp"), 12)  # 2/5
@@ -94,40 +74,19 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     return max(0.0, factor) ** steps * gap
 
 
+@formula
 def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
     """Gradient descent on a strongly convex function.
 
     Setting: f is L-smooth and mu-strongly convex, constant step size gamma < 2/L, exact gradients.
-
     Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(abs(1 - gamma mu), abs(1 - gamma L)).
-
     Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
-
     Source: Taylor, Hendrickx, Glineur, "Exact worst-case convergence rates of the proximal gradient method for
     composite convex minimization", JOTA 2018, Theorem 3.3.
+    steps: T, at least 0.
+    mu, lipschitz: 0 < mu <= L.
+    step: gamma in (0, 2/L).
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, lipschitz : float
-        0 < mu <= L.
-    step : float
-        gamma in (0, 2/L).
-    gap : float
-        f(x_0) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> gd_strongly_convex(1, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
     1.0
     """
@@ -138,41 +97,19 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
     return max(abs(1.0 - step * mu), abs(1.0 - c)) ** (2 * steps) * gap
 
 
+@formula
 def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: float, second_moment: float) -> float:
     """Expected gap after one step of SGD.
 
     Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= C^2.
-
     Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2.
-
     Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = C^2).
-
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, proof of Theorem 4.
+    gap: f(x) - f*, at least 0.
+    step: alpha, above 0.
+    gradient_squared: ||grad f(x)||^2, at least 0.
+    second_moment: C^2, the second moment and not the variance: at least ``gradient_squared``.
 
-    Parameters
-    ----------
-    gap : float
-        f(x) - f*, at least 0.
-    lipschitz : float
-        L, above 0.
-    step : float
-        alpha, above 0.
-    gradient_squared : float
-        ||grad f(x)||^2, at least 0.
-    second_moment : float
-        C^2, the second moment and not the variance: at least ``gradient_squared``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
     1.0
     """
@@ -183,6 +120,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     return gap - step * gradient_squared + 0.5 * lipschitz * second_moment * step**2
 
 
+@formula
 def pl_sgd_constant_step(
     steps: int, *, mu: float, lipschitz: float, step: float, second_moment: float, gap: float
 ) -> float:
@@ -190,37 +128,14 @@ def pl_sgd_constant_step(
 
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
     not the variance), constant step size alpha <= 1/(2 mu).
-
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) L C^2 alpha/(4 mu), r = 1 - 2 mu alpha.
-
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
-
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (without the factor 1 - r^T).
+    steps: T, at least 0.
+    mu, lipschitz: 0 < mu <= L.
+    step: alpha in (0, 1/(2 mu)].
+    second_moment: C^2, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, lipschitz : float
-        0 < mu <= L.
-    step : float
-        alpha in (0, 1/(2 mu)].
-    second_moment : float
-        C^2, at least 0.
-    gap : float
-        f(x_0) - f*, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_sgd_constant_step(1, mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0, gap=1.0)  # 1/2 + 1/2 * 1/2
     0.75
     """
@@ -231,37 +146,18 @@ def pl_sgd_constant_step(
     return left * gap + (1.0 - left) * floor
 
 
+@formula
 def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
     """Bound of the limit of the gap of SGD with a constant step.
 
     Setting: as for :func:`pl_sgd_constant_step`.
-
     Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
-
     Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with C^2 the second moment there: for every alpha).
-
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4.
+    mu, lipschitz: 0 < mu <= L.
+    step: alpha in (0, 1/(2 mu)].
+    second_moment: C^2, at least 0.
 
-    Parameters
-    ----------
-    mu, lipschitz : float
-        0 < mu <= L.
-    step : float
-        alpha in (0, 1/(2 mu)].
-    second_moment : float
-        C^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0)
     0.5
     """
@@ -271,42 +167,22 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
     return lipschitz * second_moment * step / (4.0 * mu)
 
 
+@formula
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     """SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
     not the variance); any start; ``PolyakLojasiewicz(mu)``.
-
     Statement: E f(x_T) - f* is at most
     simple: L C^2/(2 mu^2 T);
     sharp: (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
-
     Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t; the simple
     form is larger by a factor that tends to 1).
-
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (simple); the sharp form is what its proof sums.
+    mu, lipschitz: 0 < mu <= L.
+    second_moment: C^2, at least 0.
+    form ({"simple", "sharp"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu, lipschitz : float
-        0 < mu <= L.
-    second_moment : float
-        C^2, at least 0.
-    form : {"simple", "sharp"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
     1.0
     >>> pl_sgd_decreasing(1, mu=1.0, lipschitz=1.0, second_moment=8.0, form="sharp")
@@ -322,37 +198,16 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     return scale / T**2 * math.fsum(((t + 0.5) / (t + 1.0)) ** 2 for t in range(T))
 
 
+@formula
 def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     """Gap of SGD with the step size (2t + 1)/(2 mu (t + 1)^2) on the isotropic quadratic.
 
     Setting: f = (mu/2) ||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, start at the minimum.
-
     Statement: E f(x_T) = D_T, D_0 = 0, D_{t+1} = (1 - a_t)^2 D_t + a_t^2 sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2).
-
     Kind: identity.
-
     Source: derived.
+    steps: T, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu : float
-        Above 0.
-    variance : float
-        sigma^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pl_sgd_decreasing_exact(1, mu=1.0, variance=8.0)  # a_0 = 1/2
     1.0
     """
@@ -366,33 +221,21 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     return gap
 
 
+@formula
 def logistic_curvature(margin: float) -> float:
     """Least second derivative of the logistic loss for a bounded margin.
 
     Setting: log(1 + exp(-m)), abs(m) <= R.
-
     Statement: the second derivative e^m/(1 + e^m)^2 = 1/(2 + 2 cosh m) is at least 1/(2 + 2 cosh R).
-
     Kind: tight (at abs(m) = R).
-
     Source: derived.
-
-    Parameters
-    ----------
-    margin : float
-        R, at least 0.
-
-    Returns
-    -------
-    float
+    margin: R, at least 0.
 
     Raises
     ------
     ValueError
         If R is negative.
 
-    Examples
-    --------
     >>> logistic_curvature(0.0)
     0.25
     """

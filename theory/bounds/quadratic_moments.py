@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["quadratic_average_exact", "quadratic_moments_exact"]
 
@@ -20,41 +21,26 @@ def _checked(step_sizes, diagonal, variance, start):
     return eta, h, c, np.broadcast_to(x, h.shape)
 
 
+@formula
 def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndarray:
     """Second moments of all iterates of SGD on a diagonal quadratic.
 
     Setting: f = (1/2) sum_j h_j (x_j - x*_j)^2, gradients h_j (x_j - x*_j) + xi_j with E xi_j^2 = c_j, independent over
     the steps; step sizes eta_t, fixed start.
-
     Statement: m_{t+1,j} = (1 - eta_t h_j)^2 m_{t,j} + eta_t^2 c_j for m_{t,j} = E(x_t - x*)_j^2.
     So E||x_t - x*||^2 = sum_j m_tj, E f(x_t) - f* = (1/2) sum_j h_j m_tj, E||grad f(x_t)||^2 = sum_j h_j^2 m_tj.
-
     Kind: identity.
-
     Source: derived.
-
-    Parameters
-    ----------
-    step_sizes : array_like, shape (T,)
-        The step size of each step.
-    diagonal : array_like, shape (d,)
-        The h_j.
-    variance : float or array_like, shape (d,)
-        The c_j, at least 0: of the noise that is applied, the mean over workers.
-    start : float or array_like, shape (d,)
-        x_0 - x*.
+    step_sizes (array_like, shape (T,)): The step size of each step.
+    diagonal (array_like, shape (d,)): The h_j.
+    variance (float or array_like, shape (d,)): The c_j, at least 0: of the noise that is applied, the mean over
+        workers.
+    start (float or array_like, shape (d,)): x_0 - x*.
 
     Returns
     -------
     ndarray, shape (T + 1, d)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> quadratic_moments_exact([0.5, 0.5], diagonal=[1.0], variance=1.0, start=2.0).ravel().tolist()
     [4.0, 1.25, 0.5625]
     """
@@ -66,40 +52,25 @@ def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndar
     return m
 
 
+@formula
 def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -> np.ndarray:
     """Second moments of a weighted average of the iterates of SGD on a diagonal quadratic.
 
     Setting: as for :func:`quadratic_moments_exact`; weights w_t of x_t, t = 0, ..., T - 1.
-
     Statement: with y_t = sum over s < t of w_s (x_s - x*), the moments of (x_t - x*, y_t) in each coordinate follow
     E x y <- (1 - eta h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the answer is
     E(y_T)_j^2/(sum w)^2.
-
     Kind: identity.
-
     Source: derived.
-
-    Parameters
-    ----------
-    step_sizes, weights : array_like, shape (T,)
-        The weights are not all 0.
-    diagonal : array_like, shape (d,)
-        As for `quadratic_moments_exact`.
-    variance, start : float or array_like, shape (d,)
-        As for `quadratic_moments_exact`.
+    step_sizes, weights (array_like, shape (T,)): The weights are not all 0.
+    diagonal (array_like, shape (d,)): As for `quadratic_moments_exact`.
+    variance, start (float or array_like, shape (d,)): As for `quadratic_moments_exact`.
 
     Returns
     -------
     ndarray, shape (d,)
         E(xbar_T - x*)_j^2.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> quadratic_average_exact([0.5, 0.5], [1, 1], diagonal=[1.0], variance=1.0, start=2.0)  # x_1 = 1 - xi/2
     array([2.3125])
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 
 __all__ = [
     "qsgd_inf_variance",
@@ -46,42 +47,23 @@ def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
     return s * magnitude / scale, largest * scale / s
 
 
+@formula
 def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     """Worst relative variance of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
     sharp: omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, and d/(4 s^2) otherwise;
     paper: omega = min(d/s^2, sqrt(d)/s).
-
     Kind: tight (sharp), upper (paper).  The first branch is attained by vectors of equal magnitudes, the second by
     vectors whose coordinates are odd multiples of ||v||/(2s), which exist whenever 8 divides 4 s^2 - d and d >= 3
     (see :func:`qsgd_variance_attained`).
-
     Source: Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD", NIPS 2017, Lemma 3.1 (ii) (paper); the sharp form is
     derived: maximise sum f_i (1 - f_i), f_i = frac(u_i), subject to sum u_i^2 = s^2; in u^2 the concave envelope of
     f (1 - f) is sqrt(x) - x up to x = 1/4, and 1/4 beyond.
+    s: Number of levels above zero, at least 1.
+    form ({"sharp", "paper"}):
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    s : int
-        Number of levels above zero, at least 1.
-    form : {"sharp", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
     """
@@ -93,36 +75,23 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     return root / s - 1.0 if 2 * s <= root else d / (4.0 * s**2)
 
 
+@formula
 def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     """A unit vector at which the sharp form of :func:`qsgd_variance` is an equality.
 
     Setting: as for qsgd_variance.
-
     Statement: if 2 s <= sqrt(d), the flat vector; otherwise coordinates (m_i + 1/2)/s with sum m_i (m_i + 1) =
     s^2 - d/4, which integers m_i solve if and only if 8 divides 4 s^2 - d (for d >= 3, by Gauss: every number is
     the sum of three triangular numbers).
-
     Kind: identity.
-
     Source: derived.
-
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
+    d, s: Both at least 1.
 
     Returns
     -------
     numpy.ndarray or None
         None where no vector attains it (the supremum is then slightly smaller than the formula).
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> v = qsgd_variance_attained(8, 4)
     >>> float(v @ v), qsgd_variance_exact(v, 4), qsgd_variance(8, 4), qsgd_variance_attained(9, 4) is None
     (1.0, 0.125, 0.125, True)
@@ -150,38 +119,21 @@ def _triangular(total: int, parts: int) -> list[int] | None:
     return None
 
 
+@formula
 def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     """Worst relative variance of QSGD with s levels and the maximum norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_inf, at random and without bias.
-
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
     sharp: omega = (sqrt(1 + (d-1)/s^2) - 1)/2;
     simple: omega = (d-1)/(4 s^2), as at most d - 1 coordinates are rounded and ||v||_inf <= ||v||_2.
-
     Kind: tight (sharp: attained by one coordinate 1 and d - 1 coordinates 1/(2 s (1 + omega))), upper (simple).
-
     Source: derived: maximise sum f_i (1 - f_i) / sum u_i^2 with one u_i = s; for the optimal ratio omega each other
     coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)), so (d-1)/(4 (1 + omega)) = omega s^2.
     For s = 1 it is (sqrt(d) - 1)/2, the worst case of ternary quantization.
+    d, s: Both at least 1.
+    form ({"sharp", "simple"}):
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-    form : {"sharp", "simple"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_inf_variance(d=10_000, s=1), qsgd_inf_variance(d=10_000, s=1, form="simple")
     (49.5, 2499.75)
     """
@@ -191,37 +143,17 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     return ratio / 4.0 if form == "simple" else 0.5 * ratio / (math.sqrt(1.0 + ratio) + 1.0)
 
 
+@formula
 def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     """Variance of QSGD at one vector.
 
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
-
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)``, with ``f_i = frac(s |v_i| / scale)``.
-
     Kind: identity.
-
     Source: derived (the variance of each coordinate is that of a Bernoulli variable).
+    s: Number of levels above zero, at least 1.
+    norm ({2, inf}): The norm used as the scale.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    s : int
-        Number of levels above zero, at least 1.
-    norm : {2, inf}
-        The norm used as the scale.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
     10.0
     """
@@ -231,36 +163,19 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     return float(spacing**2 * np.sum(fraction * (1.0 - fraction)))
 
 
+@formula
 def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     """Largest expected number of non-zeros of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q as in qsgd_variance.
-
     Statement: E||Q(v)||_0 is at most
     sharp: min(d, s sqrt(d)); paper: s (s + sqrt(d)); theorem-3.4: s^2 + sqrt(d), which is false for 2 <= s.
-
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper), refuted (theorem-3.4).
-
     Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper), Theorem 3.4 (theorem-3.4); sharp is derived:
     P(zeta_i > 0) = min(1, u_i) and sum u_i = s ||v||_1/||v||_2.
+    d, s: Both at least 1.
+    form ({"sharp", "paper", "theorem-3.4"}):
 
-    Parameters
-    ----------
-    d, s : int
-        Both at least 1.
-    form : {"sharp", "paper", "theorem-3.4"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper", "theorem-3.4")]
     [200.0, 204.0, 104.0]
     """
@@ -270,36 +185,17 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     return {"sharp": min(float(d), s * root), "paper": s * (s + root), "theorem-3.4": s * s + root}[form]
 
 
+@formula
 def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
     """Expected number of non-zeros of QSGD at one vector.
 
     Setting: as for qsgd_variance_exact.
-
     Statement: ``E||Q(v)||_0 = sum_i min(1, s |v_i| / scale)``.
-
     Kind: identity.
-
     Source: derived (coordinate i is zero only if u_i < 1 and it is rounded down).
+    s: Number of levels above zero, at least 1.
+    norm ({2, inf}):
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    s : int
-        Number of levels above zero, at least 1.
-    norm : {2, inf}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> qsgd_nonzeros_exact([3.0, 4.0], s=1)
     1.4
     """

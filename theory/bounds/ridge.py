@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from ._domain import positive
+from ._formula import formula
 
 __all__ = ["ridge_minimum"]
 
 
+@formula
 def ridge_minimum(product: float, *, l2: float) -> float:
     """Minimum of ridge regression, from the solution of its dual system.
 
     Setting: f(x) = (1/2n)||Ax - b||^2 + (lambda/2)||x||^2; alpha solves (AA' + n lambda I) alpha = b.
-
     Statement: f* = (lambda/2) b'alpha, at x* = A'alpha.
-
     Kind: identity.
-
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that
     f* = (n lambda^2/2)||alpha||^2 + (lambda/2)||A'alpha||^2 = (lambda/2) alpha'(AA' + n lambda I) alpha.
+    product: b'alpha, above 0.
+    l2: lambda, above 0.
 
-    Parameters
-    ----------
-    product : float
-        b'alpha, above 0.
-    l2 : float
-        lambda, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ridge_minimum(1.0 / (1.0 + 3.0), l2=3.0)  # one row, a = b = 1: f = (x - 1)^2/2 + 3 x^2/2 at x = 1/4
     0.375
     """

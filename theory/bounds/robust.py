@@ -9,6 +9,7 @@ from scipy.special import gammaln, log_ndtr
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 
 __all__ = ["median_deviation", "normal_median_variance"]
 
@@ -17,40 +18,26 @@ def _odd(workers: float) -> None:
     require(workers >= 1 and workers % 2 == 1, "workers", workers, "an odd number, at least 1")
 
 
+@formula
 def median_deviation(workers: int, bad: int) -> float:
     """Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
     Setting: N numbers, N odd, of which f < N/2 may be arbitrary; the other N - f have the mean m and the standard
     deviation s (divided by N - f).  For vectors, coordinate by coordinate.
-
     Statement: ``|median - m| <= s sqrt((N - 1)/(N + 1 - 2f))``; for vectors ``||median - m||^2`` is at most the
     square of this factor times the mean of the honest ``||x_i - m||^2``.  The mean of all N has no such bound from
     f = 1 on.
-
     Kind: tight (all f bad ones far above, (N - 1)/2 honest ones at one value and the others at a larger one).
-
     Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most
     ``m + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
-
-    Parameters
-    ----------
-    workers : int
-        N, odd.
-    bad : int
-        f, at least 0 and below N/2.
+    workers: N, odd.
+    bad: f, at least 0 and below N/2.
 
     Returns
     -------
     float
         In units of s.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> median_deviation(9, 4)
     2.0
     """
@@ -60,33 +47,21 @@ def median_deviation(workers: int, bad: int) -> float:
     return math.sqrt((workers - 1.0) / (workers + 1.0 - 2.0 * bad))
 
 
+@formula
 def normal_median_variance(workers: float) -> float:
     """Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
-
     Statement: ``N Var(median)/sigma^2`` is what is returned; 1 would be the mean's.  It grows with N to pi/2.
-
     Kind: identity.
-
     Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
-
-    Parameters
-    ----------
-    workers : int
-        N, odd; math.inf gives pi/2.
-
-    Returns
-    -------
-    float
+    workers (int): N, odd; math.inf gives pi/2.
 
     Raises
     ------
     ValueError
         If N is even or below 1.
 
-    Examples
-    --------
     >>> round(normal_median_variance(3), 4), round(normal_median_variance(101), 4)
     (1.346, 1.5641)
     """

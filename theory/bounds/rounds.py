@@ -6,6 +6,7 @@ import math
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 
 __all__ = ["ROUNDS", "rounds_order"]
 
@@ -18,39 +19,19 @@ ROUNDS = {
 }
 
 
+@formula
 def rounds_order(method: str, samples: int, workers: int) -> float:
     """The order of the number of rounds in which a method keeps its rate, without constants.
 
     Setting: T gradients for each of N workers; O(1/(N T)) for f - f* where f is strongly convex or PL, O(1/sqrt(N T))
     for ||grad f||^2 where it is neither.
-
     Statement: parallel SGD T; local SGD sqrt(N T) where f is strongly convex and N^(3/4) T^(3/4) where it is not
     convex; CR-PSGD log T; CR-PSGD-Catalyst sqrt(N T) log(T/N).
-
     Kind: rate.
-
     Source: as in ``ROUNDS``; compared in Yu, Jin, ICML 2019, section 1.
+    method: A key of ``ROUNDS``.
+    samples: T, at least N.
 
-    Parameters
-    ----------
-    method : str
-        A key of ``ROUNDS``.
-    samples : int
-        T, at least N.
-    workers : int
-        N, at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [rounds_order(name, 10_000, 1) for name in ("parallel SGD", "local SGD", "local SGD, non-convex")]
     [10000.0, 100.0, 1000.0]
     """

@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "sgd_constant_step",
@@ -20,42 +21,20 @@ __all__ = [
 ]
 
 
+@formula
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:
     """Squared distance to the minimiser with a constant step size.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size gamma <= 1/(2 mu), projection allowed.
-
     Statement: E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu.
-
     Kind: tight (an equality for f = (mu/2)||x||^2 if E||g_t||^2 = M^2 at every t, hence from the stationary law on).
-
     Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; Yin et al., AISTATS 2018, Theorem 5 with B = 1 (without the
     factor 1 - r^T).
+    steps: T, at least 0.
+    step: gamma in (0, 1/(2 mu)].
+    second_moment: M^2, at least 0.
+    distance: At least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu : float
-        Above 0.
-    step : float
-        gamma in (0, 1/(2 mu)].
-    second_moment : float
-        M^2, at least 0.
-    distance : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_constant_step(1, mu=1.0, step=0.25, second_moment=2.0, distance=1.0)  # 1/2 + 1/8
     0.625
     """
@@ -67,40 +46,20 @@ def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: floa
     return left * distance + (1.0 - left) * sgd_constant_step_floor(mu, step, second_moment, form="bound")
 
 
+@formula
 def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "exact") -> float:
     """Limit of the squared distance to the minimiser with a constant step size.
 
     Setting: constant step size gamma.
-
     Statement: exact: gamma sigma^2/(mu (2 - gamma mu)) for f = (mu/2)||x||^2 and noise of variance sigma^2;
     bound: gamma M^2/(2 mu) for mu-strongly convex f and second moments at most M^2.
-
     Kind: identity (exact), tight (bound: with M^2 = 2 sigma^2/(2 - gamma mu), the second moment of the stationary law
     on that quadratic, both forms are the same number).
-
     Source: derived; the stationary point of a = (1 - gamma mu)^2 a + gamma^2 sigma^2.
+    step: gamma, above 0; below 2/mu for the exact form, at most 1/(2 mu) for the bound.
+    noise: sigma^2 (exact) or M^2 (bound), at least 0.
+    form ({"exact", "bound"}):
 
-    Parameters
-    ----------
-    mu : float
-        Above 0.
-    step : float
-        gamma, above 0; below 2/mu for the exact form, at most 1/(2 mu) for the bound.
-    noise : float
-        sigma^2 (exact) or M^2 (bound), at least 0.
-    form : {"exact", "bound"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_constant_step_floor(1.0, 0.5, 3.0), sgd_constant_step_floor(1.0, 0.5, 2 * 3.0 / 1.5, form="bound")
     (1.0, 1.0)
     """
@@ -114,37 +73,18 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     return step * noise / (2.0 * mu)
 
 
+@formula
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     """Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, constant step size gamma < 2/mu.
-
     Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu (2 - gamma mu)), r = (1 - gamma mu)^2.
-
     Kind: identity.
-
     Source: derived.
+    steps: T, at least 0.
+    mu, step: Above 0, step < 2/mu.
+    variance, distance: sigma^2 and ||x_0||^2, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, step : float
-        Above 0, step < 2/mu.
-    variance, distance : float
-        sigma^2 and ||x_0||^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_constant_step_exact(1, mu=1.0, step=0.5, variance=1.0, distance=4.0)  # 0.25 * 4 + 0.25
     1.25
     """
@@ -155,43 +95,22 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
     return left * distance + (1.0 - left) * floor
 
 
+@formula
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     """Squared distance to the minimiser with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed;
     ``InverseTime(c=1, mu=mu, shift=1)``.
-
     Statement: with Q = G^2/mu^2, E||x_T - x*||^2 is at most
     sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 + ... + 1/T;
     simple: Q/(T + 1) for T >= 2;
     paper: 4 Q/(T + 1).
-
     Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
-
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t +
     Q/(t+1)^2, times t (t + 1), telescopes and forgets the start.
+    steps: T, at least 2.
+    form ({"sharp", "simple", "paper"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 2.
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-    form : {"sharp", "simple", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [round(sgd_inverse_time(2, mu=1.0, second_moment=1.0, form=form), 4) for form in ("sharp", "simple", "paper")]
     [0.25, 0.3333, 1.3333]
     """
@@ -206,37 +125,16 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
     return (4.0 if form == "paper" else 1.0) * Q / (T + 1.0)
 
 
+@formula
 def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     """Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, any start.
-
     Statement: E||x_T||^2 = sigma^2/(mu^2 T), as x_T is minus the mean of the noises over mu.
-
     Kind: identity.
-
     Source: derived: T x_T = (T - 1) x_{T-1} - noise/mu.
+    variance: sigma^2 (of the mean over workers), at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu : float
-        Above 0.
-    variance : float
-        sigma^2 (of the mean over workers), at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_inverse_time_exact(100, mu=0.5, variance=1.0)
     0.04
     """

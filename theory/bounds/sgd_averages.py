@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .sgd import sgd_inverse_time
 
 __all__ = [
@@ -24,41 +25,19 @@ __all__ = [
 ]
 
 
+@formula
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
-
     Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most
     sharp: (L/2) Q (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
-
     Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
-
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 1 (paper, whose T counts the start); sharp is derived.
+    steps: T, at least 2.
+    lipschitz: L, at least mu.
+    form ({"sharp", "simple", "paper"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 2.
-    mu : float
-        Above 0.
-    lipschitz : float
-        L, at least mu.
-    second_moment : float
-        G^2, at least 0.
-    form : {"sharp", "simple", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [round(sgd_smooth_last(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "simple", "paper")]
     [0.1944, 0.25, 1.0]
@@ -68,43 +47,20 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     return lipschitz / 2.0 * sgd_inverse_time(steps, mu=mu, second_moment=second_moment, form=form)
 
 
+@formula
 def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
 
     Setting: as for :func:`sgd_smooth_last`.
-
     Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most
     sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q, A_t = Q (t - H_t)/(t (t - 1));
     simple: 2 L Q/T; paper: 16 L Q/T.
-
     Kind: rate and upper.
-
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
     the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, and at most Q/(t + 1) from t = 2 on.
+    lipschitz: L, at least mu.
+    form ({"sharp", "simple", "paper"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    mu : float
-        Above 0.
-    lipschitz : float
-        L, at least mu.
-    second_moment : float
-        G^2, at least 0.
-    form : {"sharp", "simple", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "simple", "paper")]  # ((1 + 1 + 1/2)/3)^2
     [0.6944, 1.3333, 10.6667]
@@ -123,40 +79,17 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
     return lipschitz / 2.0 * Q * (total / T) ** 2
 
 
+@formula
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float) -> float:
     """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
-
     Statement: E f(mean) - f* <= ((2 + 2.5 log(1/(1 - alpha)))/alpha) G^2/(mu T).
-
     Kind: upper.  :func:`sgd_average` is smaller for the same steps and weights.
-
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5.
+    alpha: In (0, 1).
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    alpha : float
-        In (0, 1).
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0), 4)  # (4 + 5 log 2)/10
     0.7466
     """
@@ -167,36 +100,17 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     return (2.0 - 2.5 * math.log1p(-alpha)) / alpha * second_moment / (mu * steps)
 
 
+@formula
 def sgd_uniform_average_lower(steps: int, c: float = 1.0) -> float:
     """Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
-
     Statement: E f(xbar_T) - f* >= (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up, for any start.
-
     Kind: lower.
-
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3.
+    c: Above 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    c : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_uniform_average_lower(5)  # (1/2 + 1/3 + 1/4)/80
     0.013541666666666667
     """
@@ -205,35 +119,18 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0) -> float:
     return c / (16.0 * steps) * math.fsum(1.0 / t for t in range(math.ceil(max(2.0, c / 2.0)), int(steps)))
 
 
+@formula
 def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     """The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
 
     Setting: as there.
-
     Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa for S -> infinity, kappa = sum over n >= 1 of
     E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020.  (Theorem 3 has c/16.)
-
     Kind: rate.
-
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
     whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
+    c: Above 0.
 
-    Parameters
-    ----------
-    c : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(sgd_uniform_average_logarithm(), 4)
     0.202
     """
@@ -246,39 +143,21 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     return c * float(total)
 
 
+@formula
 def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
     """The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
     Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
     or steps proportional to t^-a, 1/2 < a < 1.
-
     Statement: T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) (distance) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2 (gap), for
     every step size.
-
     Kind: rate, an identity in the limit.
-
     Source: Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1; on the quadratic derived: H xbar_T is minus
     the mean of the noises plus (x_0 - x_T)/(gamma T).
+    hessian (array_like, shape (d,) or (d, d)): H, positive definite; a vector is a diagonal.
+    covariance (float or array_like, shape (), (d,) or (d, d)): C; a number c stands for c I.
+    of ({"distance", "gap"}):
 
-    Parameters
-    ----------
-    hessian : array_like, shape (d,) or (d, d)
-        H, positive definite; a vector is a diagonal.
-    covariance : float or array_like, shape (), (d,) or (d, d)
-        C; a number c stands for c I.
-    of : {"distance", "gap"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> polyak_ruppert([1.0, 2.0], 4.0), polyak_ruppert([1.0, 2.0], 4.0, of="gap")  # 4 + 1, (4 + 2)/2
     (5.0, 3.0)
     """

@@ -6,10 +6,12 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = ["sgd_smooth_convex", "sgd_smooth_convex_step", "sgd_smooth_convex_with_step"]
 
 
+@formula
 def sgd_smooth_convex_with_step(
     steps: int, *, lipschitz: float, step: float, variance: float, distance: float
 ) -> float:
@@ -17,36 +19,13 @@ def sgd_smooth_convex_with_step(
 
     Setting: f is convex and L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2, constant step size eta < 1/L, projection
     allowed; the mean of x_1, ..., x_T (``Suffix(1)`` and T + 1 steps).
-
     Statement: E f(mean) - f* <= D_0/(2 eta T) + gamma sigma^2/2, where eta = 1/(L + 1/gamma), D_0 = ||x_0 - x*||^2.
-
     Kind: upper.
-
     Source: Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), the proof of Theorem 6.3 with the mirror
     potential ||x||^2/2.
+    step: eta in (0, 1/L).
+    variance, distance: sigma^2 and D_0, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    lipschitz : float
-        L, above 0.
-    step : float
-        eta in (0, 1/L).
-    variance, distance : float
-        sigma^2 and D_0, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_smooth_convex_with_step(2, lipschitz=1.0, step=0.5, variance=3.0, distance=4.0)  # gamma = 1
     3.5
     """
@@ -58,6 +37,7 @@ def sgd_smooth_convex_with_step(
     return distance / (2.0 * step * steps) + gamma * variance / 2.0
 
 
+@formula
 def sgd_smooth_convex_step(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
@@ -65,40 +45,18 @@ def sgd_smooth_convex_step(
 
     Setting: as for :func:`sgd_smooth_convex_with_step`; every worker's gradient has the variance sigma^2, and the mean
     of N is applied.
-
     Statement: with R^2 = ``distance``,
     sharp: eta = 1/(L + sigma sqrt(T/N)/R), the best in sgd_smooth_convex_with_step;
     paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T);
     printed: eta = 1/(L + sqrt(N)/gamma), which tends to 0 as N grows (the claim qsgd.step.printed).
-
     Kind: identity.
-
     Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1, which is Bubeck 2015, Theorem 6.3 (paper), and Corollary 2.2
     and Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
+    steps, workers: T and N, at least 1.
+    variance: sigma^2, above 0.
+    distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
+    form ({"sharp", "paper", "printed"}):
 
-    Parameters
-    ----------
-    steps, workers : int
-        T and N, at least 1.
-    lipschitz : float
-        L, above 0.
-    variance : float
-        sigma^2, above 0.
-    distance : float
-        R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
-    form : {"sharp", "paper", "printed"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [sgd_smooth_convex_step(32, lipschitz=1.0, variance=1.0, distance=16.0, workers=16, form=form)
     ...  for form in ("paper", "printed")]  # gamma = 1
     [0.8, 0.2]
@@ -113,44 +71,24 @@ def sgd_smooth_convex_step(
     return 1.0 / (lipschitz + factor * balance / math.sqrt(2.0))
 
 
+@formula
 def sgd_smooth_convex(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
     """Suboptimality of the uniform average on a smooth convex function, with the step size for T steps.
 
     Setting: as for :func:`sgd_smooth_convex_step`, whose step of the same form is taken; the mean of x_1, ..., x_T.
-
     Statement: with R^2 = ``distance``, E f(mean) - f* is at most
     sharp: R sigma/sqrt(N T) + L R^2/(2 T);
     same step: (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step;
     paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
-
     Kind: upper.
-
     Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1 and Corollary 2.2; Bubeck 2015, Theorem 6.3 (paper).  The
     others are derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
+    steps, workers: T and N, at least 1.
+    variance, distance: sigma^2 of one worker and R^2, above 0.
+    form ({"sharp", "same step", "paper"}):
 
-    Parameters
-    ----------
-    steps, workers : int
-        T and N, at least 1.
-    lipschitz : float
-        L, above 0.
-    variance, distance : float
-        sigma^2 of one worker and R^2, above 0.
-    form : {"sharp", "same step", "paper"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [sgd_smooth_convex(8, lipschitz=1.0, variance=4.0, distance=4.0, form=form)
     ...  for form in ("same step", "paper")]  # 3/2 + 1/4, 2 + 1/2
     [1.75, 2.5]

@@ -10,48 +10,33 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = ["sgd_convex", "sgd_convex_steps_for", "sgd_scaled_inverse_time", "sgd_steps_for"]
 
 
+@formula
 def sgd_steps_for(
     accuracy: float, *, mu: float, second_moment: float, distance: float, floor_share: float = 0.5
 ) -> tuple[float, int]:
     """Constant step size and number of steps for a squared distance to the minimiser.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size, projection allowed.
-
     Statement: gamma = 2 theta eps mu/M^2 and T = M^2 log(D_0/((1 - theta) eps))/(4 theta mu^2 eps), rounded up, give
     E||x_T - x*||^2 <= eps: the floor has the share theta of eps, the start the rest.  theta = 1/2 is the slide's
     gamma = eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
-
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
-    mu, second_moment : float
-        Above 0.
-    distance : float
-        D_0, at least 0.
-    floor_share : float
-        theta in (0, 1).
+    accuracy: eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
+    mu, second_moment: Above 0.
+    distance: D_0, at least 0.
+    floor_share: theta in (0, 1).
 
     Returns
     -------
     step : float
     steps : int
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_steps_for(0.25, mu=1.0, second_moment=1.0, distance=1.0)  # 2 log 8 = 4.16
     (0.25, 5)
     """
@@ -70,39 +55,18 @@ def sgd_steps_for(
     return step, math.ceil(math.log(left) / (2.0 * step * mu)) if left > 1 else 0
 
 
+@formula
 def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float) -> float:
     """Suboptimality of the uniform average with a constant step size, without strong convexity.
 
     Setting: f is convex, E||g_t||^2 <= M^2, constant step size gamma, projection allowed; the mean of x_0, ...,
     x_{T-1}.
-
     Statement: E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2.
-
     Kind: tight for the mean of the gaps, which is at least the gap of the mean (E of the mean of the f(x_t) - f* is
     this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma, M^2 = G^2 + sigma^2).
-
     Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
+    second_moment, distance: M^2 and D_0, at least 0.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    step : float
-        gamma, above 0.
-    second_moment, distance : float
-        M^2 and D_0, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_convex(4, step=0.5, second_moment=1.0, distance=1.0)  # 1/4 + 1/4
     0.5
     """
@@ -112,24 +76,17 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
     return distance / (2.0 * step * steps) + step * second_moment / 2.0
 
 
+@formula
 def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: float) -> tuple[float, int]:
     """Constant step size and number of steps for a suboptimality of the uniform average.
 
     Setting: as for :func:`sgd_convex`.
-
     Statement: gamma = eps/M^2 and T = M^2 D_0/eps^2, rounded up, give E f(xbar_T) - f* <= eps; no other constant step
     needs fewer in that bound.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1.
-
-    Parameters
-    ----------
-    accuracy, second_moment : float
-        eps and M^2, above 0.
-    distance : float
-        D_0, at least 0.
+    accuracy, second_moment: eps and M^2, above 0.
+    distance: D_0, at least 0.
 
     Returns
     -------
@@ -137,13 +94,6 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
     steps : int
         At least 1.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_convex_steps_for(0.5, second_moment=2.0, distance=1.0)
     (0.25, 8)
     """
@@ -152,50 +102,26 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
     return accuracy / second_moment, max(1, math.ceil(second_moment * distance / accuracy**2))
 
 
+@formula
 def sgd_scaled_inverse_time(
     steps: int, *, c: float, mu: float, second_moment: float, distance: float | None = None, form: str = "sharp"
 ) -> float:
     """Squared distance to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
-
     Statement: with Q = c^2 G^2/mu^2, E||x_T - x*||^2 is at most
     sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t + Q/(t+1)^2, whose first factor is 0, whatever A_0 is;
     simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start;
     printed: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4 (the claim sgd.theta.printed).
-
     Kind: rate and upper.
-
     Source: derived; printed: Nemirovski, Juditsky, Lan, Shapiro, SIAM J. Optim. 19 (2009), (2.9) and (2.10), with
     theta = c/mu, as remembered (the text was not at hand).  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is
     negative at t = 1; there a_2 <= Q, and nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on
     the induction is right.
+    c: Above 1/2.
+    distance (float, optional): D_0, at least 0; needed only for the printed form.
+    form ({"sharp", "simple", "printed"}):
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 1.
-    c : float
-        Above 1/2.
-    mu : float
-        Above 0.
-    second_moment : float
-        G^2, at least 0.
-    distance : float, optional
-        D_0, at least 0; needed only for the printed form.
-    form : {"sharp", "simple", "printed"}
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)
     ...  for form in ("sharp", "simple", "printed")]
     [1.0, 1.0, 0.5]

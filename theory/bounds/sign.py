@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 
 __all__ = [
     "l2_sign_error",
@@ -20,36 +21,23 @@ __all__ = [
 ]
 
 
+@formula
 def sign_density(v) -> float:
     """Density of a vector: how near its magnitudes are to being equal.
 
     Setting: a vector v in R^d that is not zero.
-
     Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and
     1/sqrt(d) for a vector with one non-zero.
-
     Kind: identity.
-
     Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of Karimireddy,
     Rebjock, Stich, Jaggi, ICML 2019, section 4.
-
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers, not all 0.
+    v (array_like): Finite numbers, not all 0.
 
     Returns
     -------
     float
         phi.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sign_density([2.0, -2.0, 2.0]), sign_density([0.0, 3.0, 0.0, 0.0])
     (1.0, 0.5)
     """
@@ -59,138 +47,76 @@ def sign_density(v) -> float:
     return min(1.0, float(sizes.sum() / math.sqrt(sizes.size * (sizes @ sizes))))
 
 
+@formula
 def sign_density_gaussian() -> float:
     """Density of a long Gaussian vector.
 
     Setting: v has d independent entries of the same centred normal law, d -> infinity.
-
     Statement: phi = ||v||_1 / (sqrt(d) ||v||_2) -> sqrt(2/pi), so the relative error is 1 - 2/pi = 0.363 with the scale
     ||v||_1/d and 2 (1 - sqrt(2/pi)) = 0.404 with the scale ||v||_2/sqrt(d).
-
     Kind: identity.
-
     Source: derived (E|x| = sqrt(2/pi) for a standard normal x, and the law of large numbers).
-
-    Parameters
-    ----------
-    None
-        It has no arguments.
 
     Returns
     -------
     float
         phi.
 
-    Raises
-    ------
-    TypeError
-        If an argument is given.
-
-    Examples
-    --------
     >>> 1.0 - sign_density_gaussian() ** 2, 2.0 - 2.0 * sign_density_gaussian()
     (0.3633, 0.4042)
     """
     return math.sqrt(2.0 / math.pi)
 
 
+@formula
 def scaled_sign_error(v) -> float:
     """Relative error of the signs times ||v||_1/d.
 
     Setting: C(v) = (||v||_1/d) sign(v), for a v in R^d that is not zero.
-
     Statement: ``||C(v) - v||^2 = (1 - phi^2) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``; no other scale of the
     signs has a smaller error.
-
     Kind: identity.
-
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 8.
+    v (array_like): Finite numbers, not all 0.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers, not all 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> scaled_sign_error([0.0, 3.0, 0.0, 0.0])
     0.75
     """
     return 1.0 - sign_density(v) ** 2
 
 
+@formula
 def l2_sign_error(v) -> float:
     """Relative error of the signs times ||v||_2/sqrt(d).
 
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
-
     Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only
     where phi > 1/2, so it is not a contraction for all vectors if d >= 4.
-
     Kind: identity.
-
     Source: derived (C(v) is as long as v, and their inner product is phi ||v||^2); the operator is that of Tang et
     al., "1-bit Adam", ICML 2021.
+    v (array_like): Finite numbers, not all 0.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers, not all 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> l2_sign_error([3.0] + 9999 * [0.0])
     1.98
     """
     return 2.0 * (1.0 - sign_density(v))
 
 
+@formula
 def scaled_sign_contraction(d: int) -> float:
     """Contraction factor of the signs times ||v||_1/d.
 
     Setting: any v in R^d; C(v) = (||v||_1/d) sign(v).
-
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 1/d.
-
     Kind: tight (attained if and only if v has one non-zero).
-
     Source: Karimireddy, Rebjock, Stich, Jaggi, ICML 2019, Lemma 8, with ||v||_1 >= ||v||_2.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> scaled_sign_contraction(d=100)
     0.01
     """
@@ -198,36 +124,21 @@ def scaled_sign_contraction(d: int) -> float:
     return 1.0 / d
 
 
+@formula
 def majority_vote_bits(d: int, workers: int) -> int:
     """Bits of one majority vote.
 
     Setting: each worker sends the signs of its vector to a server, which sends every worker the sign of the majority.
-
     Statement: 2 d bits for each worker, d up and d down, whatever the number of workers; frames are not counted.
-
     Kind: identity.
-
     Source: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD", ICML 2018, Algorithm 1.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    workers : int
-        At least 1.
+    workers: At least 1.
 
     Returns
     -------
     int
         Of all workers together.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> majority_vote_bits(d=1000, workers=8)
     16000
     """
@@ -235,37 +146,19 @@ def majority_vote_bits(d: int, workers: int) -> int:
     return int(2 * d * workers)
 
 
+@formula
 def sign_line_floor(A, b) -> float:
     """Least loss that sign descent can reach on a least-squares problem with positive entries.
 
     Setting: f(x) = ||A x - b||^2/(2n) with n rows of positive entries; steps along the signs of single rows' gradients,
     from x = 0.
-
     Statement: ``f(x_t) >= (||b||^2 - <b, A 1>^2/||A 1||^2)/(2n)`` for all steps, which is the least value on the line
     of the vector 1 of ones.
-
     Kind: tight (for step sizes that arrive at the best point of the line).
-
     Source: derived; the lecture's example, Theorem I of Karimireddy, Rebjock, Stich, Jaggi, ICML 2019.
+    A (array_like, shape (n, d)): Positive numbers.
+    b (array_like, shape (n,)): Targets.
 
-    Parameters
-    ----------
-    A : array_like, shape (n, d)
-        Positive numbers.
-    b : array_like, shape (n,)
-        Targets.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sign_line_floor([[2.0, 1.0], [1.0, 2.0]], [3.0, -3.0])
     4.5
     """

@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 
 __all__ = [
     "balanced_sketch_variance",
@@ -21,36 +22,23 @@ __all__ = [
 ]
 
 
+@formula
 def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     """Relative variance of a count sketch whose estimate is the mean of its rows.
 
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
-
     Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
     counters.
-
     Kind: identity.
-
     Source: derived from Charikar, Chen, Farach-Colton, "Finding frequent items in data streams", 2002: the estimate of
     v_i has the variance (||v||^2 - v_i^2)/width.
-
-    Parameters
-    ----------
-    d, width, rows : int
-        All at least 1.
+    d, width, rows: All at least 1.
 
     Returns
     -------
     float
         theta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> count_sketch_variance(d=61, width=10), count_sketch_variance(d=61, width=5, rows=2)
     (6.0, 6.0)
     """
@@ -58,37 +46,24 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     return (d - 1) / (width * rows)
 
 
+@formula
 def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     """Relative variance of a count sketch with equally full buckets.
 
     Setting: any v in R^d; coordinate j goes to bucket pi(j) mod width, pi a uniform permutation; independent signs; the
     estimate is the mean of independent rows.
-
     Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (sum_b n_b^2/d - 1)/rows, where d mod width buckets have
     n_b = floor(d/width) + 1 coordinates and the others floor(d/width); if width divides d, one row has
     theta = d/width - 1.
-
     Kind: identity.
-
     Source: derived: two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).
-
-    Parameters
-    ----------
-    d, width, rows : int
-        All at least 1.
+    d, width, rows: All at least 1.
 
     Returns
     -------
     float
         theta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> balanced_sketch_variance(d=60, width=10), balanced_sketch_variance(d=5, width=2)
     (5.0, 1.6)
     """
@@ -98,34 +73,21 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     return (squares - d) / d / rows
 
 
+@formula
 def gaussian_sketch_variance(d: int, width: int) -> float:
     """Relative variance of a Gaussian sketch.
 
     Setting: any v in R^d; Q(v) = A^T A v/width, the width x d entries of A independent standard normal numbers.
-
     Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (d+1)/width.
-
     Kind: identity.
-
     Source: derived: for one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2.
-
-    Parameters
-    ----------
-    d, width : int
-        Both at least 1.
+    d, width: Both at least 1.
 
     Returns
     -------
     float
         theta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> gaussian_sketch_variance(d=59, width=10)
     6.0
     """
@@ -133,35 +95,16 @@ def gaussian_sketch_variance(d: int, width: int) -> float:
     return (d + 1) / width
 
 
+@formula
 def linear_variance_bound(d: int, rank: int) -> float:
     """Least relative variance of an unbiased random linear operator of bounded rank.
 
     Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
-
     Statement: sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
-
     Kind: lower.  A count sketch with a balanced hash attains it where its width divides d.
-
     Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
+    rank: At least 1; beyond d it counts as d.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    rank : int
-        At least 1; beyond d it counts as d.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> linear_variance_bound(d=60, rank=10)
     5.0
     """
@@ -169,37 +112,23 @@ def linear_variance_bound(d: int, rank: int) -> float:
     return d / min(d, rank) - 1.0
 
 
+@formula
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     """Width, and probability that an estimate of a count sketch is far off.
 
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
-
     Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| > accuracy ||v without v_i||)`` is at most 1/4 for
     one row and at most exp(-rows/8) for the median of an odd number of rows.
-
     Kind: upper.
-
     Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
-
-    Parameters
-    ----------
-    accuracy : float
-        Above 0.
-    rows : int
-        At least 1, odd.
+    accuracy: Above 0.
+    rows: At least 1, odd.
 
     Returns
     -------
     int, float
         The width and the probability.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> count_sketch_tail(0.5), count_sketch_tail(0.5, rows=17)
     ((16, 0.25), (16, 0.1194))
     """
@@ -209,35 +138,18 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     return math.ceil(4.0 / accuracy**2), 0.25 if rows == 1 else min(0.25, math.exp(-rows / 8.0))
 
 
+@formula
 def median_sketch_spike(d: int, width: int) -> float:
     """Relative squared error of the median of three rows, for a vector with one non-zero.
 
     Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
     is their median.
-
     Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
-
     Kind: identity.
-
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
+    d, width: Both at least 1.
 
-    Parameters
-    ----------
-    d, width : int
-        Both at least 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> median_sketch_spike(d=61, width=10), count_sketch_variance(d=61, width=10, rows=3)
     (0.87, 2.0)
     """

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, whole
+from ._formula import formula
 from .contractive import in_residual
 
 __all__ = [
@@ -30,44 +31,28 @@ __all__ = [
 HASHES = ("fresh", "balanced")
 
 
+@formula
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     """Smallest width at which a memory that is sketched afresh in every step is bounded.
 
     Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
     ``conef_factor``.
-
     Statement: kappa < 1 if and only if the width w obeys
     fresh: w > residual (d - 1)/(1 - residual), for independent uniform buckets, theta = (d - 1)/w;
     balanced: w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual), for equally full buckets; at least
     the residual, and equal to it only if 1/residual is whole;
     linear: w/d > residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1.
     So with residual = 0.9 even the best sketch saves less than 10 % of the memory.
-
     Kind: identity (fresh, balanced), lower (linear).
-
     Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets
     1 + theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    residual : float
-        1 - delta of the gradient compressor, in [0, 1).
-    hash : {"fresh", "balanced", "linear"}
+    hash ({"fresh", "balanced", "linear"}):
 
     Returns
     -------
     int
         The width; with ``fresh`` it may be larger than d.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> [sketch_frontier(1000, 0.9, hash) for hash in ("fresh", "balanced", "linear")]
     [8992, 945, 901]
     """
@@ -84,41 +69,22 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     return math.floor(edge + 1e-9 * max(1.0, edge)) + 1  # strictly above the edge, even if rounding puts it below
 
 
+@formula
 def kept_square(load: int, rate: float, keep: str = "independent", d: int | None = None) -> float:
     """Second moment of the number of a bucket's coordinates that are kept.
 
     Setting: a bucket of n coordinates, each kept with probability q.
-
     Statement: E K^2 = n^2 q^2 + n q (1 - q) if the coordinates are kept independently;
     n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for exactly q d of d coordinates (random-k); n^2 q if all of the bucket are
     kept or none, the largest value that any law has.
-
     Kind: identity.
-
     Source: derived: the binomial and the hypergeometric law.  A random block has a value of its own for each bucket,
     see :func:`block_kept_square`; its mean over random hashes is that of random-k.
+    load: n, at least 1.
+    rate: q, in (0, 1].
+    keep ({"independent", "random-k", "together"}):
+    d (int, optional): Dimension, at least n; random-k needs it.
 
-    Parameters
-    ----------
-    load : int
-        n, at least 1.
-    rate : float
-        q, in (0, 1].
-    keep : {"independent", "random-k", "together"}
-    d : int, optional
-        Dimension, at least n; random-k needs it.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> kept_square(4, 0.5), kept_square(4, 0.5, keep="random-k", d=4), kept_square(4, 0.5, keep="together")
     (5.0, 4.0, 8.0)
     """
@@ -135,39 +101,19 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     return mean**2 + spread
 
 
+@formula
 def block_kept_square(positions, d: int, k: int) -> float:
     """Second moment of the number of a bucket's coordinates in a random block.
 
     Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
-
     Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of
     (max(0, k - c) + max(0, k - (d - c)))/d, c = ``|i - j|``, where the second part counts only if c > 0.
-
     Kind: identity.
-
     Source: derived: so many of the d starts put both i and j into the block.
+    positions (array_like of int): Different numbers in 0 .. d-1, at least one.
+    k: From 1 to d.
 
-    Parameters
-    ----------
-    positions : array_like of int
-        Different numbers in 0 .. d-1, at least one.
-    d : int
-        Dimension, at least 1.
-    k : int
-        From 1 to d.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> block_kept_square([0, 1, 2, 3], d=8, k=4), block_kept_square([0, 2, 4, 6], d=8, k=4)  # 4 starts give K = 2 ...
     (5.5, 4.0)
     """
@@ -190,40 +136,20 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
     return square / (load * rate)
 
 
+@formula
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
     """Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
-
     Statement: E(1 - (1 - beta) K)^2 = 1 - 2 (1 - beta) n q + (1 - beta)^2 E K^2; for coordinates that are kept together
     this is 1 - q + q (1 - (1 - beta) n)^2.
-
     Kind: identity.
-
     Source: derived.  Algorithm: the code that accompanies ConEF, arXiv 2312.08538.
+    load: n, at least 1.
+    rate: q, in (0, 1].
+    square (float, optional): E K^2; that of independent coordinates if not given (see :func:`kept_square`,
+        :func:`block_kept_square`).
 
-    Parameters
-    ----------
-    load : int
-        n, at least 1.
-    beta : float
-        Share of the memory that is not fed back, in [0, 1).
-    rate : float
-        q, in (0, 1].
-    square : float, optional
-        E K^2; that of independent coordinates if not given (see :func:`kept_square`, :func:`block_kept_square`).
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> linear_sketch_factor(4, 0.5, 0.5), linear_sketch_factor(4, 0.5, 1.0)
     (0.25, 1.0)
     """
@@ -232,122 +158,76 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     return 1.0 - (1.0 - beta) * load * rate * (2.0 - (1.0 - beta) * ratio)
 
 
+@formula
 def linear_sketch_frontier(load: int, rate: float, square: float | None = None) -> float:
     """Smallest share beta of the memory not fed back for which a sketch with a fixed hash is stable.
 
     Setting: as for :func:`linear_sketch_factor`.
-
     Statement: the factor is below 1 if and only if (1 - beta) E K^2/E K < 2, so if beta > 1 - 2 E K/E K^2.
     Independent coordinates: (1 - beta) (1 - q + n q) < 2.  Coordinates kept together, or always: (1 - beta) n < 2,
     which suffices for any law.
-
     Kind: identity.
-
     Source: derived.
-
-    Parameters
-    ----------
-    load : int
-        n, at least 1.
-    rate : float
-        q, in (0, 1].
-    square : float, optional
-        E K^2; that of independent coordinates if not given.
+    load: n, at least 1.
+    rate: q, in (0, 1].
+    square (float, optional): E K^2; that of independent coordinates if not given.
 
     Returns
     -------
     float
         beta; 0 if every beta above 0 is stable.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> linear_sketch_frontier(10, 1.0), linear_sketch_frontier(10, 0.25), linear_sketch_frontier(10, 0.1)
     (0.8, 0.3846, 0.0)
     """
     return max(0.0, 1.0 - 2.0 / _ratio(load, rate, square))
 
 
+@formula
 def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> float:
     """Share of the memory not fed back for which a sketch with a fixed hash forgets fastest.
 
     Setting: as for :func:`linear_sketch_factor`.
-
     Statement: the factor is least at beta = 1 - E K/E K^2, where it is 1 - (E K)^2/E K^2; so is the memory of
     :func:`linear_sketch_memory`.
-
     Kind: identity.
-
     Source: derived: a parabola in 1 - beta.
-
-    Parameters
-    ----------
-    load : int
-        n, at least 1.
-    rate : float
-        q, in (0, 1].
-    square : float, optional
-        E K^2; that of independent coordinates if not given.
+    load: n, at least 1.
+    rate: q, in (0, 1].
+    square (float, optional): E K^2; that of independent coordinates if not given.
 
     Returns
     -------
     float
         beta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> linear_sketch_beta(10, 1.0), linear_sketch_beta(10, 0.1)
     (0.9, 0.4737)
     """
     return 1.0 - 1.0 / _ratio(load, rate, square)
 
 
+@formula
 def linear_sketch_memory(
     load: int, beta: float, rate: float, second_moment: float, square: float | None = None
 ) -> float:
     """Limit of the mean square of a bucket of a sketch with a fixed hash.
 
     Setting: the bucket's coordinates of g_t are uncorrelated, of mean zero given the past and of second moment v.
-
     Statement: E S_b^2 tends to v (1 - q)/(q (1 - beta) (2 - (1 - beta) E K^2/E K)).
-
     Kind: identity.
-
     Source: derived: each step adds the gradients of the n - K coordinates that are not kept, v n (1 - q) in the mean.
-
-    Parameters
-    ----------
-    load : int
-        n, at least 1.
-    beta : float
-        Share of the memory that is not fed back, in [0, 1), above the frontier.
-    rate : float
-        q, in (0, 1].
-    second_moment : float
-        v, of one coordinate, at least 0.
-    square : float, optional
-        E K^2; that of independent coordinates if not given.
-
-    Returns
-    -------
-    float
+    load: n, at least 1.
+    beta: Share of the memory that is not fed back, in [0, 1), above the frontier.
+    rate: q, in (0, 1].
+    second_moment: v, of one coordinate, at least 0.
+    square (float, optional): E K^2; that of independent coordinates if not given.
 
     Raises
     ------
     ValueError
         If an argument is outside its domain, also if the bucket is not stable.
 
-    Examples
-    --------
     >>> linear_sketch_memory(6, 0.6, 0.25, 1.0)
     6.8182
     """
@@ -358,37 +238,19 @@ def linear_sketch_memory(
     return second_moment * (1.0 - rate) / (rate * (1.0 - beta) * (2.0 - damping))
 
 
+@formula
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     """Fraction of the directions in the kernel of a sketch with a fixed hash.
 
     Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 gets no feedback: along it the mean of what
     is sent is ``rate`` times the gradient, where all other directions get all of it in the long run.
-
     Statement: the expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d) for independent uniform
     buckets, and max(0, 1 - w/d) for equally full ones.
-
     Kind: identity.
-
     Source: derived: sk has the rank of its non-empty buckets, each empty with probability (1 - 1/w)^d.
+    d, width: Both at least 1.
+    hash ({"fresh", "balanced"}): How the fixed hash was drawn.
 
-    Parameters
-    ----------
-    d, width : int
-        Both at least 1.
-    hash : {"fresh", "balanced"}
-        How the fixed hash was drawn.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> linear_sketch_null_share(1000, 100), linear_sketch_null_share(1000, 1000), linear_sketch_null_share(1000, 4000)
     (0.9, 0.3677, 0.1152)
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core import require
+from ._formula import formula
 
 __all__ = ["rand_k_contraction", "rand_k_variance", "top_k_contraction"]
 
@@ -12,35 +13,16 @@ def _kept(d: int, k: int) -> None:
     require(1 <= k <= d and float(k).is_integer(), "k", k, f"an integer from 1 to d = {d}")
 
 
+@formula
 def rand_k_variance(d: int, k: int) -> float:
     """Relative variance of unbiased random-k.
 
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
-
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
-
     Kind: identity.
-
     Source: derived; Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, section 2.2.
+    k: From 1 to d.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : int
-        From 1 to d.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> rand_k_variance(d=100, k=10)
     9.0
     """
@@ -48,36 +30,21 @@ def rand_k_variance(d: int, k: int) -> float:
     return d / k - 1.0
 
 
+@formula
 def rand_k_contraction(d: int, k: int) -> float:
     """Contraction factor of random-k without the factor d/k.
 
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
-
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
-
     Kind: identity.
-
     Source: Mem-SGD, NeurIPS 2018, Definition 2.1 and the lines below it.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : int
-        From 1 to d.
+    k: From 1 to d.
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> rand_k_contraction(d=100, k=10)
     0.1
     """
@@ -85,36 +52,21 @@ def rand_k_contraction(d: int, k: int) -> float:
     return k / d
 
 
+@formula
 def top_k_contraction(d: int, k: int) -> float:
     """Contraction factor of top-k.
 
     Setting: any v in R^d; C keeps the k coordinates of largest magnitude.
-
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
-
     Kind: tight (attained if and only if all magnitudes are equal, or k = d).
-
     Source: Mem-SGD, NeurIPS 2018, Definition 2.1; the mean of the d - k smallest squares is at most that of all.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : int
-        From 1 to d.
+    k: From 1 to d.
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> top_k_contraction(d=100, k=25)
     0.25
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 
 __all__ = [
     "bernoulli_variance",
@@ -45,34 +46,16 @@ def _at_most(sizes: np.ndarray, m: float) -> np.ndarray:
     return np.where(sure, 1.0, sizes / m if m > 0 else 0.0)
 
 
+@formula
 def bernoulli_variance(p: float) -> float:
     """Relative variance of uniform sparsification.
 
     Setting: any v; every coordinate is kept with the same probability p and divided by p.
-
     Statement: ``E||Q(v) - v||^2 = (1/p - 1) ||v||^2``.
-
     Kind: identity.
-
     Source: derived; Wangni, Wang, Liu, Zhang, "Gradient sparsification for communication-efficient distributed
     optimization", NeurIPS 2018.
 
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> bernoulli_variance(0.25)
     3.0
     """
@@ -85,36 +68,21 @@ def _ultra(d: int, k: float) -> None:
     require(0 < k < 1, "k", k, "a number between 0 and 1")
 
 
+@formula
 def ultra_contraction(d: int, k: float) -> float:
     """Contraction factor of ultra-sparsification.
 
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept, otherwise none.
-
     Statement: ``E||C(v) - v||^2 = (1 - delta) ||v||^2`` with delta = k/d.
-
     Kind: identity.
-
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Remark 2.3.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : float
-        Between 0 and 1.
+    k: Between 0 and 1.
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ultra_contraction(d=100, k=0.5)
     0.005
     """
@@ -122,35 +90,16 @@ def ultra_contraction(d: int, k: float) -> float:
     return k / d
 
 
+@formula
 def ultra_variance(d: int, k: float) -> float:
     """Relative variance of ultra-sparsification with the factor d/k.
 
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept and multiplied by d/k.
-
     Statement: ``E||Q(v) - v||^2 = (d/k - 1) ||v||^2``.
-
     Kind: identity.
-
     Source: derived: a coordinate is sent with probability k/d.
+    k: Between 0 and 1.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    k : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ultra_variance(d=100, k=0.5)
     199.0
     """
@@ -158,37 +107,22 @@ def ultra_variance(d: int, k: float) -> float:
     return d / k - 1.0
 
 
+@formula
 def threshold_contraction(d: int, size: float) -> float:
     """Contraction factor of the relative threshold.
 
     Setting: any v in R^d; C keeps the coordinates with ``|v_i| >= size ||v||_inf``.
-
     Statement: ``||C(v) - v||^2 <= (1 - delta) ||v||^2`` with delta = 1/(1 + (d-1) size^2).
-
     Kind: tight (the limit of one coordinate 1 and d - 1 coordinates just below ``size``).
-
     Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square
     of the largest, and x/(1+x) grows with x.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    size : float
-        In (0, 1].
+    size: In (0, 1].
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> threshold_contraction(d=101, size=0.1)
     0.5
     """
@@ -197,43 +131,27 @@ def threshold_contraction(d: int, size: float) -> float:
     return 1.0 / (1.0 + (d - 1) * size**2)
 
 
+@formula
 def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     """Probabilities of the optimal independent sparsifier.
 
     Setting: p_i in (0, 1] where v_i is not 0.  With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
     s``.  With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
-
     Statement: ``p_i = min(1, |v_i| / m)``.  With sizes sorted, falling, and k the number of sure coordinates,
-    budget: ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``;
-    variance: ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which
+    with a budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``;
+    with a variance ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which
     ``m >= |v_(k+1)|``.
-
     Kind: identity.
-
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 2 (variance); Wang, Sievert, Liu, Charles, Wright,
     Papailiopoulos, "ATOMO", NeurIPS 2018, Algorithm 1 (budget): each is the other's dual.
-
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    budget : float, optional
-        Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
-    variance : float, optional
-        Above 0.  One of the two is given.
+    budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
+    variance (float, optional): Above 0.  One of the two is given.
 
     Returns
     -------
     numpy.ndarray
         0 where v is 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> optimal_probabilities([4.0, 1.0, 1.0], budget=2.0)
     array([1. , 0.5, 0.5])
     >>> optimal_probabilities([3.0, 1.0], variance=0.6)
@@ -262,40 +180,20 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     return _at_most(sizes, m[first])
 
 
+@formula
 def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
     """Probabilities after some rounds of the greedy algorithm.
 
     Setting: as for the budget of optimal_probabilities, with more non-zeros than the budget s.
-
     Statement: p = min(1, s ``|v| / ||v||_1``) after one round; each further round multiplies the probabilities below 1
     by the number that would make their sum s minus the number of sure ones, and clips at 1.  The sum grows towards s,
     and p towards the optimal probabilities, which are reached after at most s + 1 rounds.
-
     Kind: identity.
-
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 3.  One round is what published code for ATOMO does: it
     clips and does not redistribute the remainder.
+    budget: Above 0.
+    rounds: At least 1.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    budget : float
-        Above 0.
-    rounds : int
-        At least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=1).round(3)
     array([1.   , 0.333, 0.333])
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=2)
@@ -317,35 +215,16 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
     return p
 
 
+@formula
 def sparsifier_variance(v, p) -> float:
     """Variance of an independent sparsifier at one vector.
 
     Setting: any v, and p_i in (0, 1] where v_i is not 0.
-
     Statement: ``E||Q(v) - v||^2 = sum v_i^2 (1/p_i - 1)``; the second moment is larger by ``||v||^2``.
-
     Kind: identity.
-
     Source: derived; it is the constraint of Wangni, Wang, Liu, Zhang, NeurIPS 2018.
+    p (array_like): Of the same length.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    p : array_like
-        Of the same length.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sparsifier_variance([3.0, 1.0, 0.0], [0.75, 0.25, 0.0])
     6.0
     """
@@ -356,36 +235,17 @@ def sparsifier_variance(v, p) -> float:
     return float(np.sum(sizes[used] ** 2 * ((1.0 - p[used]) / p[used])))
 
 
+@formula
 def optimal_variance(d: int, budget: float) -> float:
     """Worst relative variance of the optimal independent sparsifier with a budget.
 
     Setting: any v in R^d; Q has the optimal probabilities for ``budget`` expected non-zeros.
-
     Statement: ``E||Q(v) - v||^2 <= omega ||v||^2`` with omega = max(0, d/budget - 1).
-
     Kind: tight (attained by vectors of equal magnitudes).
-
     Source: derived: p_i = budget/d is allowed and has this variance at every v; at equal magnitudes the optimal
     probabilities are these.
+    budget: Above 0.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    budget : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> optimal_variance(d=100, budget=20), optimal_variance(d=10, budget=20)
     (4.0, 0.0)
     """
@@ -394,72 +254,36 @@ def optimal_variance(d: int, budget: float) -> float:
     return max(0.0, d / budget - 1.0)
 
 
+@formula
 def product_bound(v) -> float:
     """Lower bound of the second moment times the expected number of non-zeros.
 
     Setting: a fixed vector v; any Q with E Q(v) = v, whether its coordinates are independent or not.
-
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2``.
-
     Kind: lower (attained by every ternary quantizer, and by sparsifiers where p_i is proportional to ``|v_i|``: by the
     optimal one as long as budget times ``||v||_inf`` is at most ``||v||_1``).
-
     Source: derived.  With p_i the probability of a non-zero in place i, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
     (Cauchy-Schwarz), hence ``||v||_1 <= sum sqrt(p_i E Q_i^2)``, whose square is at most the product of the sums of p_i
     and of E Q_i^2 (Cauchy-Schwarz again).
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> product_bound([3.0, -4.0])
     49.0
     """
     return float(_sizes(v).sum() ** 2)
 
 
+@formula
 def sparsity_lemma(rho: float, s: float) -> float:
     """Expected non-zeros that suffice for approximately sparse vectors.
 
     Setting: ``||v_{S^c}||_1 <= rho ||v_S||_1`` for a set S of s coordinates; Q has the optimal probabilities for the
     variance rho.
-
     Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
-
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
-
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, the lemma on (rho, s)-approximate sparsity; proof derived.
+    rho: Above 0.
+    s: Above 0.
 
-    Parameters
-    ----------
-    rho : float
-        Above 0.
-    s : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sparsity_lemma(rho=0.5, s=10)
     15.0
     """
@@ -467,35 +291,17 @@ def sparsity_lemma(rho: float, s: float) -> float:
     return (1.0 + rho) * s
 
 
+@formula
 def sparsified_iterations(p: float) -> float:
     """Factor by which uniform sparsification increases the iterations to the same accuracy.
 
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; every coordinate is kept with probability p and divided by p.
-
     Statement: the second moment is M^2/p, so the step is p times as long and T is 1/p times as large; the number of
     coordinates sent, p d T, does not depend on p.
-
     Kind: rate.
-
     Source: derived: the second moment is exactly 1/p times that of the gradient.
 
-    Parameters
-    ----------
-    p : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sparsified_iterations(0.125)
     8.0
     """
@@ -503,42 +309,21 @@ def sparsified_iterations(p: float) -> float:
     return 1.0 / p
 
 
+@formula
 def sparsified_distance(T: int, mu: float, step: float, variance: float, distance: float, p: float) -> float:
     """Distance to the minimum with uniform sparsification, on the isotropic quadratic.
 
     Setting: f(x) = (mu/2) ``||x||^2``, gradients mu x + noise of this variance, each sparsified with E Q(g) = g and
     ``E||Q(g)||^2 = ||g||^2/p``; constant step p times ``step``.
-
     Statement: ``E||x_T||^2 = floor + (1 - p (2 a - a^2))^T (distance - floor)`` with a = step mu and
     floor = a variance/(mu^2 (2 - a)), which does not depend on p: with a step p times as long, everything takes 1/p
     times as many steps.
-
     Kind: identity.
-
     Source: derived: ``E||x - gamma Q(g)||^2 = (1 - 2 gamma mu) ||x||^2 + gamma^2 (mu^2 ||x||^2 + variance)/p``.
+    T: Steps, at least 0.
+    mu, step: Above 0, with step mu below 2.
+    variance, distance: Of the noise; of the start, ``||x_0||^2``.  At least 0.
 
-    Parameters
-    ----------
-    T : int
-        Steps, at least 0.
-    mu, step : float
-        Above 0, with step mu below 2.
-    variance, distance : float
-        Of the noise; of the start, ``||x_0||^2``.  At least 0.
-    p : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sparsified_distance(0, mu=1.0, step=0.1, variance=3.0, distance=4.0, p=0.5)
     4.0
     """

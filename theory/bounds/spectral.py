@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
+from ._formula import formula
 
 __all__ = [
     "best_rank_contraction",
@@ -30,37 +31,23 @@ def _rank(rank, top: int, of: str) -> None:
     require(good, "rank", rank, f"an integer from 1 to {of} = {top}")
 
 
+@formula
 def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     """Variance factor of ATOMO on singular values.
 
     Setting: any rows x columns matrix X; Q sends its singular triplets with the probabilities of
     `atomo_probabilities`.
-
     Statement: E||Q(X) - X||_F^2 <= omega ||X||_F^2 with omega = min(rows, columns) / budget - 1.
-
     Kind: tight (attained where all singular values are equal and above 0).
-
     Source: derived: the probabilities budget / min(rows, columns) are allowed, and give omega for every X.
-
-    Parameters
-    ----------
-    rows, columns : int
-        At least 1.
-    budget : float
-        Above 0, at most min(rows, columns).
+    rows, columns: At least 1.
+    budget: Above 0, at most min(rows, columns).
 
     Returns
     -------
     float
         omega.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> spectral_atomo_variance(rows=64, columns=10, budget=2)
     4.0
     """
@@ -70,37 +57,23 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     return q / budget - 1.0
 
 
+@formula
 def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     """Contraction factor of the best approximation of a given rank.
 
     Setting: any rows x columns matrix X; C(X) is the best approximation by a matrix of the given rank.
-
     Statement: ||C(X) - X||_F^2 <= (1 - delta) ||X||_F^2 with delta = rank / min(rows, columns); for a matrix whose own
     rank R is known, delta = rank / R.
-
     Kind: tight (attained where all singular values are equal).
-
     Source: Eckart and Young; the mean of the smallest squares is at most the mean of all.
-
-    Parameters
-    ----------
-    rows, columns : int
-        At least 1.
-    rank : int
-        From 1 to min(rows, columns).
+    rows, columns: At least 1.
+    rank: From 1 to min(rows, columns).
 
     Returns
     -------
     float
         delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> best_rank_contraction(rows=64, columns=10, rank=2)
     0.2
     """
@@ -109,36 +82,18 @@ def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     return rank / min(rows, columns)
 
 
+@formula
 def best_rank_error(singular_values, rank: int) -> float:
     """Squared error of the best approximation of a given rank.
 
     Setting: a matrix X with these singular values.
-
     Statement: min over matrices Y of the given rank of ||Y - X||_F^2 = sum of the squares of all singular values but
     the ``rank`` largest.
-
     Kind: identity.
-
     Source: Eckart and Young, Psychometrika 1936.
+    singular_values (array_like, shape (q,)): In any order.
+    rank: From 1 to q.
 
-    Parameters
-    ----------
-    singular_values : array_like, shape (q,)
-        In any order.
-    rank : int
-        From 1 to q.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> best_rank_error([3.0, 2.0, 1.0], rank=1)
     5.0
     """
@@ -147,36 +102,18 @@ def best_rank_error(singular_values, rank: int) -> float:
     return float(np.sum(s[rank:] ** 2))
 
 
+@formula
 def power_sgd_cold_error(singular_values, rank: int) -> float:
     """Error of PowerSGD from a fresh random start.
 
     Setting: a matrix X of rank R with these singular values; Q has ``rank`` columns of independent Gaussian numbers, P
     is an orthonormal basis of X Q, and C(X) = P P'X.
-
     Statement: E||C(X) - X||_F^2 <= (1 - rank / R) ||X||_F^2.
-
     Kind: tight (attained, in every draw, where all non-zero singular values are equal).
-
     Source: derived: the range of X Q contains that of X times a uniformly drawn subspace of its row space.
+    singular_values (array_like, shape (q,)): In any order.
+    rank: From 1 to q; the bound is 0 from R on.
 
-    Parameters
-    ----------
-    singular_values : array_like, shape (q,)
-        In any order.
-    rank : int
-        From 1 to q; the bound is 0 from R on.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> power_sgd_cold_error([1.0, 1.0, 1.0, 1.0, 0.0], rank=1)
     3.0
     """
@@ -186,38 +123,19 @@ def power_sgd_cold_error(singular_values, rank: int) -> float:
     return float(max(0.0, 1.0 - rank / own) * np.sum(s**2)) if own else 0.0
 
 
+@formula
 def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
     """Error of PowerSGD from a fresh random start, where the spectrum decays.
 
     Setting: as in `power_sgd_cold_error`; ``target`` singular values are counted as large, the other ``rank - target``
     columns of Q are oversampling.
-
     Statement: E||C(X) - X||_F^2 <= (1 + target / (rank - target - 1)) sum_{j > target} s_j^2.
-
     Kind: upper.
-
     Source: Halko, Martinsson, Tropp, SIAM Review 2011, Theorem 10.5.
+    singular_values (array_like, shape (q,)): In any order.
+    rank: From 3 to q.
+    target (int, optional): From 1 to rank - 2; by default that for which the bound is least.
 
-    Parameters
-    ----------
-    singular_values : array_like, shape (q,)
-        In any order.
-    rank : int
-        From 3 to q.
-    target : int, optional
-        From 1 to rank - 2; by default that for which the bound is least.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> power_sgd_halko([3.0, 2.0, 1.0, 1.0], rank=4, target=2)  # (1 + 2/1) (1 + 1)
     6.0
     """
@@ -231,36 +149,18 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
     return float((1.0 + target / (rank - target - 1)) * np.sum(s[target:] ** 2))
 
 
+@formula
 def power_sgd_warm_factor(singular_values, rank: int) -> float:
     """Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
 
     Setting: the same matrix X is compressed again and again, Q = X'P of the last step being the next start.
-
     Statement: the excess of the squared error over `best_rank_error` shrinks, in the end, by the factor
     (s_{rank+1} / s_rank)^4 a step.
-
     Kind: rate.
-
     Source: derived (subspace iteration: a step multiplies by X X', and the excess is quadratic in the angle).
+    singular_values (array_like, shape (q,)): In any order.
+    rank: From 1 to q - 1, with s_rank > 0.
 
-    Parameters
-    ----------
-    singular_values : array_like, shape (q,)
-        In any order.
-    rank : int
-        From 1 to q - 1, with s_rank > 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> power_sgd_warm_factor([2.0, 1.0], rank=1)
     0.0625
     """
@@ -270,40 +170,25 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
     return float((s[rank] / s[rank - 1]) ** 4)
 
 
+@formula
 def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
     """Whether singular triplets or entries are the better atoms, at the same number of floats.
 
     Setting: ATOMO on the singular values with budget b, and on the entries with budget b (rows + columns): a triplet
     costs rows + columns floats, an entry one (positions are not counted).  Neither has an atom of probability 1.
-
     Statement: the variance of the spectral one is smaller if and only if ||X||_* < ||X||_1 / sqrt(rows + columns);
     the ratio of second moments is the square of what is returned, ||X||_* sqrt(rows + columns) / ||X||_1.
-
     Kind: identity.
-
     Source: derived from `atomo_variance`: ||X||_*^2 / b against ||X||_1^2 / (b (rows + columns)).
-
-    Parameters
-    ----------
-    singular_values : array_like, shape (q,)
-        Of the matrix.
-    entries : array_like
-        Of the matrix, not all zero.
-    rows, columns : int
-        At least 1.
+    singular_values (array_like, shape (q,)): Of the matrix.
+    entries (array_like): Of the matrix, not all zero.
+    rows, columns: At least 1.
 
     Returns
     -------
     float
         Below 1 if the singular triplets are better.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> round(spectral_beats_entrywise([3.0], np.ones((3, 3)), rows=3, columns=3), 4)  # rank one: 3 sqrt(6) / 9
     0.8165
     """

@@ -10,6 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 
 __all__ = [
     "generalization_gap",
@@ -36,6 +37,7 @@ def _printed_limit(batch: int, mu: float) -> float:
     return 1.0 / (2.0 * mu * batch) if mu > 0 else math.inf
 
 
+@formula
 def stability_step(
     smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
@@ -43,42 +45,23 @@ def stability_step(
 
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
-
     Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)).  printed: the same with 1/(n - 1) added to the
     bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
-
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
-
     Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's);
     derived: their Lemma 1 for the differences of gradients, and co-coercivity.
-
-    Parameters
-    ----------
-    smoothness : float
-        beta, above 0 and at least mu.
-    batch : int
-        B, at least 1.
-    batch_bound : float
-        Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
-    mu : float
-        At least 0.
-    form : {"derived", "printed"}
-    n : int, optional
-        Number of rows, for the printed form.
+    smoothness: beta, above 0 and at least mu.
+    batch_bound: Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
+    mu: At least 0.
+    form ({"derived", "printed"}):
+    n (int, optional): Number of rows, for the printed form.
 
     Returns
     -------
     float
         gamma.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> stability_step(0.5, batch=5, batch_bound=4.0), stability_step(0.5, batch=1, batch_bound=4.0)  # 4/(1 + 4/4)
     (2.0, 4.0)
     """
@@ -91,42 +74,21 @@ def stability_step(
     return min(step, _printed_limit(batch, mu)) if form == "printed" else step
 
 
+@formula
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
     """Uniform stability of mini-batch SGD on convex losses.
 
     Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
     batch summed, T gradients in all, projections allowed.
-
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
     exchanged; for E||w_T - w'_T|| divide by L.
-
     Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
     whenever I is drawn).
-
     Source: Yin et al., AISTATS 2018, Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
+    gradients: T, at least 0.
+    n: Number of rows, at least 1.
+    lipschitz: L, at least 0.
 
-    Parameters
-    ----------
-    gradients : int
-        T, at least 0.
-    n : int
-        Number of rows, at least 1.
-    step : float
-        gamma, above 0.
-    lipschitz : float
-        L, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_stability(100, n=50, step=0.25, lipschitz=2.0)  # 2 * 0.25 * 4 * 2
     4.0
     """
@@ -137,42 +99,21 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     return 2.0 * step * lipschitz**2 * gradients / n
 
 
+@formula
 def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
     """Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
     Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
     constant step at most :func:`stability_step` with mu.
-
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
     smaller; for E||w_T - w'_T|| divide by L.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived:
     in a round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
+    n: Number of rows, at least 1.
+    lipschitz: L, at least 0.
+    smoothness (float, optional): beta, at least mu.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows, at least 1.
-    mu : float
-        Above 0.
-    lipschitz : float
-        L, at least 0.
-    smoothness : float, optional
-        beta, at least mu.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0)
     1.0
     >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0, smoothness=1.0)  # 2 * 1.5/(0.5 * 8)
@@ -187,46 +128,27 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     return 2.0 * lipschitz**2 * (1.0 / mu + 1.0 / smoothness) / n
 
 
+@formula
 def stability_batch_bound(
     smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
     """The batch-size bound required by a batch and a step size: :func:`stability_step`, solved for Bbar.
 
     Setting: as :func:`stability_step`.
-
     Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1).  printed: with 1/(n - 1) taken off the denominator
     if B > 1, and infinity beyond gamma = 1/(2 mu B) if mu > 0.
-
     Kind: identity.
-
     Source: Yin et al., AISTATS 2018, Theorems 9 and 10 (printed): the event whose probability is eta.
-
-    Parameters
-    ----------
-    smoothness : float
-        beta, above 0 and at least mu.
-    batch : int
-        B, at least 1.
-    step : float
-        gamma, above 0.
-    mu : float
-        At least 0.
-    form : {"derived", "printed"}
-    n : int, optional
-        Number of rows, for the printed form.
+    smoothness: beta, above 0 and at least mu.
+    mu: At least 0.
+    form ({"derived", "printed"}):
+    n (int, optional): Number of rows, for the printed form.
 
     Returns
     -------
     float
         Bbar; a value of at most 1 is always satisfied, infinity never.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> stability_batch_bound(0.5, batch=5, step=2.0)
     4.0
     """
@@ -241,6 +163,7 @@ def stability_batch_bound(
     return (batch - 1) / room if batch > 1 else 0.0
 
 
+@formula
 def generalization_gap(
     stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
 ) -> float:
@@ -248,38 +171,15 @@ def generalization_gap(
 
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
-
     Statement: abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
     runs may diverge by 2 gamma L per gradient.
-
     Kind: upper.
-
     Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex).
+    stability: eps, at least 0.
+    gradients: T, at least 0.
+    lipschitz: L, at least 0.
+    failure: eta, in [0, 1].
 
-    Parameters
-    ----------
-    stability : float
-        eps, at least 0.
-    gradients : int
-        T, at least 0.
-    step : float
-        gamma, above 0.
-    lipschitz : float
-        L, at least 0.
-    failure : float
-        eta, in [0, 1].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> generalization_gap(4.0, gradients=100, step=0.25, lipschitz=2.0, failure=0.5)  # 2 + 100
     102.0
     """

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .sgd import sgd_constant_step_floor
 
 __all__ = [
@@ -30,37 +31,18 @@ def _order(n: int, k: int) -> None:
     require(1 <= k <= n and float(k).is_integer(), "k", k, f"an integer from 1 to n = {n}")
 
 
+@formula
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
     """Mean of the k-th smallest of n shifted exponential times.
 
     Setting: X_i = s + Exp(mu), i.i.d.
-
     Statement: E X_(k) = s + (H_n - H_{n-k})/mu, H_m = 1 + 1/2 + ... + 1/m; for k = n about s + (log n + 0.5772)/mu.
-
     Kind: identity.
-
     Source: Renyi's representation, 1953: while j workers are left, the next one comes after Exp(j mu).
+    n, k: 1 <= k <= n.
+    shift: s, at least 0.
+    rate: mu, above 0.
 
-    Parameters
-    ----------
-    n, k : int
-        1 <= k <= n.
-    shift : float
-        s, at least 0.
-    rate : float
-        mu, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> exponential_order_mean(2, 2, shift=1.0, rate=0.5)  # 1 + (1/2 + 1)/0.5
     4.0
     """
@@ -70,35 +52,17 @@ def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> floa
     return shift + math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate
 
 
+@formula
 def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
     """Variance of the k-th smallest of n (shifted) exponential times.
 
     Setting: X_i = s + Exp(mu), i.i.d.
-
     Statement: Var X_(k) = sum_{j=1}^k 1/(mu (n-j+1))^2, for every s.
-
     Kind: identity.
-
     Source: Renyi's representation, 1953.
+    n, k: 1 <= k <= n.
+    rate: mu, above 0.
 
-    Parameters
-    ----------
-    n, k : int
-        1 <= k <= n.
-    rate : float
-        mu, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> exponential_order_variance(2, 2, rate=0.5)  # (1/4 + 1)/0.25
     5.0
     """
@@ -114,37 +78,18 @@ def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> 
     return scale**power * math.prod((n - j + 1) / (n - j + 1 - power / shape) for j in range(1, k + 1))
 
 
+@formula
 def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     """Mean of the k-th smallest of n Pareto times.
 
     Setting: P(X_i > x) = (x_m/x)^a for x >= x_m, i.i.d.
-
     Statement: E X_(k) = x_m prod_{j=1}^k (n-j+1)/(n-j+1-1/a), finite iff n - k + 1 > 1/a.
-
     Kind: identity.
-
     Source: derived: log(X/x_m) is Exp(a), so by Renyi's representation X_(k) is a product of independent factors.
+    n, k: 1 <= k <= n.
+    shape: a, above 0.
+    scale: x_m, above 0.
 
-    Parameters
-    ----------
-    n, k : int
-        1 <= k <= n.
-    shape : float
-        a, above 0.
-    scale : float
-        x_m, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pareto_order_mean(2, 1, shape=1.0), pareto_order_mean(2, 2, shape=1.0)  # 2/(2 - 1), and too heavy a tail
     (2.0, inf)
     """
@@ -153,37 +98,23 @@ def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> fl
     return _pareto_moment(n, k, 1.0, shape, scale)
 
 
+@formula
 def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     """Variance of the k-th smallest of n Pareto times.
 
     Setting: as for :func:`pareto_order_mean`.
-
     Statement: Var X_(k) = E X_(k)^2 - (E X_(k))^2 with E X_(k)^2 = x_m^2 prod_{j=1}^k (n-j+1)/(n-j+1-2/a), finite iff
     n - k + 1 > 2/a.
-
     Kind: identity.
-
     Source: derived, as pareto_order_mean.
-
-    Parameters
-    ----------
-    n, k : int
-        1 <= k <= n.
-    shape, scale : float
-        a and x_m, above 0.
+    n, k: 1 <= k <= n.
+    shape, scale: a and x_m, above 0.
 
     Returns
     -------
     float
         Infinite if the second moment is.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> pareto_order_variance(1, 1, shape=4.0)  # 2 - (4/3)^2
     0.2222
     """
@@ -193,22 +124,16 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     return second - _pareto_moment(n, k, 1.0, shape, scale) ** 2 if math.isfinite(second) else math.inf
 
 
+@formula
 def fastest_fraction(shift_rate: float) -> float:
     """Optimal fraction of the workers to wait for, with many workers.
 
     Setting: times s + Exp(mu), a round waits for k = kappa n of n workers, n large, and 1/k times as many rounds are
     needed with k gradients.
-
     Statement: time/kappa is least where kappa/(1-kappa) + log(1-kappa) = s mu; 0 if s = 0.
-
     Kind: identity (the limit of :func:`fastest_k`/n).
-
     Source: derived: H_n - H_{n-k} -> -log(1-kappa); the derivative of (s mu - log(1-kappa))/kappa.
-
-    Parameters
-    ----------
-    shift_rate : float
-        s mu, at least 0.
+    shift_rate: s mu, at least 0.
 
     Returns
     -------
@@ -220,8 +145,6 @@ def fastest_fraction(shift_rate: float) -> float:
     ValueError
         If it is negative.
 
-    Examples
-    --------
     >>> fastest_fraction(1.0)  # 0.682/0.318 + log(0.318) = 1.00
     0.6822
     """
@@ -234,29 +157,17 @@ def fastest_fraction(shift_rate: float) -> float:
     return -math.expm1(-low)
 
 
+@formula
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
     """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
 
     Setting: times s + Exp(mu) (``rate``) or Pareto with x_m = 1 (``shape``).
-
     Statement: the k that minimises E X_(k)/k, the smallest one of several.
-
     Kind: identity.
-
     Source: derived.
-
-    Parameters
-    ----------
-    n : int
-        At least 1.
-    shift, rate : float
-        s, at least 0, and mu, above 0.
-    shape : float
-        a, above 0, in place of ``rate``.
-
-    Returns
-    -------
-    int
+    n: At least 1.
+    shift, rate (float): s, at least 0, and mu, above 0.
+    shape (float): a, above 0, in place of ``rate``.
 
     Raises
     ------
@@ -264,8 +175,6 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
         If an argument is outside its domain, or not exactly one of ``rate`` and ``shape`` is given; if no order
         statistic has a mean.
 
-    Examples
-    --------
     >>> fastest_k(2, shift=0.0, rate=1.0), fastest_k(2, shift=9.0, rate=1.0)  # 1/2 < (3/2)/2; 9.5 > 10.5/2
     (1, 2)
     """
@@ -280,43 +189,27 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     return 1 + min(range(n), key=times.__getitem__)
 
 
+@formula
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     """Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
 
     Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, workers
     alike, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the gradients.
-
     Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and phi/k the floor, so
     t = log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k.  The wall clock is t E X_(k).
-
     Kind: identity (t as a real number).
-
     Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.sgd_constant_step_exact>` with variance
     sigma^2/k.
-
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0.
-    k : int
-        At least 1.
-    mu, step : float
-        Above 0, step < 2/mu.
-    variance, distance : float
-        sigma^2 of one worker and ||x_0||^2, at least 0.
+    accuracy: eps, above 0.
+    k: At least 1.
+    mu, step: Above 0, step < 2/mu.
+    variance, distance: sigma^2 of one worker and ||x_0||^2, at least 0.
 
     Returns
     -------
     float
         0 if the start is good enough.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> fastest_rounds(1.0, 4, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
     2.0
     >>> fastest_rounds(1.0, 1, mu=1.0, step=0.5, variance=3.0, distance=16.0)  # the floor is 0.5 3/1.5 = 1
@@ -334,36 +227,22 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0 else 1.0
 
 
+@formula
 def inclusion_probabilities(k: int, rates) -> np.ndarray:
     """Probability of each worker to be among the k fastest.
 
     Setting: independent times s + Exp(mu_i) with one s and rates that may differ.
-
     Statement: P(S | the first j are S without i) = mu_i/(sum of the rates that are left), by steps over all sets;
     pi_i = P(i in the set of k).  For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
-
     Kind: identity.
-
     Source: derived: exponential times have no memory.
-
-    Parameters
-    ----------
-    k : int
-        From 1 to n.
-    rates : array_like, shape (n,)
-        The mu_i, above 0; at most 20, since all sets are visited.
+    k: From 1 to n.
+    rates (array_like, shape (n,)): The mu_i, above 0; at most 20, since all sets are visited.
 
     Returns
     -------
     numpy.ndarray, shape (n,)
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> inclusion_probabilities(1, [1.0, 3.0]), inclusion_probabilities(2, [1.0, 3.0])
     (array([0.25, 0.75]), array([1., 1.]))
     """
@@ -389,22 +268,16 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
     return np.array([math.fsum(p for chosen, p in sets.items() if chosen >> i & 1) for i in range(n)])
 
 
+@formula
 def horvitz_thompson_weights(probabilities) -> np.ndarray:
     """Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
 
     Setting: worker i is among those that count with probability pi_i > 0, independent of its gradient.
-
     Statement: E sum_{i counts} g_i/(n pi_i) = (1/n) sum_i g_i.  Plain averaging, 1/k each, has the expectation
     sum_i (pi_i/k) g_i instead, which is the same for all g only if pi_i = k/n for all i.
-
     Kind: identity.
-
     Source: Horvitz, Thompson, JASA 1952.
-
-    Parameters
-    ----------
-    probabilities : array_like, shape (n,)
-        The pi_i in (0, 1].
+    probabilities (array_like, shape (n,)): The pi_i in (0, 1].
 
     Returns
     -------
@@ -416,8 +289,6 @@ def horvitz_thompson_weights(probabilities) -> np.ndarray:
     ValueError
         If one is outside (0, 1].
 
-    Examples
-    --------
     >>> horvitz_thompson_weights([0.25, 0.5])
     array([2., 1.])
     """

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from ._formula import formula
 
 __all__ = [
     "ClippedGaussian",
@@ -33,35 +34,16 @@ def _sizes(v, scale: float | None = None) -> np.ndarray:
     return size
 
 
+@formula
 def ternary_variance_exact(v, scale: float) -> float:
     """Variance of ternary quantization at one vector.
 
     Setting: any scale C >= max|v_i|.
-
     Statement: ``E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2``.
-
     Kind: identity.
-
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 Yin et al., AISTATS 2018, supplement 4.
+    scale: C, above 0 and at least ``max|v_i|``.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    scale : float
-        C, above 0 and at least ``max|v_i|``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ternary_variance_exact([3.0, 4.0], scale=5.0), ternary_variance_exact([3.0, 4.0], scale=4.0)
     (10.0, 3.0)
     """
@@ -69,102 +51,52 @@ def ternary_variance_exact(v, scale: float) -> float:
     return float(scale * size.sum() - size @ size)
 
 
+@formula
 def ternary_nonzeros_exact(v, scale: float) -> float:
     """Expected number of non-zeros of ternary quantization at one vector.
 
     Setting: any scale C >= max|v_i|.
-
     Statement: ``E||Q(v)||_0 = ||v||_1 / C``.
-
     Kind: identity.
-
     Source: derived.
+    scale: C, above 0 and at least ``max|v_i|``.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-    scale : float
-        C, above 0 and at least ``max|v_i|``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ternary_nonzeros_exact([3.0, -4.0], scale=5.0)
     1.4
     """
     return float(_sizes(v, scale).sum() / scale)
 
 
+@formula
 def ternary_product(v) -> float:
     """Second moment times expected non-zeros of ternary quantization: the same for every scale.
 
     Setting: any scale C >= max|v_i|.
-
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
-
     Kind: identity.
-
     Source: derived (``C ||v||_1`` times ``||v||_1 / C``).  No unbiased operator has a smaller product
     (`product_bound`), so every C is optimal for its own number of non-zeros.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ternary_product([3.0, -4.0])
     49.0
     """
     return float(_sizes(v).sum() ** 2)
 
 
+@formula
 def ternary_l2_variance(d: int) -> float:
     """Worst relative variance of ternary quantization with the scale ||v||_2, which is QSGD with s = 1.
 
     Setting: any v in R^d.
-
     Statement: ``E||Q(v) - v||^2 <= (sqrt(d) - 1) ||v||^2``.
-
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
-
     Source: derived (``||v||_1 <= sqrt(d) ||v||_2``).
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> ternary_l2_variance(100)
     9.0
     """
@@ -172,68 +104,42 @@ def ternary_l2_variance(d: int) -> float:
     return math.sqrt(d) - 1.0
 
 
+@formula
 def ternary_iterations(d: int) -> float:
     """Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
 
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; gradients in R^d.
-
     Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times
     as large.
-
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
-
     Source: derived from :func:`ternary_l2_variance`.
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> ternary_iterations(100)
     10.0
     """
     return 1.0 + ternary_l2_variance(d)
 
 
+@formula
 def ternary_inf_variance(d: int) -> float:
     """Worst relative variance of ternary quantization with the scale ||v||_inf: TernGrad.
 
     Setting: any v in R^d.
-
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
-
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
-
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> ternary_inf_variance(100)
     4.5
     """
@@ -241,33 +147,20 @@ def ternary_inf_variance(d: int) -> float:
     return 0.5 * (math.sqrt(d) - 1.0)
 
 
+@formula
 def ternary_nonzeros(d: int) -> float:
     """Largest expected number of non-zeros of ternary quantization with the scale ||v||_2.
 
     Setting: any v in R^d.
-
     Statement: ``E||Q(v)||_0 = ||v||_1/||v||_2 <= sqrt(d)``.  (With the scale ||v||_inf it can be d.)
-
     Kind: tight (attained by vectors of equal magnitudes).
-
     Source: derived.
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> ternary_nonzeros(10_000)
     100.0
     """
@@ -275,33 +168,20 @@ def ternary_nonzeros(d: int) -> float:
     return math.sqrt(d)
 
 
+@formula
 def terngrad_downlink_bits(workers: int) -> float:
     """Bits per coordinate for the sum of the workers' messages if they share their scale.
 
     Setting: N workers, each with levels -1, 0, 1 of the same scale.
-
     Statement: the sum takes one of 2 N + 1 values, log2(2 N + 1) bits.
-
     Kind: upper (an entropy coder may need less).
-
     Source: Wen et al., TernGrad, NIPS 2017 (scaler sharing).
-
-    Parameters
-    ----------
-    workers : int
-        N, at least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If workers < 1.
 
-    Examples
-    --------
     >>> round(terngrad_downlink_bits(1), 3), round(terngrad_downlink_bits(8), 3)
     (1.585, 4.087)
     """
@@ -330,35 +210,23 @@ class ClippedGaussian(NamedTuple):
     clipped: float
 
 
+@formula
 def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     """TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
 
     Setting: x standard normal, y = x cut to [-c, c], and the scale c.
-
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
     ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and
     q = P(x > c).
-
     Kind: identity, in the limit d to infinity.
-
     Source: derived; the clipping is that of Wen et al., TernGrad, NIPS 2017.
-
-    Parameters
-    ----------
-    clip : float
-        c, above 0.
-
-    Returns
-    -------
-    ClippedGaussian
+    clip: c, above 0.
 
     Raises
     ------
     ValueError
         If clip <= 0.
 
-    Examples
-    --------
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]
     [0.3176, 1.9847, 0.0024, 0.0124]
     """

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import non_negative, positive, whole
+from ._formula import formula
 from .averages import averaged_variance
 from .collectives import allreduce_cost
 
@@ -42,39 +43,24 @@ class FewestIterations(NamedTuple):
     iterations: float
 
 
+@formula
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
     """Steps with a constant step size that are enough for an accuracy.
 
     Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the applied *mean* g (of N workers' compressed
     batches: :func:`averaged_second_moment <theory.bounds.averages.averaged_second_moment>`), step eps mu/M^2.
-
     Statement: T = (M^2/(2 mu^2 eps)) log(2 ||x_0 - x*||^2/eps) steps give E||x_T - x*||^2 <= eps.
-
     Kind: upper.
-
     Source: derived from sgd_constant_step: half of eps for each term; Yin et al., AISTATS 2018, Theorem 5 with B = 1.
-
-    Parameters
-    ----------
-    accuracy : float
-        eps in (0, M^2/(2 mu^2)], so that the step is at most 1/(2 mu).
-    mu, second_moment : float
-        Above 0.
-    distance : float
-        ||x_0 - x*||^2, at least 0.
+    accuracy: eps in (0, M^2/(2 mu^2)], so that the step is at most 1/(2 mu).
+    mu, second_moment: Above 0.
+    distance: ||x_0 - x*||^2, at least 0.
 
     Returns
     -------
     float
         0 if the start is good enough.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> sgd_iterations(0.5, mu=1.0, second_moment=2.0, distance=math.e / 4)  # 2 log(e)
     2.0
     """
@@ -94,6 +80,7 @@ def _law(mu, step, variance, omega, workers, batch):
     return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
 
 
+@formula
 def compressed_distance(
     steps: int,
     *,
@@ -109,38 +96,16 @@ def compressed_distance(
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its B
     gradients independently, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
-
     Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 + r + ... + r^{T-1}) gamma^2 (1+omega) sigma^2/(N B),
     r = (1 - gamma mu)^2 + gamma^2 mu^2 omega/N.
-
     Kind: identity (an upper bound where the compressor's variance is at most omega ||v||^2).
-
     Source: derived from averaged_variance.
+    steps: T, at least 0.
+    mu, step: Above 0.
+    variance, distance: sigma^2 and ||x_0||^2, at least 0.
+    workers, batch: N and B, at least 1.
+    omega: At least 0; 0 without compression, d/k - 1 for rand-k.
 
-    Parameters
-    ----------
-    steps : int
-        T, at least 0.
-    mu, step : float
-        Above 0.
-    variance, distance : float
-        sigma^2 and ||x_0||^2, at least 0.
-    workers, batch : int
-        N and B, at least 1.
-    omega : float
-        At least 0; 0 without compression, d/k - 1 for rand-k.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> compressed_distance(1, mu=1.0, step=0.5, variance=2.0, distance=4.0, workers=2, batch=4, omega=2.0)
     2.1875
     """
@@ -152,6 +117,7 @@ def compressed_distance(
     return left * distance + total * noise
 
 
+@formula
 def iterations_to_accuracy(
     accuracy: float,
     *,
@@ -166,33 +132,18 @@ def iterations_to_accuracy(
     """Steps until :func:`compressed_distance` is at the accuracy.
 
     Setting: as there, with r < 1.
-
     Statement: T = log((eps - a)/(||x_0||^2 - a))/log r with the floor a = gamma^2 (1+omega) sigma^2/(N B (1 - r));
     infinite if eps <= a or r >= 1.
-
     Kind: identity (T as a real number).
-
     Source: derived.
-
-    Parameters
-    ----------
-    accuracy : float
-        eps, above 0.
-    mu, step, variance, distance, workers, batch, omega : float or int
-        As for :func:`compressed_distance`.
+    accuracy: eps, above 0.
+    mu, step, variance, distance, workers, batch, omega (float or int): As for :func:`compressed_distance`.
 
     Returns
     -------
     float
         0 if the start is good enough.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
     2.0
     >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=8.0, workers=2, omega=2.0)  # r = 1/2
@@ -211,6 +162,7 @@ def iterations_to_accuracy(
     return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0.0 else 1.0
 
 
+@formula
 def fewest_iterations(
     accuracy: float,
     *,
@@ -226,32 +178,13 @@ def fewest_iterations(
 
     Setting: as for :func:`compressed_distance`; the step may be limited, for example to about 1/L if another direction
     has the curvature L.
-
     Statement: the step gamma that minimises :func:`iterations_to_accuracy`; without noise and limit it is
     1/(mu (1 + omega/N)).
-
     Kind: identity (found on a grid of 2000 step sizes, to 1e-9).
-
     Source: derived.
+    accuracy, mu, variance, distance, workers, batch, omega (float or int): As for :func:`iterations_to_accuracy`.
+    longest: The longest allowed step, above 0.
 
-    Parameters
-    ----------
-    accuracy, mu, variance, distance, workers, batch, omega : float or int
-        As for :func:`iterations_to_accuracy`.
-    longest : float
-        The longest allowed step, above 0.
-
-    Returns
-    -------
-    FewestIterations
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> found = fewest_iterations(1.0, mu=1.0, variance=0.0, distance=8.0, workers=1, omega=1.0)  # r = 1/2
     >>> round(found.step, 6), round(found.iterations, 6)
     (0.5, 3.0)
@@ -284,6 +217,7 @@ def fewest_iterations(
     return FewestIterations(step, taken(step))
 
 
+@formula
 def best_batch(
     gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
 ) -> float:
@@ -291,38 +225,18 @@ def best_batch(
 
     Setting: the number of steps is proportional to the second moment of the applied gradient, G^2 (1 + omega/N) +
     (1+omega) sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
-
     Statement: B* = sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
-
     Kind: identity.
-
     Source: derived: the product is a constant + G^2 (1 + omega/N) c B + (1+omega) sigma^2 tau/(N B).
-
-    Parameters
-    ----------
-    gradient_squared, variance : float
-        G^2 = ||grad f||^2, above 0, and sigma^2 of one row, at least 0.
-    row : float
-        c, seconds of a gradient of one row, above 0.
-    rest : float
-        tau, seconds of a step that do not depend on B (start, coding, exchange), at least 0.
-    workers : int
-        N, at least 1.
-    omega : float
-        At least 0.
+    gradient_squared, variance: G^2 = ||grad f||^2, above 0, and sigma^2 of one row, at least 0.
+    row: c, seconds of a gradient of one row, above 0.
+    rest: tau, seconds of a step that do not depend on B (start, coding, exchange), at least 0.
 
     Returns
     -------
     float
         As a real number; 0 if more than one row has no advantage.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> best_batch(1.0, 4.0, row=1.0, rest=9.0)  # sqrt(4 9)
     6.0
     """
@@ -332,37 +246,18 @@ def best_batch(
     return math.sqrt((1.0 + omega) * variance * rest / (gradient_squared * (workers + omega) * row))
 
 
+@formula
 def utilisation(batch: float, *, row: float, rest: float) -> float:
     """Fraction of a step spent in gradients.
 
     Setting: a step takes B c + tau.
-
     Statement: B c/(B c + tau).
-
     Kind: identity.
-
     Source: derived.
+    batch: B, above 0.
+    row: c, above 0.
+    rest: tau, at least 0.
 
-    Parameters
-    ----------
-    batch : float
-        B, above 0.
-    row : float
-        c, above 0.
-    rest : float
-        tau, at least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> utilisation(3, row=2.0, rest=2.0)
     0.75
     """
@@ -371,37 +266,18 @@ def utilisation(batch: float, *, row: float, rest: float) -> float:
     return batch * row / (batch * row + rest)
 
 
+@formula
 def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Speed-up of p ranks over one, on the same batch.
 
     Setting: a step on one rank takes W seconds of gradients; p ranks share them and add up n words in a ring.
-
     Statement: W/(W/p + 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma)).
-
     Kind: identity.
-
     Source: derived from allreduce_cost.
+    ranks: p, at least 1.
+    work: W, above 0.
+    words, alpha, beta, gamma: At least 0.
 
-    Parameters
-    ----------
-    ranks : int
-        p, at least 1.
-    work : float
-        W, above 0.
-    words, alpha, beta, gamma : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ring_speed_up(2, work=2.0, words=1.0, alpha=0.25, beta=0.5)  # 2/(1 + 0.5 + 0.5)
     1.0
     """
@@ -409,37 +285,23 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
     return work / (work / ranks + allreduce_cost("ring", ranks, words).seconds(alpha, beta, gamma))
 
 
+@formula
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Number of ranks beyond which adding ranks is slower.
 
     Setting: as for :func:`ring_speed_up`.
-
     Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
     infinite if alpha = 0 and they do not.
-
     Kind: identity (p as a real number).
-
     Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
-
-    Parameters
-    ----------
-    work : float
-        W, above 0.
-    words, alpha, beta, gamma : float
-        At least 0.
+    work: W, above 0.
+    words, alpha, beta, gamma: At least 0.
 
     Returns
     -------
     float
         At least 1.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> ring_best_ranks(work=34.0, words=1.0, alpha=1.0, beta=1.0)  # sqrt(32/2)
     4.0
     """

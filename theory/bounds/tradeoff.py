@@ -8,42 +8,25 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, whole
+from ._formula import formula
 from .sparsifiers import product_bound
 
 __all__ = ["least_bits", "least_unbiased_bits", "least_variance", "uniform_levels_gap"]
 
 
+@formula
 def least_variance(v, nonzeros: float) -> float:
     """Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
     Setting: a fixed vector v; any Q with E Q(v) = v and at most k non-zero coordinates in expectation, whether its
     coordinates are independent or not.
-
     Statement: ``E||Q(v) - v||^2 / ||v||^2 >= ||v||_1^2 / (k ||v||_2^2) - 1``, and at least 0.
-
     Kind: lower (attained by every ternary quantizer, and by keeping i with probability proportional to ``|v_i|`` as
     long as none of these is above 1).
-
     Source: derived: it is `product_bound`, solved for the variance.
+    v (array_like): Finite numbers, not all zero.
+    nonzeros: k, above 0.
 
-    Parameters
-    ----------
-    v : array_like
-        Finite numbers, not all zero.
-    nonzeros : float
-        k, above 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> least_variance([1.0, 1.0, 1.0, 1.0], nonzeros=2)
     1.0
     """
@@ -54,40 +37,25 @@ def least_variance(v, nonzeros: float) -> float:
     return max(0.0, product_bound(v) / (nonzeros * float(v @ v)) - 1.0)
 
 
+@formula
 def least_bits(d: int, delta: float) -> float:
     """Least bits of a message that contracts.
 
     Setting: a compressor of vectors of length d, biased or not, with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for all v,
     that sends b bits in expectation in a prefix code; sender and receiver may share random numbers.  The same for v
     with independent N(0, sigma^2) coordinates alone, if both expectations are also over v, ||v||^2 by its mean.
-
     Statement: ``b >= (d/2) log2(1/(1 - delta))``, or ``(1 - delta) 4^(b/d) >= 1``.
-
     Kind: lower (approached for Gaussian v as d grows: the rate-distortion function).
-
     Source: Safaryan, Shulgin, Richtarik, Uncertainty principle for communication compression, Information and
     Inference 2021, for messages of at most b bits; with expected bits derived: b is at least the mutual information
     of v and C(v), and that of a Gaussian at least its rate at this distortion (Shannon, 1959).
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    delta : float
-        In [0, 1]; at 1 the answer is infinite.
+    delta: In [0, 1]; at 1 the answer is infinite.
 
     Returns
     -------
     float
         Bits of a message.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> least_bits(100, delta=0.75)
     100.0
     """
@@ -96,36 +64,21 @@ def least_bits(d: int, delta: float) -> float:
     return math.inf if delta == 1 else -0.5 * d * math.log1p(-delta) / math.log(2.0) + 0.0
 
 
+@formula
 def least_unbiased_bits(d: int, omega: float) -> float:
     """Least bits of a message that is unbiased.
 
     Setting: E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, else as in `least_bits`.
-
     Statement: ``b >= (d/2) log2(1 + 1/omega)``.  Hence ``(1 + omega) b >= d/(2 ln 2)``, whatever omega.
-
     Kind: lower (approached for Gaussian v as d grows: v plus independent noise of variance omega sigma^2).
-
     Source: derived: Q/(1 + omega) contracts with delta = 1/(1 + omega) (`scaled_contraction`); then `least_bits`.
-
-    Parameters
-    ----------
-    d : int
-        At least 1.
-    omega : float
-        At least 0; at 0 the answer is infinite.
+    omega: At least 0; at 0 the answer is infinite.
 
     Returns
     -------
     float
         Bits of a message.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> least_unbiased_bits(100, omega=1 / 3)
     100.0
     """
@@ -134,25 +87,20 @@ def least_unbiased_bits(d: int, omega: float) -> float:
     return math.inf if omega == 0 else 0.5 * d * math.log1p(1.0 / omega) / math.log(2.0)
 
 
+@formula
 def uniform_levels_gap(rounding: str = "coin") -> float:
     """Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
 
     Setting: independent coordinates with a density, levels at a distance that tends to 0, unbiased rounding: to one of
     the two neighbours by a private coin of the sender ("coin"), or to the nearest level after a shared uniform number
     was added, which the receiver subtracts ("shared").  Bits are entropies given what is shared.
-
     Statement: the excess over `least_unbiased_bits` at the same variance tends to ``log2(2 pi e/6)/2`` for the coin
     and ``log2(2 pi e/12)/2`` for the shared number if the coordinates are Gaussian, and to less for other laws.
-
     Kind: identity (a limit).
-
     Source: derived: levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D, and h =
     log2(2 pi e sigma^2)/2.  The second: Zamir, Feder, On universal quantization by randomized uniform/lattice
     quantizers, IEEE Transactions on Information Theory 1992.
-
-    Parameters
-    ----------
-    rounding : {"coin", "shared"}
+    rounding ({"coin", "shared"}):
 
     Returns
     -------
@@ -164,8 +112,6 @@ def uniform_levels_gap(rounding: str = "coin") -> float:
     ValueError
         For another rounding.
 
-    Examples
-    --------
     >>> round(uniform_levels_gap("coin"), 3), round(uniform_levels_gap("shared"), 3)
     (0.755, 0.255)
     """
