@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["atomo_probabilities", "atomo_variance", "ternary_budget"]
 

@@ -10,8 +10,8 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
 from .batch_rates import batch_delta, needed_rounds
+from .closed_form import formula
 from .sgd import sgd_constant_step_exact, sgd_constant_step_floor
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import positive, whole
-from ._formula import formula
+from .closed_form import formula
 from .sgd import sgd_constant_step
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "bottou_constant_step",

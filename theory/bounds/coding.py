@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["composed_contraction", "composed_variance", "scaled_contraction"]
 

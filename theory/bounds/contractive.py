@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "conef_factor",

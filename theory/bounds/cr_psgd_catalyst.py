@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 from .dynamic_batches import cr_psgd, growing_rounds, pl_contraction
 
 __all__ = ["catalyst", "catalyst_budget", "catalyst_factor", "catalyst_rounds", "catalyst_theta", "square_root_batch"]

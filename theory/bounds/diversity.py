@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["conflict_batch_bound", "glm_batch_bound", "random_features_batch_bound"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 from .coding import elias_length
 
 __all__ = ["expected_elias_bits"]

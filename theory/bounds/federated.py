@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["local_sgd_fixed_point"]
 

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 from .memory import memory_error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["ring_gossip_factor"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._domain import non_negative, positive
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["level_set_gradient", "level_set_second_moment"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["memory_error", "memory_error_schedule"]
 

@@ -9,7 +9,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["mem_sgd", "mem_sgd_alpha", "mem_sgd_memory", "mem_sgd_shift", "mem_sgd_weight_sum"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["batch_bound", "expected_smoothness", "minibatch_second_moment", "minibatch_step"]
 

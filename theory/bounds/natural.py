@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
 
 __all__ = ["half_variance", "natural_dithering_variance", "natural_variance", "natural_variance_exact"]

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["chord_nonzeros", "chord_positions", "chord_variance"]
 

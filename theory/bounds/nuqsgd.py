@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 from .coding import elias_length
 
 __all__ = [

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive
-from ._formula import formula
+from .closed_form import formula
 from .contractive import below_frontier, conef_factor
 
 __all__ = ["partial_factor", "partial_memory"]

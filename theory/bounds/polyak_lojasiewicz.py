@@ -9,7 +9,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "gd_strongly_convex",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["quadratic_average_exact", "quadratic_moments_exact"]
 

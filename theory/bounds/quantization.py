@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "qsgd_inf_variance",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._domain import positive
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["ridge_minimum"]
 

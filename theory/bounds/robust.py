@@ -9,7 +9,7 @@ from scipy.special import gammaln, log_ndtr
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["median_deviation", "normal_median_variance"]
 

@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["ROUNDS", "rounds_order"]
 

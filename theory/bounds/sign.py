@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "l2_sign_error",

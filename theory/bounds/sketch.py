@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "balanced_sketch_variance",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, whole
-from ._formula import formula
+from .closed_form import formula
 from .contractive import in_residual
 
 __all__ = [

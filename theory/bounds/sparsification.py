@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import require
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = ["rand_k_contraction", "rand_k_variance", "top_k_contraction"]
 

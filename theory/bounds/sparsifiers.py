@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "bernoulli_variance",

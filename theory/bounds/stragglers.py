@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
+from .closed_form import formula
 from .sgd import sgd_constant_step_floor
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from ._formula import formula
+from .closed_form import formula
 
 __all__ = [
     "ClippedGaussian",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from ._formula import formula
 from .averages import averaged_variance
+from .closed_form import formula
 from .collectives import allreduce_cost
 
 __all__ = [

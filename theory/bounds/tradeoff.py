@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, whole
-from ._formula import formula
+from .closed_form import formula
 from .sparsifiers import product_bound
 
 __all__ = ["least_bits", "least_unbiased_bits", "least_variance", "uniform_levels_gap"]

@@ -2,23 +2,28 @@
 
 from . import topics
 from .base import Claim, claim, find_claim, list_claims
-from .checks import Check, Context, Measurement, equality, identity, lower, rate, upper
+from .checks import Check, Context, Measurement, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
 from .ledger_table import Explanation, exit_code, explain, ledger
 from .verification import Verification, verify
+from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = [
+    "Blind",
     "Check",
     "Claim",
     "Context",
     "Explanation",
     "Measurement",
     "Verification",
+    "assumption",
+    "blind_spots",
     "claim",
     "equality",
     "exit_code",
     "explain",
     "find_claim",
+    "formula_mutants",
     "identity",
     "ledger",
     "list_claims",

@@ -1,7 +1,7 @@
 r"""Claims: a statement with a source, a bound, a measurement, and mutants that the measurement must refute.
 
 A claim is one decorated function.  It measures ``context.subject``, the subject of the statement (a factory of a
-compressor, a method, a formula), and returns measured and predicted numbers::
+compressor, a method, a formula), and yields checks of measured against predicted numbers::
 
     @claim(
         "sign.contraction",
@@ -17,26 +17,30 @@ compressor, a method, a formula), and returns measured and predicted numbers::
     def _(context):
         v = context.normal(100)
         error = np.sum((context.subject(v) - v) ** 2) / (v @ v)
-        return Measurement(identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v))))
+        yield identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v)))
 
-``verify(id)`` then measures the subject, applies the rule of each check, and does the same to every mutant.
+What is not given is taken from the docstring of ``bound``.  ``verify(id)`` then measures the subject, applies the rule
+of each check, and does the same to every mutant.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .checks import Context, Measurement
+from ..bounds.closed_form import described
+from .checks import Check, Context, Measurement
 from .sources import BIBTEX
 
 __all__ = ["Claim", "claim", "find_claim", "list_claims"]
 
 KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
+CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
+KNOWN = ("read", "quoted", "remembered", "derived")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
@@ -50,7 +54,7 @@ class Claim:
     statement: str
     source: str
     kind: str
-    measure: Callable[[Context], Measurement]
+    measure: Callable[[Context], Measurement | Iterable[Check | str]]
     subject: Any
     latex: str = ""
     bibtex: str = ""
@@ -60,11 +64,19 @@ class Claim:
     mutants: Mapping[str, Any] = field(default_factory=dict)
     printed: bool = False
     see: tuple[str, ...] = ()
+    certificate: str = ""
+    measured_by: str = ""
+    source_known: str = ""
 
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.printed else ("holds", "holds, vacuous")
+        return ("refuted",) if self.printed else ("holds", "holds, slack", "holds, loose", "vacuous")
+
+    @property
+    def formula(self) -> str:
+        """Name of the function that computes what is predicted; empty if it is not one of `theory.bounds`."""
+        return getattr(getattr(self.bound, "func", self.bound), "__name__", "")
 
     @property
     def file(self) -> str:
@@ -97,14 +109,22 @@ def _origin(measure) -> str:
     return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _first_word(text: str) -> str:
+    return text.split()[0].strip(".,;:()") if text else ""
+
+
 def claim(
     id: str,
     *,
-    title: str,
-    statement: str,
-    source: str,
-    kind: str,
     subject: Any,
+    title: str = "",
+    statement: str = "",
+    source: str = "",
+    kind: str = "",
     latex: str = "",
     bibtex: str = "",
     tight_where: str = "",
@@ -113,6 +133,9 @@ def claim(
     mutants: Mapping[str, Any] | None = None,
     printed: bool = False,
     see: tuple[str, ...] = (),
+    certificate: str = "",
+    measured_by: str = "",
+    source_known: str = "",
 ):
     r"""Register a claim: a decorator for the function that measures it.
 
@@ -120,15 +143,11 @@ def claim(
     ----------
     id : str
         Topic and name, such as ``"qsgd.variance"``.
-    title : str
-        A few words, for tables.
-    statement : str
-        One sentence.
-    source : str
-        Source, with the theorem's number; "derived" if there is none.
-    kind : {"identity", "equality", "tight", "upper", "lower", "rate"}
     subject : object
         The value of ``context.subject``.
+    title, statement, source, kind : str
+        A few words, for tables; one sentence; the source, with the theorem's number, or "derived"; and "identity",
+        "equality", "tight", "upper", "lower" or "rate".  What is not given is taken from the docstring of ``bound``.
     latex : str
         The formula.
     bibtex : str
@@ -145,6 +164,13 @@ def claim(
         The statement is in print and refuted; its correct reading is a separate claim, named in ``see``.
     see : tuple of str
         Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
+    certificate : str
+        How the statement is secured, where the measurement does not show it: "composition" of lemmas, "semidefinite
+        program", "conjecture".
+    measured_by : str
+        Who produced the numbers, where the measurement does not show it.
+    source_known : {"read", "quoted", "remembered", "derived"}
+        How well the source is known, where the table of the bibliography does not say it.
 
     Returns
     -------
@@ -154,10 +180,22 @@ def claim(
     Raises
     ------
     ValueError
-        If the id is taken, the kind or the BibTeX key is unknown, or there is neither a mutant nor a claim in ``see``.
+        If the id is taken, a word or the BibTeX key is unknown, something is neither given nor said by the bound, or
+        there is neither a mutant nor a claim in ``see``.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind: got {kind!r}, allowed: {', '.join(KINDS)}")
+    said = described(bound) if bound is not None else {}
+    title, statement = title or said.get("title", ""), statement or _sentence(said.get("statement", ""))
+    source, kind = source or said.get("source", "").rstrip("."), kind or _first_word(said.get("kind", ""))
+    for name, value in (("title", title), ("statement", statement), ("source", source)):
+        if not value:
+            raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a bound whose docstring has it")
+    for name, value, allowed in (
+        ("kind", kind, KINDS),
+        ("certificate", certificate, ("", *CERTIFICATES)),
+        ("source_known", source_known, ("", *KNOWN)),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name}: got {value!r}, allowed: {', '.join(filter(None, allowed))}")
     if bibtex and bibtex not in BIBTEX and not bibtex.lstrip().startswith("@"):
         raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry or one of {', '.join(sorted(BIBTEX))}")
     if not mutants and not see:
@@ -183,6 +221,9 @@ def claim(
             dict(mutants or {}),
             printed,
             tuple(see),
+            certificate,
+            measured_by,
+            source_known or ("derived" if source.startswith("derived") else "remembered"),
         )
         return REGISTRY[id]
 

@@ -1,16 +1,22 @@
-"""What a measurement returns: checks of a number against a prediction, and what they are given."""
+"""What a measurement yields: checks of a number against a prediction, and what they are given.
+
+What is measured may be an array of independent samples, whose mean is meant; a computed number; an `Interval`; or a
+function from a level to an `Interval`.  ``verify`` counts those that vary and makes all intervals hold together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..bounds.closed_form import Value
 from ..core.random import key
-from ..measure import LEVEL, Interval, exactly
+from ..measure import LEVEL, Interval, exactly, mean_interval
 
-__all__ = ["Check", "Context", "Measurement", "equality", "identity", "lower", "rate", "upper"]
+__all__ = ["Check", "Context", "Measurement", "assumption", "equality", "identity", "lower", "rate", "upper"]
 
 
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
@@ -24,8 +30,8 @@ class Check(NamedTuple):
     label : str
         What was measured, and where.
     rule : {"identity", "equality", "upper", "lower", "rate"}
-    interval : Interval
-        The measured number.
+    measured : array_like, float, Interval or callable
+        The samples, the computed number, or its interval.
     predicted : float
         The closed form, or the bound.
     tolerance : float
@@ -33,14 +39,41 @@ class Check(NamedTuple):
         predicted slope.  Equality, upper, lower: relative rounding.
     trivial : float or None
         A bound that is no better than this where it was evaluated holds vacuously.
+    assumed : bool
+        An assumption of the theorem, checked along the run: it says nothing about the theorem's formula.
+    interval : Interval
+        The measured number with its interval, once ``verify`` knows how many must hold together.
     """
 
     label: str
     rule: str
-    interval: Interval
+    measured: Any
     predicted: float
     tolerance: float
     trivial: float | None = None
+    assumed: bool = False
+    interval: Interval = exactly(float("nan"))
+
+    @property
+    def varies(self) -> bool:
+        """Whether the measured number is random."""
+        if isinstance(self.measured, Interval):
+            return self.measured.samples > 0
+        return callable(self.measured) or np.ndim(self.measured) > 0
+
+    def settled(self, level: float) -> Check:
+        """The check with its interval at this level."""
+        found = self.measured
+        if callable(found):
+            found = found(level)
+        elif not isinstance(found, Interval):
+            found = mean_interval(found, level) if np.ndim(found) else exactly(found)
+        return self._replace(interval=found)
+
+
+def _check(label, rule, measured, predicted, tolerance, trivial=None, assumed=False) -> Check:
+    predicted = predicted if isinstance(predicted, Value) else float(predicted)
+    return Check(label, rule, measured, predicted, tolerance, trivial, assumed)
 
 
 def identity(label: str, measured: float, predicted: float, tolerance: float = 1e-12) -> Check:
@@ -60,25 +93,25 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     Returns
     -------
     Check
-        To be handed to `Measurement`.
+        To be yielded by the claim's measurement.
 
     Examples
     --------
     >>> identity("1/3 + 1/3", 1 / 3 + 1 / 3, 2 / 3).rule
     'identity'
     """
-    return Check(label, "identity", exactly(measured), float(predicted), tolerance)
+    return _check(label, "identity", measured, predicted, tolerance)
 
 
-def equality(label: str, interval: Interval, predicted: float, tolerance: float = ROUNDING) -> Check:
+def equality(label: str, measured: Any, predicted: float, tolerance: float = ROUNDING) -> Check:
     """An equality in law: the interval contains the value (and is narrow enough to refute every mutant).
 
     Parameters
     ----------
     label : str
         What was measured, and where.
-    interval : Interval
-        The measured number.
+    measured : array_like, float, Interval or callable
+        Samples of the mean, or the computed number.
     predicted : float
         The closed form.
     tolerance : float
@@ -87,81 +120,103 @@ def equality(label: str, interval: Interval, predicted: float, tolerance: float 
     Returns
     -------
     Check
-        To be handed to `Measurement`.
+        To be yielded by the claim's measurement.
 
     Examples
     --------
-    >>> from theory.measure import exactly
-    >>> equality("omega", exactly(3.0), 3.0).rule
+    >>> equality("omega", [2.9, 3.1, 3.0], 3.0).rule
     'equality'
     """
-    return Check(label, "equality", interval, float(predicted), tolerance)
+    return _check(label, "equality", measured, predicted, tolerance)
 
 
-def upper(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
-    """An upper bound: the interval's upper end is below it.
+def upper(label: str, measured: Any, bound: float, trivial: float | None = None) -> Check:
+    """An upper bound: it is above the interval.
 
     Parameters
     ----------
     label : str
         What was measured, and where.
-    interval : Interval
-        The measured number.
+    measured : array_like, float, Interval or callable
+        Samples of the mean, or the computed number.
     bound : float
         The closed form.
     trivial : float, optional
-        A bound that is no better than this says nothing: it holds, vacuously.
+        A bound that is no better than this says nothing.
 
     Returns
     -------
     Check
-        To be handed to `Measurement`.
+        To be yielded by the claim's measurement.
 
     Examples
     --------
-    >>> from theory.measure import exactly
-    >>> upper("E f - f*", exactly(0.5), bound=1.0).predicted
+    >>> upper("E f - f*", 0.5, bound=1.0).predicted
     1.0
     """
-    return Check(label, "upper", interval, float(bound), ROUNDING, trivial)
+    return _check(label, "upper", measured, bound, ROUNDING, trivial)
 
 
-def lower(label: str, interval: Interval, bound: float, trivial: float | None = None) -> Check:
-    """A lower bound: the interval's lower end is above it.
+def lower(label: str, measured: Any, bound: float, trivial: float | None = None) -> Check:
+    """A lower bound: it is below the interval.
 
     Parameters
     ----------
     label : str
         What was measured, and where.
-    interval : Interval
-        The measured number.
+    measured : array_like, float, Interval or callable
+        Samples of the mean, or the computed number.
     bound : float
         The closed form.
     trivial : float, optional
-        A bound that is no better than this says nothing: it holds, vacuously.
+        A bound that is no better than this says nothing.
 
     Returns
     -------
     Check
-        To be handed to `Measurement`.
+        To be yielded by the claim's measurement.
 
     Examples
     --------
-    >>> from theory.measure import exactly
-    >>> lower("E f - f*", exactly(0.5), bound=0.25).predicted
+    >>> lower("E f - f*", 0.5, bound=0.25).predicted
     0.25
     """
-    return Check(label, "lower", interval, float(bound), ROUNDING, trivial)
+    return _check(label, "lower", measured, bound, ROUNDING, trivial)
 
 
-def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Check:
+def assumption(label: str, measured: Any, bound: float) -> Check:
+    """An assumption of the theorem, checked along the run: a number that is at most what the theorem assumes.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    measured : float, array_like, Interval or callable
+        Such as the largest E||g||^2 on the way.
+    bound : float
+        What the theorem was given, such as G^2.
+
+    Returns
+    -------
+    Check
+        To be yielded; it does not count as evidence for the theorem's formula.
+
+    Examples
+    --------
+    >>> assumption("largest E||g||^2", 1.9, 2.0).assumed
+    True
+    """
+    return _check(label, "upper", measured, bound, ROUNDING, assumed=True)
+
+
+def rate(label: str, slope: Any, predicted: float, tolerance: float) -> Check:
     """A rate: the interval of the log-log slope is within the tolerance of the predicted slope.
 
     Parameters
     ----------
     label : str
         What was measured, and where.
-    slope : Interval
+    slope : Interval or callable
         The measured slope.
     predicted : float
         The slope of the theorem.
@@ -171,19 +226,18 @@ def rate(label: str, slope: Interval, predicted: float, tolerance: float) -> Che
     Returns
     -------
     Check
-        To be handed to `Measurement`.
+        To be yielded by the claim's measurement.
 
     Examples
     --------
-    >>> from theory.measure import exactly
-    >>> rate("error against steps", exactly(-1.01), -1.0, tolerance=0.05).tolerance
+    >>> rate("error against steps", -1.01, -1.0, tolerance=0.05).tolerance
     0.05
     """
-    return Check(label, "rate", slope, float(predicted), tolerance)
+    return _check(label, "rate", slope, predicted, tolerance)
 
 
 class Measurement:
-    """Result of a claim's measurement: its checks, the headline first, the number of samples, and a remark.
+    """What a claim's measurement found: its checks, the headline first, the number of samples, and a remark.
 
     Parameters
     ----------
@@ -196,7 +250,19 @@ class Measurement:
     """
 
     def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
-        self.checks, self.samples, self.note = checks, samples, note
+        level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
+        self.checks, self.note = tuple(check.settled(level) for check in checks), note
+        own = {id(c.measured): c.interval.samples for c in self.checks}  # one array may serve two checks
+        self.samples = samples or sum(own.values())
+
+    @classmethod
+    def of(cls, yielded: Measurement | Iterable[Check | str]) -> Measurement:
+        """The measurement from what a claim yields: checks, and remarks as strings."""
+        if isinstance(yielded, Measurement):
+            return yielded
+        found = list(yielded)
+        notes = " ".join(one for one in found if isinstance(one, str))
+        return cls(*(one for one in found if isinstance(one, Check)), note=notes)
 
 
 @dataclass(frozen=True)
@@ -217,6 +283,8 @@ class Context:
         1 at first, increased while the verdict is undecided.
     data : Dataset or None
         Data to replace the default, for claims about data.
+    used : set of str
+        Which parts of the package were run.
     """
 
     subject: Any
@@ -225,6 +293,7 @@ class Context:
     quick: bool = False
     effort: int = 1
     data: Any = None
+    used: set[str] = field(default_factory=set)
 
     def samples(self, full: int, quick: int | None = None) -> int:
         """Number of samples; ``full`` is that of a full run at the first attempt."""
@@ -241,3 +310,17 @@ class Context:
     def normal(self, size, *path: int | str) -> np.ndarray:
         """Standard normal numbers, the same at every effort: test vectors."""
         return np.random.default_rng(int(key(self.seed, "vector", self.name, *path))).standard_normal(size)
+
+    def run(self, method, problem, *path: int | str, **options):
+        """The package's run; without a ``seed``, with one for the purpose ``path``."""
+        from ..cluster.run import run
+
+        self.used.add("run")
+        return run(method, problem, **{"seed": self.stream(*path)} | options)
+
+    def moments(self, compressor, v, samples: int, *path: int | str):
+        """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``."""
+        from ..measure import moments
+
+        self.used.add("compressor")
+        return moments(compressor, v, samples, seed=self.stream(*path))

@@ -46,7 +46,7 @@ def explain(id: str) -> Explanation:
     Examples
     --------
     >>> print(explain("randk.variance").splitlines()[0])
-    randk.variance: Random-k, unbiased
+    randk.variance: Relative variance of unbiased random-k
     """
     claim = find_claim(id)
     lines = [f"{claim.id}: {claim.title}", ""]
@@ -125,7 +125,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
 
 
 def exit_code(results: Iterable[Verification]) -> int:
-    """1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
+    """0 if every result is as expected: it holds, or is refuted as a *printed* statement, and no mutant survived.
 
     Parameters
     ----------
@@ -142,4 +142,4 @@ def exit_code(results: Iterable[Verification]) -> int:
     >>> exit_code([])
     0
     """
-    return int(any((r.verdict == "refuted" and not r.printed) or r.survivors for r in results))
+    return int(not all(result.ok for result in results))

@@ -9,63 +9,33 @@ from typing import Any
 
 from .base import Claim, find_claim
 from .checks import Check, Context, Measurement
+from .judgement import graded, judge, overall, resolves
+from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = ["Verification", "verify"]
 
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
+ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 
 
-# --- the rules --------------------------------------------------------------------------------------------------------
+def _attempt(claim: Claim, subject: Any, effort: int, seed: int, quick: bool, data: Any, used: set[str]) -> Measurement:
+    return Measurement.of(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
 
 
-def judge(check: Check) -> str:
-    """The verdict on one check: "holds", "holds, vacuous", "refuted" or "undecided"."""
-    estimate, low, high = check.interval[:3]
-    predicted = check.predicted
-    if math.isnan(estimate) or math.isnan(predicted):
-        return "refuted"
-    slack = check.tolerance * (abs(predicted) or 1.0)
-    if check.rule == "identity":
-        return "holds" if abs(estimate - predicted) <= slack else "refuted"
-    if check.rule == "equality":
-        return "holds" if low - slack <= predicted <= high + slack else "refuted"
-    if check.rule == "rate":
-        near, far = predicted - check.tolerance, predicted + check.tolerance
-        if high < near or low > far:
-            return "refuted"
-        return "holds" if near <= low and high <= far else "undecided"
-    if check.rule == "lower":
-        estimate, low, high, predicted = -estimate, -high, -low, -predicted
-    if low > predicted + slack:
-        return "refuted"
-    if high > predicted + slack:
-        return "undecided"
-    if check.trivial is None:
-        return "holds"
-    says_nothing = check.predicted <= check.trivial if check.rule == "lower" else check.predicted >= check.trivial
-    return "holds, vacuous" if says_nothing else "holds"
+def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
+    """How the numbers secure the statement, unless the claim says it."""
+    if any(check.varies for check in checks):
+        return "measured"
+    if all(check.rule == "identity" for check in checks if not check.assumed):
+        return "identity"
+    return "exact witness" if blind is None or blind.factor <= ATTAINED else "measured"
 
 
-def overall(checks) -> str:
-    """The verdict on all checks of a claim: the worst one; vacuous only if the headline is."""
-    verdicts = [judge(check) for check in checks]
-    for worst in ("refuted", "undecided"):
-        if worst in verdicts:
-            return worst
-    return verdicts[0]
-
-
-def resolves(truth: Measurement, wrong: Measurement) -> bool:
-    """Whether the intervals of the truth are narrower than the mutant's distance from the prediction, in some check."""
-    pairs = zip(truth.checks, wrong.checks, strict=False)
-    return any(
-        judge(theirs) == "refuted" and not abs(theirs.interval.estimate - ours.predicted) <= ours.interval.half
-        for ours, theirs in pairs
-    )
-
-
-def _attempt(claim: Claim, subject: Any, effort: int, seed: int, quick: bool, data: Any) -> Measurement:
-    return claim.measure(Context(subject, claim.id, seed, quick, effort, data))
+def _measured_by(claim: Claim, checks: tuple[Check, ...], used: set[str]) -> str:
+    """Who produced the numbers."""
+    if claim.measured_by or used:
+        return claim.measured_by or "the package's run"
+    return "a loop of its own" if any(check.varies for check in checks) else "another closed form"
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
@@ -84,7 +54,7 @@ def _as_dict(c: Check) -> dict:
     """A check in JSON form."""
     return {
         "label": c.label,
-        "rule": c.rule,
+        "rule": "assumption" if c.assumed else c.rule,
         "measured": _plain(c.interval.estimate),
         "interval": [_plain(c.interval.low), _plain(c.interval.high)],
         "predicted": _plain(c.predicted),
@@ -102,7 +72,8 @@ class Verification:
     ----------
     id, title, kind, statement : str
         Of the claim.
-    verdict : {"holds", "holds, vacuous", "refuted", "undecided"}
+    verdict : {"holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted"}
+        "holds" means that the formula is known within 25 %, "slack" within a factor of 4.
     measured : float
         The headline's estimate.
     interval : (float, float)
@@ -125,6 +96,16 @@ class Verification:
         How the claim was run.
     mutant_checks : dict
         Name to the checks of the mutant's last attempt.
+    formula_mutants : dict
+        Wrong formulas, and whether a check notices: the factors 0.8 and 1.25, and each summand forgotten.
+    blind : Blind or None
+        The factors and summands that nothing would have noticed.
+    certificate : str
+        How the statement is secured: identity, exact witness, composition, semidefinite program, measured, conjecture.
+    measured_by : str
+        The package's run, a loop of its own, or another closed form.
+    source_known : {"read", "quoted", "remembered", "derived"}
+        How well the source is known.
     """
 
     id: str
@@ -145,6 +126,11 @@ class Verification:
     quick: bool
     effort: int
     mutant_checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
+    formula_mutants: dict[str, bool] = field(default_factory=dict)
+    blind: Blind | None = None
+    certificate: str = "measured"
+    measured_by: str = ""
+    source_known: str = ""
 
     @property
     def tightness(self) -> float | None:
@@ -152,9 +138,19 @@ class Verification:
         return self.measured / self.predicted if self.predicted else None
 
     @property
+    def resolved(self) -> bool:
+        """Whether a formula that is wrong by 25 %, or that lacks a summand, would have been noticed."""
+        return self.verdict == "holds" and not (self.blind and self.blind.terms)
+
+    @property
+    def assumptions(self) -> tuple[Check, ...]:
+        """The assumptions that were checked along the run."""
+        return tuple(check for check in self.checks if check.assumed)
+
+    @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.printed else self.verdict.startswith("holds")
+        expected = self.verdict == "refuted" if self.printed else self.verdict.startswith(("holds", "vacuous"))
         return expected and not self.survivors
 
     @property
@@ -178,6 +174,13 @@ class Verification:
             "mutants": dict(self.mutants),
             "checks": [_as_dict(c) for c in self.checks],
             "mutant_checks": found,
+            "formula_mutants": dict(self.formula_mutants),
+            "blind": None
+            if self.blind is None
+            else {"low": self.blind.low, "high": self.blind.high, "terms": list(self.blind.terms)},
+            "certificate": self.certificate,
+            "measured_by": self.measured_by,
+            "source_known": self.source_known,
             "samples": int(self.samples),
             "seconds": float(self.seconds),
             "note": self.note,
@@ -203,6 +206,9 @@ class Verification:
             )
         for name, fate in self.mutants.items():
             lines.append(f"  mutant {fate}: {name}")
+        if self.blind is not None:
+            lines.append(f"  blind to factors {self.blind}")
+        lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
         if self.note:
             lines.append(f"  note: {self.note}")
         lines.append(f"  {self.samples} samples, level 1 - 1e-6, seed {self.seed}, {self.seconds:.2f} s")
@@ -238,9 +244,9 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     >>> verify("topk.contraction", quick=True).verdict
     'holds'
     """
-    claim, begin = find_claim(id), time.perf_counter()
+    claim, begin, used = find_claim(id), time.perf_counter(), set[str]()
     for effort in EFFORTS:
-        truth = _attempt(claim, claim.subject, effort, seed, quick, data)
+        truth = _attempt(claim, claim.subject, effort, seed, quick, data, used)
         verdict = overall(truth.checks)
         if verdict != "undecided":
             break
@@ -250,33 +256,42 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         for power in EFFORTS:
             if power < effort:
                 continue
-            found = _attempt(claim, wrong, power, seed, quick, data)
-            found_by[name] = tuple(found.checks)
+            found = _attempt(claim, wrong, power, seed, quick, data, set())
+            found_by[name] = found.checks
             if overall(found.checks) == "refuted":
                 fates[name] = "refuted" if resolves(truth, found) else "survived"
                 break
             if overall(found.checks) != "undecided":
                 break
-    headline = truth.checks[0]
-    if verdict == "holds" and claim.kind == "equality" and "survived" in fates.values():
+    headline, wrong_formulas, blind = truth.checks[0], {}, None
+    if verdict == "holds":
+        wrong_formulas = formula_mutants(truth.checks, claim.formula)
+        blind = blind_spots(truth.checks, claim.formula)
+        verdict = graded(verdict, blind.factor if blind else None)
+    if claim.kind == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
     return Verification(
-        claim.id,
-        claim.title,
-        claim.kind,
-        claim.statement,
-        verdict,
-        headline.interval.estimate,
-        (headline.interval.low, headline.interval.high),
-        headline.predicted,
-        fates,
-        tuple(truth.checks),
-        truth.samples,
-        time.perf_counter() - begin,
-        truth.note,
-        claim.printed,
-        seed,
-        quick,
-        effort,
-        found_by,
+        id=claim.id,
+        title=claim.title,
+        kind=claim.kind,
+        statement=claim.statement,
+        verdict=verdict,
+        measured=headline.interval.estimate,
+        interval=(headline.interval.low, headline.interval.high),
+        predicted=float(headline.predicted),
+        mutants=fates,
+        checks=truth.checks,
+        samples=truth.samples,
+        seconds=time.perf_counter() - begin,
+        note=truth.note,
+        printed=claim.printed,
+        seed=seed,
+        quick=quick,
+        effort=effort,
+        mutant_checks=found_by,
+        formula_mutants=wrong_formulas,
+        blind=blind,
+        certificate=claim.certificate or _certificate(truth.checks, blind),
+        measured_by=_measured_by(claim, truth.checks, used),
+        source_known=claim.source_known,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..claims import Verification, find_claim, list_claims
-from ..claims.verification import judge
+from ..claims.judgement import judge
 from .ledger_page import SIGNS, care, command
 
 __all__ = ["HEAD", "errata", "printed_claims"]

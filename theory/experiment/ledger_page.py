@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
+from ..claims.judgement import judge
 from ..claims.sources import BIBTEX
-from ..claims.verification import judge
 from .formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 
@@ -26,7 +26,7 @@ __all__ = ["alarms", "care", "command", "page"]
 FRAME = Path(__file__).with_name("ledger_page.html")
 SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
 NARROW = "\u202f"  # a non-breaking space
-MARKS = {"holds": "✓", "holds, vacuous": "○", "refuted": "✗", "undecided": "?"}
+MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": "○", "refuted": "✗", "undecided": "?"}
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
     ("title", "Statement", 25),
@@ -54,7 +54,7 @@ def alarms(result: Verification) -> list[str]:
     found = [f"mutant survived: {name}" for name in result.survivors]
     if result.printed and result.verdict != "refuted":
         found.insert(0, f"a printed statement that was to be refuted: {result.verdict}")
-    elif not result.printed and not result.verdict.startswith("holds"):
+    elif not result.printed and not result.verdict.startswith(("holds", "vacuous")):
         found.insert(0, result.verdict)
     return found
 
@@ -151,7 +151,8 @@ def _summary(results, known: int, interrupted: bool) -> str:
     counts = [
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
         (sum(result.verdict == "holds" for result in expected), "hold"),
-        (sum(result.verdict == "holds, vacuous" for result in expected), "hold, vacuously"),
+        (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
+        (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
         (len(refuted), "printed statements refuted"),
         (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
         (len(results) - len(expected), "alarms"),
@@ -198,7 +199,9 @@ def _verdict(result: Verification) -> str:
 def _tone(verdict: str, printed: bool = False) -> str:
     if verdict == "refuted":
         return "printed" if printed else "refuted"
-    return {"holds": "holds", "holds, vacuous": "vacuous"}.get(verdict, "undecided")
+    return {"holds": "holds", "holds, slack": "holds", "holds, loose": "vacuous", "vacuous": "vacuous"}.get(
+        verdict, "undecided"
+    )
 
 
 def _interval(interval) -> str:

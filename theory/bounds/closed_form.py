@@ -219,7 +219,7 @@ def formula(function: F) -> F:
             _name_the_string(function, arguments, named)
             raise
         if isinstance(found, Value):
-            return Value(found, name, found.terms, found.rest)
+            return Value(found, name, found.terms)
         return Value(found, name) if isinstance(found, float) else found
 
     closed_form.__doc__ = completed(function)

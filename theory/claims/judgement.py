@@ -1,0 +1,69 @@
+"""From checks to a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from .checks import Check, Measurement
+
+__all__ = ["VERDICTS", "graded", "judge", "overall", "resolves"]
+
+RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
+WIDEST = 0.2  # relative width of the interval of an equality
+VERDICTS = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")
+
+
+def judge(check: Check) -> str:
+    """The verdict on one check: "holds", "vacuous", "refuted" or "undecided"."""
+    estimate, low, high = check.interval[:3]
+    predicted = float(check.predicted)
+    if math.isnan(estimate) or math.isnan(predicted):
+        return "refuted"
+    slack = check.tolerance * (abs(predicted) or 1.0)
+    if check.rule == "identity":
+        return "holds" if abs(estimate - predicted) <= slack else "refuted"
+    if check.rule == "equality":
+        if not low - slack <= predicted <= high + slack:
+            return "refuted"
+        return "undecided" if high - low > WIDEST * abs(predicted) > 0.0 else "holds"
+    if check.rule == "rate":
+        near, far = predicted - check.tolerance, predicted + check.tolerance
+        if high < near or low > far:
+            return "refuted"
+        return "holds" if near <= low and high <= far else "undecided"
+    if check.rule == "lower":
+        estimate, low, high, predicted = -estimate, -high, -low, -predicted
+    if low > predicted + slack:
+        return "refuted"
+    if high > predicted + slack:
+        return "undecided"
+    if check.trivial is None:
+        return "holds"
+    says_nothing = check.predicted <= check.trivial if check.rule == "lower" else check.predicted >= check.trivial
+    return "vacuous" if says_nothing else "holds"
+
+
+def overall(checks: Iterable[Check]) -> str:
+    """The verdict on all checks of a claim: the worst one; vacuous only if the headline is."""
+    verdicts = [judge(check) for check in checks]
+    for worst in ("refuted", "undecided"):
+        if worst in verdicts:
+            return worst
+    return verdicts[0]
+
+
+def graded(verdict: str, factor: float | None) -> str:
+    """A verdict that says how wrong the formula could be: "holds", "holds, slack" or "holds, loose"."""
+    if verdict != "holds" or factor is None or factor <= RESOLVED * (1.0 + 1e-9):
+        return verdict
+    return "holds, slack" if factor <= SLACK * (1.0 + 1e-9) else "holds, loose"
+
+
+def resolves(truth: Measurement, wrong: Measurement) -> bool:
+    """Whether the intervals of the truth are narrower than the mutant's distance from the prediction, in some check."""
+    pairs = zip(truth.checks, wrong.checks, strict=False)
+    return any(
+        judge(theirs) == "refuted" and not abs(theirs.interval.estimate - ours.predicted) <= ours.interval.half
+        for ours, theirs in pairs
+    )
