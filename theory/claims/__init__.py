@@ -4,7 +4,7 @@ from . import topics
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, Measurement, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
-from .ledger_table import Explanation, exit_code, explain, ledger
+from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
 from .verification import Verification, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
@@ -24,12 +24,14 @@ __all__ = [
     "explain",
     "find_claim",
     "formula_mutants",
+    "formula_table",
     "identity",
     "ledger",
     "list_claims",
     "load_claims",
     "lower",
     "rate",
+    "resolution",
     "topics",
     "upper",
     "verify",

@@ -25,8 +25,10 @@ of each check, and does the same to every mutant.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
+import linecache
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +69,24 @@ class Claim:
     certificate: str = ""
     measured_by: str = ""
     source_known: str = ""
+    version: int = 1
+    place: tuple[str, int] = ("", 0)
+
+    @property
+    def cite(self) -> str:
+        """The id with the version of the statement, such as ``qsgd.variance@1``."""
+        return f"{self.id}@{self.version}"
+
+    @property
+    def code(self) -> str:
+        """The source of the claim: the statement that registers it, with its measurement; empty if it is not found."""
+        file, line = self.place
+        lines = linecache.getlines(file)
+        for node in ast.parse("".join(lines)).body:
+            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+            if first <= line <= (node.end_lineno or line):
+                return "".join(lines[first - 1 : node.end_lineno]).rstrip()
+        return ""
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -109,6 +129,14 @@ def _origin(measure) -> str:
     return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
 
 
+def _place() -> tuple[str, int]:
+    """File and line of the statement that registers a claim, outside this file and the factories."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -136,6 +164,7 @@ def claim(
     certificate: str = "",
     measured_by: str = "",
     source_known: str = "",
+    version: int = 1,
 ):
     r"""Register a claim: a decorator for the function that measures it.
 
@@ -171,6 +200,8 @@ def claim(
         Who produced the numbers, where the measurement does not show it.
     source_known : {"read", "quoted", "remembered", "derived"}
         How well the source is known, where the table of the bibliography does not say it.
+    version : int
+        Increased whenever the statement changes, so that ``id@version`` can be cited.
 
     Returns
     -------
@@ -201,6 +232,8 @@ def claim(
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
+    place = _place()
+
     def decorate(measure):
         known = REGISTRY.get(id)
         if known is not None and _origin(known.measure) != _origin(measure):
@@ -224,6 +257,8 @@ def claim(
             certificate,
             measured_by,
             source_known or ("derived" if source.startswith("derived") else "remembered"),
+            version,
+            place,
         )
         return REGISTRY[id]
 
@@ -252,7 +287,7 @@ def find_claim(id: str) -> Claim:
     Parameters
     ----------
     id : str
-        One of `list_claims`.
+        One of `list_claims`; or one with its version, ``qsgd.variance@1``.
 
     Returns
     -------
@@ -261,15 +296,18 @@ def find_claim(id: str) -> Claim:
     Raises
     ------
     ValueError
-        If there is none; the message gives the nearest ids.
+        If there is none; the message gives the nearest ids.  If its statement has another version.
 
     Examples
     --------
-    >>> find_claim("qsgd.variance").id
+    >>> find_claim("qsgd.variance@1").id
     'qsgd.variance'
     """
-    if id in REGISTRY:
-        return REGISTRY[id]
+    name, _, version = str(id).partition("@")
+    if name in REGISTRY:
+        if version and version != str(REGISTRY[name].version):
+            raise ValueError(f"id: got {id!r}, allowed: {REGISTRY[name].cite}, as the statement has changed")
+        return REGISTRY[name]
     near = difflib.get_close_matches(str(id), REGISTRY, n=3, cutoff=0.4)
     near = near or [name for name in REGISTRY if name.split(".")[0] == str(id).split(".")[0]] or list(REGISTRY)[:5]
     raise ValueError(f"id: got {id!r}, allowed: a claim; the nearest are {', '.join(near)} (all: list_claims())")

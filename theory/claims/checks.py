@@ -62,13 +62,14 @@ class Check(NamedTuple):
         return callable(self.measured) or np.ndim(self.measured) > 0
 
     def settled(self, level: float) -> Check:
-        """The check with its interval at this level."""
+        """The check with its interval at this level, and without the samples."""
         found = self.measured
         if callable(found):
             found = found(level)
         elif not isinstance(found, Interval):
             found = mean_interval(found, level) if np.ndim(found) else exactly(found)
-        return self._replace(interval=found)
+        origin = self.measured if isinstance(self.measured, Value) else found.estimate
+        return self._replace(interval=found, measured=origin)
 
 
 def _check(label, rule, measured, predicted, tolerance, trivial=None, assumed=False) -> Check:
@@ -252,8 +253,8 @@ class Measurement:
     def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
         level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
         self.checks, self.note = tuple(check.settled(level) for check in checks), note
-        own = {id(c.measured): c.interval.samples for c in self.checks}  # one array may serve two checks
-        self.samples = samples or sum(own.values())
+        arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}
+        self.samples = samples or sum(arrays.values())  # one array may serve two checks
 
     @classmethod
     def of(cls, yielded: Measurement | Iterable[Check | str]) -> Measurement:

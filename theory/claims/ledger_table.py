@@ -9,9 +9,9 @@ from .base import find_claim
 from .sources import BIBTEX
 from .verification import Verification
 
-__all__ = ["Explanation", "exit_code", "explain", "ledger"]
+__all__ = ["Explanation", "exit_code", "explain", "formula_table", "ledger", "resolution"]
 
-HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "mutants", "seconds")
+HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "blind to", "mutants", "seconds")
 
 
 class Explanation(str):
@@ -70,6 +70,14 @@ def explain(id: str) -> Explanation:
     return Explanation("\n".join(lines))
 
 
+def blind_text(result: Verification) -> str:
+    """What would not have been noticed: the factor by which the formula could be wrong, and summands."""
+    if result.blind is None:
+        return "-"
+    factor = "x any" if result.blind.factor > 1e5 else f"x {result.blind.factor:.3g}"
+    return factor + "".join(f", {term}" for term in result.blind.terms)
+
+
 def row(result: Verification) -> tuple[str, ...]:
     """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
@@ -83,8 +91,77 @@ def row(result: Verification) -> tuple[str, ...]:
         f"{result.predicted:.5g}",
         "-" if result.tightness is None else f"{result.tightness:.4g}",
         verdict,
+        blind_text(result),
         mutants,
         f"{result.seconds:.2f}",
+    )
+
+
+def _laid_out(rows, left) -> list[str]:
+    """Rows as lines with columns, a rule below the first; the columns ``left`` are of text."""
+    widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in rows
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    return lines
+
+
+def formula_table(results: Iterable[Verification]) -> Explanation:
+    """A table of wrong formulas: which each claim notices, and which not.
+
+    Parameters
+    ----------
+    results : iterable of Verification
+        Results of `verify`.
+
+    Returns
+    -------
+    Explanation
+        A string; print it.
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> print(formula_table([verify("randk.variance", quick=True)]).splitlines()[2])
+    randk.variance  x 0.8, x 1.25  -
+    """
+    rows = [("claim", "wrong formulas noticed", "not noticed")]
+    for result in results:
+        seen = [name for name, caught in result.formula_mutants.items() if caught]
+        missed = [name for name, caught in result.formula_mutants.items() if not caught]
+        rows.append((result.id, ", ".join(seen) or "-", ", ".join(missed) or "-"))
+    return Explanation("\n".join(_laid_out(rows, left=(0, 1, 2))))
+
+
+def resolution(results: Iterable[Verification]) -> str:
+    """One line: the share of the claims that would notice a formula that is wrong by 25 % or lacks a summand.
+
+    Parameters
+    ----------
+    results : iterable of Verification
+        Results of `verify`; refuted printed statements are not counted.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> resolution([verify("randk.variance", quick=True)])
+    '1 of 1 claims (100 %) would notice a formula that is wrong by 25 % or lacks a summand; 1 a factor of 1.25'
+    """
+    counted = [result for result in results if not result.printed]
+    good = sum(result.resolved for result in counted)
+    factor = sum(result.verdict == "holds" for result in counted)
+    return (
+        f"{good} of {len(counted)} claims ({100.0 * good / max(1, len(counted)):.0f} %) would notice a formula that is "
+        f"wrong by 25 % or lacks a summand; {factor} a factor of 1.25"
     )
 
 
@@ -109,16 +186,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
     """
     results = list(results)
     rows = [HEADER, *map(row, results)]
-    widths = [max(len(line[i]) for line in rows) for i in range(len(HEADER))]
-    left = (0, 5)  # columns of text
-    lines = [
-        "  ".join(
-            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
-            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in rows
-    ]
-    lines.insert(1, "-" * max(map(len, lines)))
+    lines = _laid_out(rows, left=(0, 5, 6))
     for result in results:
         lines += [f"{result.id}: mutant survived: {name}" for name in result.survivors]
     return Explanation("\n".join(lines))

@@ -24,7 +24,7 @@ def _attempt(claim: Claim, subject: Any, effort: int, seed: int, quick: bool, da
 
 def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
     """How the numbers secure the statement, unless the claim says it."""
-    if any(check.varies for check in checks):
+    if any(check.interval.samples for check in checks):
         return "measured"
     if all(check.rule == "identity" for check in checks if not check.assumed):
         return "identity"
@@ -35,7 +35,7 @@ def _measured_by(claim: Claim, checks: tuple[Check, ...], used: set[str]) -> str
     """Who produced the numbers."""
     if claim.measured_by or used:
         return claim.measured_by or "the package's run"
-    return "a loop of its own" if any(check.varies for check in checks) else "another closed form"
+    return "a loop of its own" if any(check.interval.samples for check in checks) else "another closed form"
 
 
 # --- the result -------------------------------------------------------------------------------------------------------

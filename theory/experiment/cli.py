@@ -159,12 +159,13 @@ def _explain(argv, comm) -> int:
 def _verify(argv, comm) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
-        "Exits with 1 if a claim is refuted that is not marked as a refuted printed statement, or if a mutant survives."
+        "Exits with 1 unless every claim holds, or is refuted as a printed statement, and no mutant survives."
     )
     parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--printed", action="store_true", help="the refuted printed statements, and what replaces them")
+    add("--formula-mutants", action="store_true", help="show which wrong formulas each claim notices, and which not")
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
@@ -198,7 +199,8 @@ def _verify(argv, comm) -> int:
     from ..cluster import abort_on_error
     from .ledger import verify_all
 
-    files = dict(json_file=options.json, html_file=options.html, errata_file=options.errata)
+    files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_file=options.errata)
+    files["formulas"] = options.formula_mutants
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
         return verify_all(ids, options.seed, options.quick, _say, data=data, comm=comm, **files)

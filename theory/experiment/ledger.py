@@ -18,7 +18,7 @@ class NoSuchClaim(ValueError):
 
 def chosen(names) -> list[str]:
     """The ids of the claims with these names; the path of a Python file means all claims that it registers."""
-    from ..claims import list_claims, load_claims
+    from ..claims import find_claim, list_claims, load_claims
     from ..reporting.files import FileRefused
 
     found: list[str] = []
@@ -28,15 +28,28 @@ def chosen(names) -> list[str]:
                 found += load_claims(name)
             except FileRefused as error:
                 raise NoSuchClaim(str(error)) from None
-        elif name in list_claims():
-            found.append(name)
+        elif name.partition("@")[0] in list_claims():
+            try:
+                found.append(find_claim(name).id)
+            except ValueError as error:  # another version
+                raise NoSuchClaim(str(error)) from None
         else:
             raise NoSuchClaim(f"unknown claim {name!r}: {nearest(name, list_claims())}")
     return list(dict.fromkeys(found))
 
 
 def verify_all(
-    ids, seed: int, quick: bool, say, *, data=None, json_file=None, html_file=None, errata_file=None, comm=None
+    ids,
+    seed: int,
+    quick: bool,
+    say,
+    *,
+    data=None,
+    json_file=None,
+    html_file=None,
+    errata_file=None,
+    formulas=False,
+    comm=None,
 ) -> int:
     """Verify claims and show the ledger.
 
@@ -57,13 +70,15 @@ def verify_all(
         Path of the ledger as a page.
     errata_file : str, optional
         Path of the page of refuted printed statements; all of them must be among ``ids``.
+    formulas : bool
+        Whether to show the wrong formulas.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
 
     Returns
     -------
     int
-        1 if a claim is refuted that is not a refuted *printed* statement, or if a mutant survives; otherwise 0.
+        0 if every claim holds, or is refuted as a *printed* statement, and no mutant survives; otherwise 1.
     """
     from ..claims import Verification, verify
 
@@ -77,20 +92,26 @@ def verify_all(
 
         found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
-    files = dict(json_file=json_file, html_file=html_file, errata_file=errata_file)
+    files = dict(json_file=json_file, html_file=html_file, errata_file=errata_file, formulas=formulas)
     name = None if data is None else data.name
     return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
 
 
-def _show(results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_file) -> int:
+def _show(
+    results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_file, formulas
+) -> int:
     """Show and write the ledger; return the exit code."""
-    from ..claims import exit_code, ledger, list_claims
+    from ..claims import exit_code, formula_table, ledger, list_claims, resolution
 
     if results:
         say(str(ledger(results)))
+    if results and formulas:
+        say(str(formula_table(results)))
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
     say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {seed}{tail}")
+    if results:
+        say(resolution(results))
     if data is not None:
         say(f"claims about data: on {data}")
     code = exit_code(results)
