@@ -9,7 +9,6 @@ import pytest
 
 import theory as th
 from theory.claims import (
-    Check,
     Measurement,
     claim,
     equality,
@@ -107,7 +106,9 @@ RULES = [
     (identity("", 1.0 + 1e-11, 1.0), "refuted"),
     (identity("", 1e-13, 0.0), "holds"),
     (identity("", math.nan, 0.0), "refuted"),
-    (equality("", interval(0.9, 1.1), 1.0), "holds"),
+    (equality("", interval(0.95, 1.05), 1.0), "holds"),
+    (equality("", interval(0.85, 1.1), 1.0), "undecided"),  # wider than 20 %: not an equality
+    (equality("", interval(-0.5, 0.5), 0.0), "holds"),
     (equality("", interval(1.01, 1.1), 1.0), "refuted"),
     (upper("", interval(0.8, 0.99), 1.0), "holds"),
     (upper("", interval(0.8, 1.01), 1.0), "undecided"),
@@ -132,7 +133,7 @@ def test_rules(check, verdict):
 
 
 def test_the_worst_check_decides():
-    holds, refuted = (Check("", "equality", interval(*ends), 1.0, 0.0) for ends in ((0.9, 1.1), (2.0, 3.0)))
+    holds, refuted = (equality("", interval(*ends), 1.0) for ends in ((0.95, 1.05), (2.0, 3.0)))
     undecided = upper("", interval(0.5, 1.5), 1.0)
     assert overall([holds, holds]) == "holds"
     assert overall([holds, undecided]) == "undecided" and overall([undecided, refuted]) == "refuted"

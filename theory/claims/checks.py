@@ -19,6 +19,7 @@ from ..measure import LEVEL, Interval, exactly, mean_interval
 __all__ = ["Check", "Context", "Measurement", "assumption", "equality", "identity", "lower", "rate", "upper"]
 
 
+UNSETTLED = exactly(float("nan"))
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
 
 
@@ -52,7 +53,7 @@ class Check(NamedTuple):
     tolerance: float
     trivial: float | None = None
     assumed: bool = False
-    interval: Interval = exactly(float("nan"))
+    interval: Interval = UNSETTLED
 
     @property
     def varies(self) -> bool:
@@ -63,6 +64,8 @@ class Check(NamedTuple):
 
     def settled(self, level: float) -> Check:
         """The check with its interval at this level, and without the samples."""
+        if self.interval is not UNSETTLED:
+            return self
         found = self.measured
         if callable(found):
             found = found(level)
@@ -74,7 +77,9 @@ class Check(NamedTuple):
 
 def _check(label, rule, measured, predicted, tolerance, trivial=None, assumed=False) -> Check:
     predicted = predicted if isinstance(predicted, Value) else float(predicted)
-    return Check(label, rule, measured, predicted, tolerance, trivial, assumed)
+    check = Check(label, rule, measured, predicted, tolerance, trivial, assumed)
+    waits = callable(measured) or (not isinstance(measured, Interval) and np.ndim(measured) > 0)
+    return check if waits else check.settled(0.0)
 
 
 def identity(label: str, measured: float, predicted: float, tolerance: float = 1e-12) -> Check:
@@ -251,6 +256,7 @@ class Measurement:
     """
 
     def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
+        checks = tuple(sorted(checks, key=lambda check: check.assumed))
         level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
         self.checks, self.note = tuple(check.settled(level) for check in checks), note
         arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}

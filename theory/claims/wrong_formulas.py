@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
 from ..bounds.closed_form import Value
+from ..measure import exactly
 from .checks import Check
 from .judgement import judge
 
@@ -76,7 +77,7 @@ def changed(check: Check, formula: str, factor: float = 1.0, without: str = "") 
     if _of(check.predicted, formula):
         return check._replace(predicted=wrong(check.predicted))
     if _of(check.measured, formula):
-        return check._replace(measured=wrong(check.measured)).settled(0.5)
+        return check._replace(measured=wrong(check.measured), interval=exactly(wrong(check.measured)))
     return check if without else check._replace(predicted=factor * check.predicted)
 
 
@@ -134,7 +135,7 @@ def formula_mutants(checks: Sequence[Check], formula: str = "") -> dict[str, boo
     Examples
     --------
     >>> from theory.claims import upper
-    >>> formula_mutants([upper("E f - f*", 0.9, bound=1.0).settled(0.5)])
+    >>> formula_mutants([upper("E f - f*", 0.9, bound=1.0)])
     {'x 0.8': True}
     """
     checks = counted(checks, formula)
@@ -165,7 +166,7 @@ def blind_spots(checks: Sequence[Check], formula: str = "") -> Blind | None:
     Examples
     --------
     >>> from theory.claims import upper
-    >>> blind_spots([upper("E f - f*", 0.9, bound=1.0).settled(0.5)]).low.__round__(3)
+    >>> blind_spots([upper("E f - f*", 0.9, bound=1.0)]).low.__round__(3)
     0.9
     """
     forgotten = tuple(

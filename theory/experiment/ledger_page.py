@@ -20,6 +20,7 @@ from ..claims.judgement import judge
 from ..claims.sources import BIBTEX
 from .formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
+from .source_theorems import theorem_table
 
 __all__ = ["alarms", "care", "command", "page"]
 
@@ -29,16 +30,17 @@ NARROW = "\u202f"  # a non-breaking space
 MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": "○", "refuted": "✗", "undecided": "?"}
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
-    ("title", "Statement", 25),
+    ("title", "Statement", 24),
     ("source", "Source", 11),
-    ("kind", "Kind", 6),
-    ("measured", "Measured", 10),
+    ("measured", "Measured", 9),
     ("bound", "Bound", 8),
     ("tightness", "Measured / bound", 8),
     ("verdict", "Verdict", 8),
-    ("mutants", "Mutants caught", 6),
-    ("seconds", "Seconds", 6),
+    ("resolution", "Blind to a factor", 8),
+    ("certificate", "Secured by", 7),
+    ("mutants", "Mutants caught", 5),
 )
+MORE_ORDERS = (("known", "how well the source is known"), ("kind", "kind"), ("seconds", "seconds"))
 
 
 def command(result: Verification) -> str:
@@ -109,8 +111,13 @@ def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: in
         "summary": _summary(results, known, interrupted),
         "topics": _options(topics),
         "kinds": _options([result.kind for result in results]),
+        "certificates": _options([result.certificate for result in results]),
+        "known": _options([result.source_known for result in results]),
         "verdicts": _options([_verdict(result) for result in results]),
-        "orders": "".join(f'<option value="{key}">{title.lower()}</option>' for key, title, _ in COLUMNS),
+        "orders": "".join(
+            f'<option value="{key}">{title.lower()}</option>' for key, title, *_ in (*COLUMNS, *MORE_ORDERS)
+        ),
+        "theorems": theorem_table(results, ids),
         "columns": "".join(f'<col width="{width}%">' for *_, width in COLUMNS),
         "heads": heads,
         "rows": "\n".join(_rows(result, find_claim(result.id), ids) for result in results),
@@ -229,6 +236,9 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         "source": claim.source,
         "kind": result.kind,
         "verdict": _verdict(result),
+        "resolution": _key(result.blind.factor if result.blind else None),
+        "certificate": result.certificate,
+        "known": result.source_known,
         "measured": _key(result.measured),
         "bound": _key(result.predicted),
         "tightness": _key(ratio),
@@ -244,14 +254,14 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         f'<button type="button" class="open-row id" aria-expanded="false" aria-controls="more-{escape(result.id)}">'
         f"{_breakable(result.id)}</button>",
         f"<div>{escape(result.title)}</div>{_formula(claim)}",
-        f'<span class="source">{escape(claim.source)}</span>',
-        escape(result.kind),
+        f'<span class="source">{escape(claim.source)}</span><span class="soft">{escape(result.source_known)}</span>',
         f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
         f"{SIGNS[headline.rule].replace(' ', NARROW)}{number(result.predicted)}",
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
         f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {escape(_verdict(result))}</span>{alarm}',
+        _blind(result),
+        escape(result.certificate),
         mutants,
-        f"{result.seconds:.2f}",
     ]
     row = ""
     for (_, title, _), cell in zip(COLUMNS, cells, strict=True):
@@ -262,6 +272,15 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
         f"{_details(result, claim, ids)}</td></tr>\n</tbody>"
     )
+
+
+def _blind(result: Verification) -> str:
+    """The factor by which the formula could be wrong, and the summands that it could lack."""
+    if result.blind is None:
+        return "–"
+    factor = result.blind.factor
+    terms = "".join(f'<span class="interval">without {escape(term)}</span>' for term in result.blind.terms)
+    return ("any" if factor > 1e5 else number(factor, 3)) + terms
 
 
 def _key(value) -> str:
@@ -283,14 +302,27 @@ def _details(result: Verification, claim: Claim, ids) -> str:
         ("Tight", escape(claim.tight_where)),
         ("Closed form", bound),
         ("Note", escape(result.note)),
+        ("Secured by", escape(result.certificate)),
+        ("Measured by", escape(result.measured_by)),
+        ("Wrong formulas", escape(_wrong_formulas(result))),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
-        ("Source", escape(claim.source)),
+        ("Source", f"{escape(claim.source)} ({escape(result.source_known)})"),
     ]
     use = [
+        ("Code", f"<pre>{escape(claim.code)}</pre>" if claim.code else ""),
         ("Repeat", f"<code>{escape(command(result))}</code>"),
+        ("Seconds", f"{result.seconds:.2f}"),
+        ("Cite", f"<code>{escape(claim.cite)}</code>"),
         ("BibTeX", f"<pre>{escape(bibtex)}</pre>" if bibtex else ""),
     ]
     return _list(meaning) + _checks(result) + _mutants(result) + _list(use)
+
+
+def _wrong_formulas(result: Verification) -> str:
+    """Which wrong formulas a check noticed, and which none did."""
+    groups = (("noticed", True), ("not noticed", False))
+    found = ((title, [n for n, seen in result.formula_mutants.items() if seen is kind]) for title, kind in groups)
+    return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
 
 
 def _list(facts) -> str:
@@ -304,7 +336,8 @@ def _checks(result: Verification) -> str:
         if finite(check.interval.estimate, check.predicted) and check.predicted:
             ratio = check.interval.estimate / check.predicted
         within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
-        mark, tone = MARKS.get(verdict, "?"), _tone(verdict, result.printed)
+        verdict = f"assumption {verdict}" if check.assumed else verdict
+        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.printed)
         rows += (
             f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
             f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"
