@@ -21,12 +21,12 @@ from theory.experiment.ledger_page import command
 FILE = ROOT / "docs" / "examples" / "dealt_coordinates.py"
 PAGE = ROOT / "docs" / "add-a-claim.md"
 PARITY = """
-from theory.claims import Measurement, claim, identity
+from theory.claims import claim, identity
 
 @claim("{id}", title="Even", statement="Twice an integer is even.", source="derived", kind="identity",
        subject={factor}, mutants={{"three times": 3}})
 def _(context):
-    return Measurement(identity("the remainder of 7 times as much", 7 * context.subject % 2, 0))
+    yield identity("the remainder of 7 times as much", 7 * context.subject % 2, 0)
 """
 
 

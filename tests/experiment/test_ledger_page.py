@@ -16,7 +16,7 @@ import pytest
 from chromium import Chromium
 from conftest import ROOT
 
-from theory.claims import Measurement, claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
+from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY
 from theory.experiment.cli import main
 from theory.experiment.errata_page import errata, printed_claims
@@ -194,6 +194,15 @@ def test_each_claim_stands_once_with_all_that_is_known(results):
     assert controls == {f"more-{id}" for id in CHEAP} and controls <= set(ids)
 
 
+def test_a_row_shows_what_secures_the_claim_what_it_is_blind_to_its_code_and_how_to_cite_it(results):
+    texts = Reader(page(results, **FACTS)).texts
+    for result in results:
+        shown, known = texts[result.id], find_claim(result.id)
+        assert result.certificate in shown and result.measured_by in shown and result.source_known in shown
+        assert known.code in shown and known.cite in shown and known.cite == f"{result.id}@1"
+        assert ("noticed: x 0.8" in shown) == result.formula_mutants.get("x 0.8", False)
+
+
 def test_mutants_are_shown_with_what_they_measured(results):
     result = results[CHEAP.index("qsgd.variance")]
     assert set(result.mutant_checks) == set(result.mutants)
@@ -235,7 +244,7 @@ def test_texts_are_escaped(own):
         tight_where=evil,
         mutants={evil: 2.0},
         bibtex="@misc{x, title = {" + evil + "}}",
-    )(lambda context: Measurement(identity(evil, context.subject, 1.0), note=evil))
+    )(lambda context: [identity(evil, context.subject, 1.0), evil])
     text = page([verify("coin.evil")], **FACTS)
     reader = Reader(text)
     assert len(reader.named("script")) == 1 and "<script>alert" not in text
@@ -269,9 +278,7 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
     facts = dict(statement="So it is said.", kind="upper", subject=2.0, printed=True, see=("topk.contraction",))
 
     def said(source: str) -> str:
-        claim("coin.said", title="Said", source=source, **facts)(
-            lambda context: Measurement(upper("heads", exactly(context.subject), 1.0))
-        )
+        claim("coin.said", title="Said", source=source, **facts)(lambda context: [upper("heads", context.subject, 1.0)])
         text = summary([verify("coin.said")])
         del REGISTRY["coin.said"]
         return text[text.index("Said:") :]
@@ -458,6 +465,8 @@ def choose(browser, id: str, value: str) -> None:
         ("verdict", "refuted (printed)", ["qsgd.nonzeros.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
+        ("certificate", "exact witness", ["topk.contraction"]),
+        ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )
 def test_filters(opened, control, value, left):
@@ -485,6 +494,31 @@ def test_sorting_by_the_heads_and_by_the_list(opened, results):
     assert opened.run(f"{head}.getAttribute('aria-sort')") == "none"
     choose(opened, "sort", "order")
     assert visible(opened) == CHEAP
+
+
+def test_a_search_shows_matching_ids_first(opened):
+    choose(opened, "search", "q")  # "equality" and "sequence" have it, too
+    found = visible(opened)
+    assert found[0] != CHEAP[0] and [id for id in found if "q" in id] == found[:2] and len(found) > 2
+
+
+def test_sorting_by_resolution(opened, results):
+    choose(opened, "sort", "resolution")
+    assert visible(opened) == [
+        *sorted(
+            CHEAP[:2] + CHEAP[3:], key=dict((result.id, result.blind.factor) for result in results if result.blind).get
+        ),
+        CHEAP[2],
+    ]
+
+
+def test_the_table_of_theorems_leads_to_the_claims(opened):
+    opened.run("document.querySelector('.theorems summary').click()")
+    link = "document.querySelector('.theorems a[href=\\'#topk.contraction\\']')"
+    assert opened.run(f"{link}.offsetHeight > 0")
+    opened.run(f"{link}.click()")
+    opened.run("new Promise(done => setTimeout(done, 50))")
+    assert is_open(opened, "topk.contraction")
 
 
 def test_rows_without_a_ratio_come_last(browser, results, tmp_path):
