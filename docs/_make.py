@@ -262,7 +262,7 @@ def claims() -> str:
     topics, replaces = {topic: [] for topic in CLAIM_TOPICS}, {}
     for claim in map(find_claim, list_claims()):
         topics.setdefault(claim.id.split(".")[0], []).append(claim)
-        for other in claim.see if claim.printed else ():
+        for other in claim.see if claim.text else ():
             replaces.setdefault(other, []).append(claim.id)
     lines = []
     for topic, group in topics.items():
@@ -274,8 +274,8 @@ def claims() -> str:
 
 
 def claim_entry(claim, replaced) -> list[str]:
-    """One claim; ``replaced`` are the printed statements of which it is the correct reading."""
-    kind = claim.kind + (", printed and refuted" if claim.printed else "")
+    """One claim; ``replaced`` are the refuted statements instead of which it holds."""
+    kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
     lines = [f"({claim_target(claim.id)})=", f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
     if claim.latex:
         lines += ["$$", claim.latex, "$$", ""]
@@ -287,12 +287,11 @@ def claim_entry(claim, replaced) -> list[str]:
         notes.append(f"*Attained:* {plain(claim.tight_where).rstrip('.')}.")
     if claim.mutants:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
-    if claim.printed:
-        notes.append(f"*Erratum:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
+    if claim.text:
+        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}[claim.text]
+        notes.append(f"*{known}:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
     if replaced:
-        notes.append(
-            "*Replaces what is printed:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + "."
-        )
+        notes.append("*Holds instead of:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + ".")
     others = [other for other in claim.see if other not in replaced]
     if others:
         notes.append("*See also:* " + ", ".join(f"[`{i}`](#{claim_target(i)})" for i in others) + ".")
@@ -305,8 +304,11 @@ def claim_target(id: str) -> str:
 
 
 def errata_target(id: str) -> str:
-    """The name that the page of errata gives to its entry."""
-    return "erratum-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    """The name of its entry on the pages of refuted statements."""
+    from theory.claims import find_claim
+    from theory.experiment.errata_page import NAMES
+
+    return f"{NAMES[find_claim(id).text]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def closed_form(bound) -> str:

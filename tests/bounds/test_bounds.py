@@ -100,6 +100,34 @@ def test_unary_code_is_shorter_than_it_may_be():
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
+def test_entropy_of_equal_magnitudes_is_that_of_all_messages():
+    d, s = 9, 1
+    p, total, known = s / math.sqrt(d), 0.0, 0.0
+    for count in range(d + 1):  # non-zeros; with random signs each message has 2^count equally likely ones
+        chance = p**count * (1 - p) ** (d - count)
+        total -= math.comb(d, count) * chance * (math.log2(chance) - count)
+        known -= math.comb(d, count) * chance * math.log2(chance)
+    assert bounds.qsgd_flat_entropy(d, s) == pytest.approx(total, rel=1e-12)
+    assert bounds.qsgd_flat_entropy(d, s, signs=False) == pytest.approx(known, rel=1e-12)
+    assert bounds.qsgd_flat_entropy(16, 4) == 16.0  # every level is 1: only signs are left
+
+
+def test_theorem_3_4_has_too_few_bits_and_theorem_3_2_has_not():
+    for s in (2, 3, 4):
+        ratios = []
+        for d in (10**4, 10**6, 10**9, 10**15):
+            needed = bounds.qsgd_flat_entropy(d, s)
+            ratios.append(needed / bounds.qsgd_code_length(d, s, form="theorem-3.4"))
+            assert needed < bounds.qsgd_code_length(d, s)
+        assert 1.0 < ratios[0] and ratios == sorted(ratios) and ratios[-1] < 2 * s / 3
+    needed = bounds.qsgd_flat_entropy(10**300, 2)
+    assert needed / bounds.qsgd_code_length(10**300, 2, form="theorem-3.4") == pytest.approx(4 / 3, rel=0.01)
+    with pytest.raises(ValueError, match="^s: "):
+        bounds.qsgd_flat_entropy(15, 4)
+    with pytest.raises(ValueError, match="^form: "):
+        bounds.qsgd_code_length(15, 4, form="theorem-3.1")
+
+
 @pytest.mark.parametrize("delta", [0.01, 0.3, 1.0])
 def test_memory_error_is_the_schedules_limit(delta):
     path = bounds.memory_error_schedule(delta, np.full(5000, 0.2), 3.0)
@@ -110,7 +138,7 @@ def test_memory_error_is_the_schedules_limit(delta):
 
 def test_mem_sgd_condition_agrees_with_remark_2_5_in_the_correct_reading_only():
     assert bounds.mem_sgd_shift(10_000, 1, alpha=4 + 1e-9) == pytest.approx(1.0, abs=1e-3)  # "any a > 1"
-    assert bounds.mem_sgd_shift(10_000, 1, alpha=4 + 1e-9, reading="printed") > 10_000
+    assert bounds.mem_sgd_shift(10_000, 1, alpha=4 + 1e-9, reading="transcript") > 10_000
     assert bounds.mem_sgd_shift(1000, 10) <= bounds.mem_sgd_shift(1000, 10, reading="remark")
     shift = bounds.mem_sgd_shift(1000, 10, alpha=9.0)
     assert bounds.mem_sgd_alpha(1000, 10, shift) == pytest.approx(9.0, rel=1e-9)

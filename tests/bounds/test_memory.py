@@ -407,7 +407,7 @@ def test_rates_of_error_feedback_hold_on_quadratics(p, eta, noise, x0, steps):
         common = {"delta": p, "lipschitz": 1.0, "step": eta, "gap": x0**2 / 2}
         for rho, memory in itertools.product((0.3, 1.0, 1.7, None), ("paper", "sharp")):
             assert found <= bounds.ef_sgd(steps, **common, second_moment=second, rho=rho, memory=memory) * (1 + 1e-12)
-        assert found <= bounds.ef_sgd(steps, **common, second_moment=second, reading="printed") * (1 + 1e-12)
+        assert found <= bounds.ef_sgd(steps, **common, second_moment=second, reading="quoted") * (1 + 1e-12)
         if eta <= 0.25 * min(1.0, p / math.sqrt(1 - p) if p < 1 else 1.0):
             assert found <= bounds.ef_sgd_variance(steps, **common, variance=noise, workers=workers)
         if eta <= 0.5:
@@ -427,7 +427,7 @@ def test_rate_is_an_equality_without_compression():
     late = {"delta": 1.0, "lipschitz": 1.0, "step": eta, "second_moment": second, "gap": 0.0}
     assert noisy_quadratic(1.0, 0.0, eta, noise, 0.0, 20_000)[0] == pytest.approx(eta * second / 2, rel=1e-3)
     assert bounds.ef_sgd(1, **late, rho=None) == pytest.approx(eta * second / 2)
-    assert bounds.ef_sgd(1, **late, rho=None) == bounds.ef_sgd(1, **late, reading="printed")
+    assert bounds.ef_sgd(1, **late, rho=None) == bounds.ef_sgd(1, **late, reading="quoted")
 
 
 def test_best_rho_is_best():

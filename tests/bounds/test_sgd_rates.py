@@ -82,13 +82,29 @@ def test_scaled_inverse_time_covers_the_worst_case_of_its_recursion(c):
                 assert a <= bounds.sgd_scaled_inverse_time(t, c=c, mu=mu, second_moment=second, form=form) * (1 + 1e-12)
 
 
-def test_scaled_inverse_time_printed_agrees_up_to_three_quarters():
+def test_scaled_inverse_time_as_quoted_agrees_up_to_three_quarters():
     for c in (0.6, 0.75):
         forms = [
             bounds.sgd_scaled_inverse_time(9, c=c, mu=1.0, second_moment=1.0, distance=0.0, form=form)
-            for form in ("simple", "printed")
+            for form in ("simple", "quoted")
         ]
         assert forms[0] == pytest.approx(forms[1], rel=1e-12)
+
+
+def test_scaled_inverse_time_as_quoted_is_wrong_by_a_factor_of_at_most_nine_quarters():
+    def worst(c):
+        largest, share = 1.0, []  # of E||x_t - x*||^2 mu^2/G^2, which is at most 1 on W
+        for t in range(1, 200):
+            largest = min(1.0, max(0.0, 1.0 - 2.0 * c / t) * largest + c**2 / t**2)
+            quoted = bounds.sgd_scaled_inverse_time(
+                t, c=c, mu=1.0, second_moment=1.0, distance=1.0 if c >= 1.0 else 0.0, form="quoted"
+            )
+            share.append(largest / quoted)
+        return max(share)
+
+    assert max(worst(c) for c in np.linspace(0.51, 12.0, 400)) <= 2.25
+    assert worst(2.0) == pytest.approx(2.25, rel=1e-12) and worst(1.0) == pytest.approx(2.0, rel=1e-12)
+    assert max(worst(c) for c in (0.51, 0.6, 0.75)) <= 1.0
 
 
 # --- exact laws -------------------------------------------------------------------------------------------------------
@@ -218,7 +234,7 @@ DOORS = [
     (bounds.sgd_convex, {"steps": 0, "step": 1.0, "second_moment": 1.0, "distance": 1.0}, "steps"),
     (bounds.sgd_convex_steps_for, {"accuracy": 0.0, "second_moment": 1.0, "distance": 1.0}, "accuracy"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 0.5, **STEP}, "c"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "printed", **STEP}, "distance"),
+    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "quoted", **STEP}, "distance"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "paper", **STEP}, "form"),
     (bounds.sgd_smooth_last, {"steps": 5, "lipschitz": 0.5, **STEP}, "lipschitz"),
     (bounds.sgd_smooth_average, {"steps": 5, "lipschitz": 1.0, "form": "printed", **STEP}, "form"),

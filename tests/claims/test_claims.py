@@ -24,6 +24,7 @@ from theory.claims import (
 )
 from theory.claims.base import REGISTRY
 from theory.claims.judgement import judge, overall
+from theory.claims.sources import BIBTEX, KNOWN, source_known
 from theory.measure import Interval, exactly
 
 SLOW = [id for id in list_claims() if id.endswith((".rcv1", ".digits"))]
@@ -164,10 +165,10 @@ def test_a_claim_from_outside(own):
     claim("coin.fair", **facts(mutants={"bent": 0.7}))(gamble)
     result = verify("coin.fair")
     assert result.ok and result.mutants == {"bent": "refuted"} and "coin.fair" in list_claims()
-    table = ledger([result, verify("qsgd.nonzeros.theorem-3.4", quick=True)])
+    table = ledger([result, verify("qsgd.bits.theorem-3.4", quick=True)])
     head, rule, first, second = table.splitlines()
     assert head.split()[0] == "claim" and set(rule) == {"-"}
-    assert first.split()[0] == "coin.fair" and "1/1" in first and "refuted (printed)" in second
+    assert first.split()[0] == "coin.fair" and "1/1" in first and "refuted (in print)" in second
 
 
 def test_a_surviving_mutant_raises_the_alarm(own):
@@ -177,11 +178,36 @@ def test_a_surviving_mutant_raises_the_alarm(own):
     assert not result.ok and exit_code([result]) == 1 and "mutant survived: hardly bent" in ledger([result])
 
 
-def test_a_false_claim_raises_the_alarm_unless_it_stands_in_print(own):
+def test_a_false_claim_raises_the_alarm_unless_it_is_to_be_refuted(own):
     claim("coin.false", **facts(subject=0.7, mutants={"bent": 0.9}))(gamble)
     assert verify("coin.false").verdict == "refuted" and exit_code([verify("coin.false")]) == 1
-    claim("coin.printed", **facts(subject=0.7, printed=True, see=("qsgd.variance",)))(gamble)
-    assert verify("coin.printed").ok and exit_code([verify("coin.printed")]) == 0
+    claim("coin.quoted", **facts(subject=0.7, text="quoted", see=("qsgd.variance",)))(gamble)
+    result = verify("coin.quoted")
+    assert result.ok and exit_code([result]) == 0
+    assert "refuted, as expected (quoted)" in str(result) and result.as_dict()["text"] == "quoted"
+
+
+def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
+    refuted = [find_claim(id) for id in list_claims() if find_claim(id).text]
+    assert {known.text for known in refuted} == {"in print", "quoted", "reading"}
+    for known in refuted:
+        if known.text == "in print":
+            assert known.quote and source_known(known.bibtex) == "read", known.id
+        if known.text == "quoted":
+            assert not known.quote and source_known(known.bibtex) != "read", known.id
+        assert known.id.endswith(".printed") <= (known.text == "in print"), known.id
+        assert all(not find_claim(other).text for other in known.see), known.id
+    texts = {known.id: known.text for known in refuted}
+    assert texts["sign.l2.contraction"] == texts["qsgd.gradient-noise.reading"] == "reading"
+
+
+def test_it_is_known_how_each_source_was_read():
+    assert set(KNOWN) == set(BIBTEX) and set(KNOWN.values()) == {"read", "quoted", "remembered"}
+    assert source_known("alistarh2017qsgd") == "read" and source_known("stich2018sparsified") == "quoted"
+    assert source_known("nemirovski2009robust") == source_known("nobody1999") == "remembered"
+    text = " ".join(str(explain("memsgd.theorem")).split())
+    assert "known read at one remove: in a talk, a transcript" in text
+    assert "in the text Moreover, QSGD requires" in " ".join(str(explain("qsgd.bits.theorem-3.4")).split())
 
 
 def test_a_claim_without_mutants_is_refused(own):
@@ -189,6 +215,10 @@ def test_a_claim_without_mutants_is_refused(own):
         claim("coin.sure", **facts())
     with pytest.raises(ValueError, match="^kind: "):
         claim("coin.sure", **facts(kind="sure", mutants={"bent": 0.7}))
+    with pytest.raises(ValueError, match="^text: "):
+        claim("coin.sure", **facts(text="printed", see=("qsgd.variance",)))
+    with pytest.raises(ValueError, match="^quote: "):
+        claim("coin.sure", **facts(text="in print", see=("qsgd.variance",)))
     with pytest.raises(ValueError, match="^bibtex: "):
         claim("coin.sure", **facts(bibtex="nobody1999", mutants={"bent": 0.7}))
     with pytest.raises(ValueError, match="^id: "):

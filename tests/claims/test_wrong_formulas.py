@@ -178,7 +178,7 @@ def test_undecided_and_a_printed_statement_that_holds_end_with_an_error(own):
         source="x",
         kind="identity",
         subject=1.0,
-        printed=True,
+        text="quoted",
         see=("qsgd.variance",),
     )(lambda context: [identity("one", context.subject, 1.0)])
     assert exit_code([verify("coin.right")]) == 1

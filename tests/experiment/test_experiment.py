@@ -112,22 +112,22 @@ def test_verify_prints_a_ledger_and_writes_json(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "printed", "fates", "expected"),
+    ("verdict", "text", "fates", "expected"),
     [
-        ("holds", False, {"m": "refuted"}, 0),
-        ("vacuous", False, {}, 0),
-        ("refuted", True, {}, 0),
-        ("refuted", False, {}, 1),
-        ("holds", False, {"m": "survived"}, 1),
+        ("holds", "", {"m": "refuted"}, 0),
+        ("vacuous", "", {}, 0),
+        ("refuted", "quoted", {}, 0),
+        ("refuted", "", {}, 1),
+        ("holds", "", {"m": "survived"}, 1),
     ],
 )
-def test_verify_exit_code(capsys, monkeypatch, verdict, printed, fates, expected):
+def test_verify_exit_code(capsys, monkeypatch, verdict, text, fates, expected):
     import dataclasses
 
     import theory.claims
 
     true = theory.claims.verify("topk.contraction", quick=True)
-    changed = dataclasses.replace(true, verdict=verdict, printed=printed, mutants=fates)
+    changed = dataclasses.replace(true, verdict=verdict, text=text, mutants=fates)
     monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")
     assert code == expected

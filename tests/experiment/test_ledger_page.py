@@ -19,13 +19,13 @@ from conftest import ROOT
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY
 from theory.experiment.cli import main
-from theory.experiment.errata_page import errata, printed_claims
+from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
 from theory.experiment.formulas import FormulaError, mathml
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
 from theory.measure import Interval, exactly
 
-CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.nonzeros.theorem-3.4", "randk.variance"]  # no long compilation
+CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
 FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4)
 
 
@@ -267,25 +267,25 @@ def summary(results) -> str:
 
 def test_the_summary_counts(results):
     text = summary(results)
-    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>printed statements refuted" in text
+    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>refuted, as expected" in text
     assert "<b>0</b>alarms" in text and "No alarm" in text
-    assert (
-        "qsgd.nonzeros.theorem-3.4" in text and "qsgd.nonzeros.paper" in text
-    )  # what is refuted, and what replaces it
+    assert "qsgd.bits.theorem-3.4" in text and "qsgd.code-length" in text  # what is refuted, and what holds instead
 
 
 def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
-    facts = dict(statement="So it is said.", kind="upper", subject=2.0, printed=True, see=("topk.contraction",))
+    facts = dict(statement="So it is said.", source="Theorem 1", kind="upper", subject=2.0, see=("topk.contraction",))
 
-    def said(source: str) -> str:
-        claim("coin.said", title="Said", source=source, **facts)(lambda context: [upper("heads", context.subject, 1.0)])
+    def said(text: str, quote: str = "") -> str:
+        claim("coin.said", title="Said", text=text, quote=quote, **facts)(
+            lambda context: [upper("heads", context.subject, 1.0)]
+        )
         text = summary([verify("coin.said")])
         del REGISTRY["coin.said"]
         return text[text.index("Said:") :]
 
-    assert "The text was not at hand" in said("A theorem, as remembered") and "reading" not in said("Theorem 1")
-    assert "a reading, not the authors" in said("our reading of a sentence")
-    assert "at hand" not in said("Theorem 1")
+    assert "The text was not at hand" in said("quoted") and "a reading, not the authors" in said("reading")
+    printed = said("in print", "At most one head.")
+    assert "at hand" not in printed and "reading" not in printed
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
         ({"verdict": "refuted"}, "refuted"),
         ({"verdict": "undecided"}, "undecided"),
         ({"mutants": {"idle": "survived"}}, "mutant survived: idle"),
-        ({"printed": True}, "a printed statement that was to be refuted: holds"),
+        ({"text": "quoted"}, "expected to be refuted: holds"),
     ],
 )
 def test_what_is_not_expected_is_an_alarm(results, changes, reason):
@@ -362,8 +362,8 @@ def test_an_interruption_shows_what_there_is(capsys, tmp_path, monkeypatch):
     [
         (["--html", "nowhere/l.html"], "--html: there is no folder nowhere"),
         (["--html", "same.json"], "--html: and --json both name same.json"),
-        (["--errata", "nowhere/e.md", "--printed"], "--errata: there is no folder nowhere"),
-        (["topk.contraction", "--errata", "e.md"], "--printed"),
+        (["--errata", "nowhere", "--refuted"], "--errata: there is no folder nowhere"),
+        (["topk.contraction", "--errata", "."], "--refuted"),
     ],
 )
 def test_the_command_refuses(capsys, tmp_path, monkeypatch, arguments, reason):
@@ -375,50 +375,73 @@ def test_the_command_refuses(capsys, tmp_path, monkeypatch, arguments, reason):
 # --- errata -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_errata_has_every_printed_statement():
-    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    again = "python -m theory.experiment verify --printed --errata docs/errata.md"
-    printed = [find_claim(id) for id in list_claims() if find_claim(id).printed]
-    assert printed
-    for known in printed:
-        assert f"`{known.id}`" in text and known.latex in text, f"{known.id} is missing or old: run {again}"
+AGAIN = "python -m theory.experiment verify --refuted --errata docs"
+
+
+def written(text: str) -> str:
+    """The page of the statements that are known in this way."""
+    return (ROOT / "docs" / PAGES[text][0]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("how", PAGES)
+def test_the_pages_have_every_refuted_statement(how):
+    text, known_so = written(how), [find_claim(id) for id in list_claims() if find_claim(id).text == how]
+    assert known_so
+    for known in known_so:
+        for part in (f"`{known.id}`", known.latex, known.quote):
+            assert part in text, f"{known.id} is missing or old: run {AGAIN}"
         for other in known.see:
-            assert f"(`{other}`)" in text and find_claim(other).latex in text, f"{known.id} is old: run {again}"
-    assert text.count("\n## ") == len(printed), f"some are printed no more: run {again}"
+            assert f"(`{other}`)" in text and find_claim(other).latex in text, f"{known.id} is old: run {AGAIN}"
+    assert text.count("\n## ") == len(known_so), f"some are refuted no more: run {AGAIN}"
     assert "do not refute it now" not in text
 
 
 def test_errata_name_witness_and_correction(results, own):
-    wanted = ["qsgd.nonzeros.theorem-3.4", "qsgd.nonzeros.paper", "qsgd.nonzeros"]
-    for id in [id for id in REGISTRY if REGISTRY[id].printed and id != wanted[0]]:
+    wanted = ["qsgd.bits.theorem-3.4", "qsgd.code-length"]
+    for id in [id for id in REGISTRY if REGISTRY[id].text and id != wanted[0]]:
         del REGISTRY[id]
-    assert printed_claims() == wanted
-    text = errata({id: verify(id, quick=True) for id in wanted})
-    # equal magnitudes in 10,000 dimensions: s sqrt(d) = 200 for s = 2, against s^2 + sqrt(d) = 104
-    row = next(line for line in text.splitlines() if line.startswith("| [Non-zeros of QSGD"))
+    assert refuted_claims() == wanted
+    pages = errata({id: verify(id, quick=True) for id in wanted})
+    assert list(pages) == [name for name, _ in PAGES.values()]
+    text = pages["errata.md"]
+    # equal magnitudes in 10,000 dimensions, two levels: entropy 10,000 (h(0.02) + 0.02) against 14.38 * 104 + 32
+    row = next(line for line in text.splitlines() if line.startswith("| [Bits of QSGD"))
     measured, printed = (float(cell) for cell in row.split("|")[3:5])
-    assert printed == 104.0 and measured == pytest.approx(200.0, rel=0.05)
-    assert "Correct reading" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
-    assert "**Why.**" in text and 'pytest tests/claims/test_claims.py -k "qsgd.nonzeros.theorem-3.4"' in text
+    share = 0.02
+    entropy = -share * math.log2(share) - (1.0 - share) * math.log2(1.0 - share) + share
+    assert measured == pytest.approx(10_000 * entropy, rel=1e-4) and printed == pytest.approx(1527.7, rel=1e-4)
+    assert "**What holds" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
+    assert "\n> Moreover, QSGD requires $(3 + " in text
+    assert "**Why.**" in text and 'pytest tests/claims/test_claims.py -k "qsgd.bits.theorem-3.4"' in text
+    assert all("\n## " not in pages[name] for name in list(pages)[1:])
 
 
-def test_each_erratum_has_witness_reason_derivation_and_test():
-    entries = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8").split("\n## ")[1:]
-    for entry in entries:
+@pytest.mark.parametrize("how", PAGES)
+def test_each_entry_has_witness_reason_derivation_and_test(how):
+    for entry in written(how).split("\n## ")[1:]:
         name = re.search(r"^`([^`]+)`", entry, re.MULTILINE)[1]
-        assert "| refuted |" in entry.split("**Correct reading")[0], f"{name}: no witness"
-        for part in ("Refuted.", "Why.", "Correct reading:"):
-            assert f"**{part}" in entry, f"{name}: no {part}"
-        assert "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
+        instead = "Instead" if how == "reading" else "What holds"
+        assert "| refuted |" in entry.split(f"**{instead}")[0], f"{name}: no witness"
+        for part in ("efuted.", "Witness.", "Why."):
+            assert f"{part}**" in entry, f"{name}: no {part}"
+        assert f"**{instead}:" in entry and "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
         assert f"verify {name} " in entry and f'pytest tests/claims/test_claims.py -k "{name}"' in entry
-        assert not re.search(r"\*\*Refuted\.\*\* The same", entry), f"{name} cannot be read alone"
+        assert not re.search(r"efuted\.\*\* The same", entry), f"{name} cannot be read alone"
 
 
-def test_errata_say_what_was_not_at_hand():
-    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    for entry in text.split("\n## ")[1:]:
-        quoted = "not at hand" in re.search(r"^\*(?:In print|Read from|Quoted from):\*.*", entry, re.MULTILINE)[0]
-        assert ("The text was not at hand: " in entry) == quoted == ("*Quoted from:*" in entry)
+def test_only_errata_accuse():
+    printed, quoted, read = (written(how) for how in PAGES)
+    for entry in printed.split("\n## ")[1:]:
+        assert (
+            "\n> " in entry and "*In print:*" in entry and "at hand" not in entry and "This is a reading" not in entry
+        )
+    for entry in quoted.split("\n## ")[1:]:
+        assert "\n> " not in entry and "*Quoted from:*" in entry and "The text was not at hand: " in entry
+        assert "**As quoted, refuted.**" in entry and "In print" not in entry
+    for entry in read.split("\n## ")[1:]:
+        assert "*Read from:*" in entry and "This is a reading, not the authors' words." in entry
+        assert "**So read, refuted.**" in entry and ": false" not in entry
+    assert all(f"({NAMES[how]}-" in written(how) for how in PAGES)
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
@@ -460,9 +483,9 @@ def choose(browser, id: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("control", "value", "left"),
     [
-        ("topic", "qsgd", ["qsgd.variance", "qsgd.nonzeros.theorem-3.4"]),
+        ("topic", "qsgd", ["qsgd.variance", "qsgd.bits.theorem-3.4"]),
         ("kind", "equality", ["randk.variance"]),
-        ("verdict", "refuted (printed)", ["qsgd.nonzeros.theorem-3.4"]),
+        ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
         ("certificate", "exact witness", ["topk.contraction"]),
@@ -600,7 +623,7 @@ def test_without_scripts_everything_is_shown(opened):
 def test_text_has_enough_contrast(opened, scheme):
     """At least 4.5 to 1, for every colour that text has."""
     opened.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    names = ("ink", "soft", "link", "good", "vague", "bad", "printed", "paper", "shade")
+    names = ("ink", "soft", "link", "good", "vague", "bad", "expected", "paper", "shade")
     script = (
         "(names => { const box = document.body.appendChild(document.createElement('i')); "
         "return names.map(n => { box.style.color = `var(--${n})`; return getComputedStyle(box).color }) })"

@@ -48,6 +48,28 @@ def test_exact_moments_are_those_of_the_run(beyond, sent):
     assert squared_gradients(sent(delta), size, start**2, steps + 1)[-1] == pytest.approx(exact[0], rel=1e-14)
 
 
+@pytest.mark.parametrize("start", [0.0, 0.69])
+def test_bounded_gradients_on_every_path(start):
+    """The witness of ef.nonconvex.quoted: C(v) = 1.05 v, steps of 0.9/L, all 2^17 signs of the noise."""
+    missing, size, steps = 0.05, 0.9, 18
+    x, e, squares = np.array([start]), np.zeros(1), []
+    for _ in range(steps):
+        assert np.abs(x).max() < 1.0  # so the linear continuation is not needed
+        squares.append(np.mean(x**2))
+        noise = np.sqrt(1.0 - x**2)
+        np.testing.assert_allclose(((x + noise) ** 2 + (x - noise) ** 2) / 2.0, 1.0, rtol=1e-14)  # E g^2
+        p = np.concatenate([size * (x + noise) + e, size * (x - noise) + e])
+        x, e = np.concatenate([x, x]) - (1.0 + missing) * p, -missing * p
+    found = squared_gradients(over(1.0 - missing**2), size, start**2, steps, bounded=True)
+    np.testing.assert_allclose(found, squares, rtol=1e-12, atol=1e-15)
+    settled = squared_gradients(over(1.0 - missing**2), size, start**2, 3000, bounded=True)[-1]
+    assert settled == pytest.approx(0.4724, abs=5e-5)
+    bound = th.bounds.ef_sgd(
+        10**9, delta=1.0 - missing**2, lipschitz=1.0, step=size, second_moment=1.0, gap=0.5, reading="quoted"
+    )
+    assert bound == pytest.approx(0.4581, abs=5e-5) and settled > bound
+
+
 def test_stationary_laws_of_plain_sgd():
     for sent in (under, over, coin):
         assert stationary(sent(1.0), 0.4) == pytest.approx(0.4 / 1.6, rel=1e-14)  # gamma/(2 - gamma), by hand

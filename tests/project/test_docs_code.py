@@ -23,6 +23,7 @@ from conftest import ROOT, run_group
 from theory.claims import find_claim, list_claims
 from theory.claims.sources import BIBTEX
 from theory.experiment import audit_command, cli
+from theory.experiment.errata_page import PAGES as REFUTED
 from theory.reporting.files import find_toml
 from theory.studies.shared.configuration import chosen
 
@@ -261,6 +262,9 @@ def test_the_citation_file_has_all_sources():
     assert '      - family-names: "Horváth"\n        given-names: "Ľudovít"' in made
 
 
+LABELS = {"in print": "*Erratum:*", "quoted": "*As quoted:*", "reading": "*Reading:*"}
+
+
 def test_the_list_of_claims_has_bounds_domains_and_errata():
     pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
     made = from_docs("_make").claims()
@@ -268,12 +272,12 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
         claim = find_claim(id)
         entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
         assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.bound else "*Source:*"))
-        assert ("*Erratum:*" in entry) == claim.printed
+        assert [label for label in LABELS.values() if label in entry] == ([LABELS[claim.text]] if claim.text else [])
     worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
     assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
-    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"<(erratum-[a-z0-9-]+)>", made))
+    errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name, _ in REFUTED.values())
+    named = set(re.findall(r"<((?:erratum|quoted|reading)-[a-z0-9-]+)>", made))
     assert named and all(f"({name})=" in errata for name in named)
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert all(f"({name})=" in made for name in re.findall(r"\(#(claim-[a-z0-9-]+)\)", pages + made))

@@ -15,6 +15,7 @@ __all__ = [
     "geometric_entropy",
     "qsgd_arithmetic_length",
     "qsgd_code_length",
+    "qsgd_flat_entropy",
     "qsgd_unary_length",
     "rice_length",
     "rice_redundancy",
@@ -50,22 +51,49 @@ def elias_length(k: int) -> int:
 
 
 @formula
-def qsgd_code_length(d: int, s: int) -> float:
+def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     """Expected bits of QSGD's Elias code, with o(1) read as 0.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
-    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32.
+    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with
+    theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n = s^2 + sqrt(d), which is false for s >= 2
+    (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
-    Source: QSGD, NIPS 2017, Theorem 3.2.
+    Source: QSGD, NIPS 2017, Theorems 3.2 and 3.4.
     d, s: Both at least 1.
+    form ({"theorem-3.2", "theorem-3.4"}):
 
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
     """
     dimension_and_levels(d, s)
-    most = qsgd_nonzeros(d, s, form="paper")
+    require(form in ("theorem-3.2", "theorem-3.4"), "form", form, "'theorem-3.2' or 'theorem-3.4'")
+    most = qsgd_nonzeros(d, s, form="paper") if form == "theorem-3.2" else s * s + math.sqrt(d)
     return (3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most + 32.0
+
+
+@formula
+def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
+    """Bits that every code of QSGD needs for vectors of equal magnitudes.
+
+    Setting: |v_i| = 1 in R^d, s <= sqrt(d) levels; a code whose messages end by themselves, the same for all v.
+    Statement: with h the binary entropy and p = s/sqrt(d), the mean over all 2^d signs of the expected length is at
+    least d (h(p) + p), so some signs need as much; d h(p) where the receiver knows the signs.
+    Kind: lower.
+    Source: derived.  Q(v)_i is 0 with probability 1 - p, otherwise +-||v||/s; with uniformly random signs the
+    coordinates are independent, of the entropy h(p) + p, and no such code is shorter on average than the entropy.
+    d, s: Both at least 1; s at most sqrt(d).
+    signs: Whether the signs are sent.
+
+    >>> qsgd_flat_entropy(d=10_000, s=2), qsgd_code_length(d=10_000, s=2, form="theorem-3.4")
+    (1614.41, 1527.7)
+    """
+    dimension_and_levels(d, s)
+    require(s * s <= d, "s", s, f"an integer, at most sqrt(d) = {math.sqrt(d):g}")
+    p = s / math.sqrt(d)
+    entropy = p * math.log2(1.0 / p) - ((1.0 - p) * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
+    return d * (entropy + (p if signs else 0.0))
 
 
 @formula

@@ -51,18 +51,19 @@ def ef_sgd(
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
     the sharp form of ``memory_error``.  The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and
     A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2.
-    printed: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives: false, see the claim
-    ``ef.nonconvex.printed``.
+    quoted: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives: false, see the claim
+    ``ef.nonconvex.quoted``.
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by
     L x^2/2 with noise in its stationary law).
-    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker;
-    the form with any rho by the same proof, which takes -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the
-    gradients at x_t and at x_t - e_t.  N workers (derived): x_t minus the mean memory is SGD's iterate, so the second
-    moment of the *averaged* gradient may replace G^2 in the second term.
+    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker,
+    as others quote it (the text was not at hand); the form with any rho by the same proof, with -<a, b> <=
+    -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t and at x_t - e_t.  N workers (derived): x_t
+    minus the mean memory is SGD's iterate, so the second moment of the *averaged* gradient may replace G^2 in the
+    second term.
     second_moment: G^2 of one worker's gradient, at least 0.
     rho (float, optional): In (0, 2); None takes the best.
     memory ({"paper", "sharp"}):
-    reading ({"derived", "printed"}): ``printed`` requires rho = 1.
+    reading ({"derived", "quoted"}): ``quoted`` requires rho = 1.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
     terms: Return the three terms instead of their sum.
 
@@ -80,8 +81,8 @@ def ef_sgd(
     positive(lipschitz=lipschitz, step=step)
     non_negative(second_moment=second_moment, gap=gap)
     require(rho is None or 0 < rho < 2, "rho", rho, "a number in (0, 2), or None for the best")
-    require(reading in ("derived", "printed"), "reading", reading, "'derived' or 'printed'")
-    require(reading == "derived" or rho == 1, "rho", rho, "1 with the printed reading")
+    require(reading in ("derived", "quoted"), "reading", reading, "'derived' or 'quoted'")
+    require(reading == "derived" or rho == 1, "rho", rho, "1 with the quoted reading")
     averaged = second_moment if averaged_second_moment is None else averaged_second_moment
     non_negative(averaged_second_moment=averaged)
     start, noise = 2.0 * gap / (step * steps), lipschitz * step * averaged
@@ -92,7 +93,7 @@ def ef_sgd(
         parts = (start / 2.0, noise / 2.0, 0.0)
     else:
         parts = (start / (2.0 - rho), noise / (2.0 - rho), error / (rho * (2.0 - rho)))
-    if reading == "printed":
+    if reading == "quoted":
         parts = (parts[0], parts[1] / 2.0, parts[2])
     return parts if terms else sum(parts)
 

@@ -28,28 +28,28 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     """Smallest shift that Mem-SGD's theorem allows.
 
     Setting: as for :func:`mem_sgd`; rho = 4 alpha / ((alpha - 4) (alpha + 1)^2).
-    Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; printed: (alpha + 1) d/k
-    + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
+    Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; transcript: (alpha + 1)
+    d/k + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
     Kind: identity.
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5,
-    read in a transcript; the printed page was not at hand, and may well have the bracket that "printed" lacks.  That
-    line of the transcript contradicts Remark 2.5 ("any a > 1 works for some alpha > 4"), the correct one agrees with
-    it: for alpha -> 4 it allows every a > 1.  That the memory lemma holds under the correct one was checked with its
-    worst case (``memory_error_schedule``).
+    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5, read in a
+    transcript alone; what is printed is not known here, and may well be the correct reading: a transcript that loses a
+    long fraction bar looks like that.  The transcript's condition contradicts its Remark 2.5 ("any a > 1 works for
+    some alpha > 4"), the correct one agrees with it: for alpha -> 4 it allows every a > 1.  That the memory lemma
+    holds under the correct one was checked with its worst case (``memory_error_schedule``).
     k: Above 0, at most d (below 1: ultra-sparsification).
     alpha: Above 4.
-    reading ({"correct", "printed", "remark"}):
+    reading ({"correct", "transcript", "remark"}):
 
-    >>> mem_sgd_shift(1000, 10), mem_sgd_shift(1000, 10, reading="printed"), mem_sgd_shift(1000, 10, reading="remark")
-    (386.1, 600.4, 700.0)
+    >>> [mem_sgd_shift(1000, 10, reading=reading) for reading in ("correct", "transcript", "remark")]
+    [386.1, 600.4, 700.0]
     """
     _kept(d, k)
     require(alpha > 4, "alpha", alpha, "a number above 4")
-    require(reading in ("correct", "printed", "remark"), "reading", reading, "'correct', 'printed' or 'remark'")
+    require(reading in ("correct", "transcript", "remark"), "reading", reading, "'correct', 'transcript' or 'remark'")
     rho = _rho(alpha)
     return {
         "correct": ((alpha + 1.0) * d / k + rho) / (rho + 1.0),
-        "printed": (alpha + 1.0) * d / k + rho / (rho + 1.0),
+        "transcript": (alpha + 1.0) * d / k + rho / (rho + 1.0),
         "remark": (alpha + 2.0) * d / k,
     }[reading]
 

@@ -169,20 +169,20 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
 
     Setting: any v in R^d; Q as in qsgd_variance.
     Statement: E||Q(v)||_0 is at most
-    sharp: min(d, s sqrt(d)); paper: s (s + sqrt(d)); theorem-3.4: s^2 + sqrt(d), which is false for 2 <= s.
-    Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper), refuted (theorem-3.4).
-    Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper), Theorem 3.4 (theorem-3.4); sharp is derived:
-    P(zeta_i > 0) = min(1, u_i) and sum u_i = s ||v||_1/||v||_2.
+    sharp: min(d, s sqrt(d)); paper: s (s + sqrt(d)).
+    Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
+    Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper); sharp is derived: P(zeta_i > 0) = min(1, u_i) and sum u_i =
+    s ||v||_1/||v||_2.
     d, s: Both at least 1.
-    form ({"sharp", "paper", "theorem-3.4"}):
+    form ({"sharp", "paper"}):
 
-    >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper", "theorem-3.4")]
-    [200.0, 204.0, 104.0]
+    >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper")]
+    [200.0, 204.0]
     """
     dimension_and_levels(d, s)
-    _form(form, "sharp", "paper", "theorem-3.4")
+    _form(form, "sharp", "paper")
     root = math.sqrt(d)
-    return {"sharp": min(float(d), s * root), "paper": s * (s + root), "theorem-3.4": s * s + root}[form]
+    return min(float(d), s * root) if form == "sharp" else s * (s + root)
 
 
 @formula

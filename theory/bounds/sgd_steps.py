@@ -112,33 +112,34 @@ def sgd_scaled_inverse_time(
     Statement: with Q = c^2 G^2/mu^2, E||x_T - x*||^2 is at most
     sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t + Q/(t+1)^2, whose first factor is 0, whatever A_0 is;
     simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start;
-    printed: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4 (the claim sgd.theta.printed).
+    quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4; if G^2 bounds E||g||^2 on all of W, by a factor
+    of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
     Kind: rate and upper.
-    Source: derived; printed: Nemirovski, Juditsky, Lan, Shapiro, SIAM J. Optim. 19 (2009), (2.9) and (2.10), with
+    Source: derived; quoted: Nemirovski, Juditsky, Lan, Shapiro, SIAM J. Optim. 19 (2009), (2.9) and (2.10), with
     theta = c/mu, as remembered (the text was not at hand).  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is
     negative at t = 1; there a_2 <= Q, and nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on
     the induction is right.
     c: Above 1/2.
-    distance (float, optional): D_0, at least 0; needed only for the printed form.
-    form ({"sharp", "simple", "printed"}):
+    distance (float, optional): D_0, at least 0; needed only for the quoted form.
+    form ({"sharp", "simple", "quoted"}):
 
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)
-    ...  for form in ("sharp", "simple", "printed")]
+    ...  for form in ("sharp", "simple", "quoted")]
     [1.0, 1.0, 0.5]
     """
-    require(form in ("sharp", "simple", "printed"), "form", form, "'sharp', 'simple' or 'printed'")
+    require(form in ("sharp", "simple", "quoted"), "form", form, "'sharp', 'simple' or 'quoted'")
     whole(1, steps=steps)
     require(c > 0.5, "c", c, "a number above 1/2")
     positive(mu=mu)
     non_negative(second_moment=second_moment)
-    if form == "printed":
-        require(distance is not None, "distance", distance, "a number, at least 0, for the printed form")
+    if form == "quoted":
+        require(distance is not None, "distance", distance, "a number, at least 0, for the quoted form")
     if distance is not None:
         non_negative(distance=distance)
     Q, T = c**2 * second_moment / mu**2, int(steps)
     if form == "simple":
         return Q * max(2.0, 1.0 / (2.0 * c - 1.0)) / (T + 1.0)
-    if form == "printed":
+    if form == "quoted":
         assert distance is not None
         return max(Q / (2.0 * c - 1.0), distance) / (T + 1.0)
     bound = 0.0  # the first factor is 0, whatever the start

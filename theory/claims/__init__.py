@@ -5,6 +5,7 @@ from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, Measurement, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
+from .sources import source_known
 from .verification import Verification, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
@@ -32,6 +33,7 @@ __all__ = [
     "lower",
     "rate",
     "resolution",
+    "source_known",
     "topics",
     "upper",
     "verify",

@@ -36,13 +36,14 @@ from typing import Any
 
 from ..bounds.closed_form import described
 from .checks import Check, Context, Measurement
-from .sources import BIBTEX
+from .sources import BIBTEX, KNOWLEDGE
+from .sources import source_known as known_source
 
 __all__ = ["Claim", "claim", "find_claim", "list_claims"]
 
+TEXTS = ("in print", "quoted", "reading")
 KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
 CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
-KNOWN = ("read", "quoted", "remembered", "derived")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
@@ -64,7 +65,8 @@ class Claim:
     proof: str = ""
     bound: Callable | None = None
     mutants: Mapping[str, Any] = field(default_factory=dict)
-    printed: bool = False
+    text: str = ""
+    quote: str = ""
     see: tuple[str, ...] = ()
     certificate: str = ""
     measured_by: str = ""
@@ -91,7 +93,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.printed else ("holds", "holds, slack", "holds, loose", "vacuous")
+        return ("refuted",) if self.text else ("holds", "holds, slack", "holds, loose", "vacuous")
 
     @property
     def formula(self) -> str:
@@ -159,7 +161,8 @@ def claim(
     proof: str = "",
     bound: Callable | None = None,
     mutants: Mapping[str, Any] | None = None,
-    printed: bool = False,
+    text: str = "",
+    quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
     measured_by: str = "",
@@ -189,8 +192,12 @@ def claim(
         The closed form, from :mod:`theory.bounds`; or your own, for a claim outside the package.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
-    printed : bool
-        The statement is in print and refuted; its correct reading is a separate claim, named in ``see``.
+    text : {"", "in print", "quoted", "reading"}
+        Not empty: the numbers refute the statement, and what holds instead is a separate claim, named in ``see``.  It
+        says how the statement is known: its text was read; it is quoted by others or remembered; or it is one reading
+        of a text that can be read in another way, too.
+    quote : str
+        The sentence as it stands in the source, in Markdown; needed for a statement in print.
     see : tuple of str
         Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
     certificate : str
@@ -211,8 +218,8 @@ def claim(
     Raises
     ------
     ValueError
-        If the id is taken, a word or the BibTeX key is unknown, something is neither given nor said by the bound, or
-        there is neither a mutant nor a claim in ``see``.
+        If the id is taken, a word or the BibTeX key is unknown, something is neither given nor said by the bound, a
+        statement in print has no quote, or there is neither a mutant nor a claim in ``see``.
     """
     said = described(bound) if bound is not None else {}
     title, statement = title or said.get("title", ""), statement or _sentence(said.get("statement", ""))
@@ -223,12 +230,15 @@ def claim(
     for name, value, allowed in (
         ("kind", kind, KINDS),
         ("certificate", certificate, ("", *CERTIFICATES)),
-        ("source_known", source_known, ("", *KNOWN)),
+        ("source_known", source_known, ("", *KNOWLEDGE)),
+        ("text", text, ("", *TEXTS)),
     ):
         if value not in allowed:
             raise ValueError(f"{name}: got {value!r}, allowed: {', '.join(filter(None, allowed))}")
     if bibtex and bibtex not in BIBTEX and not bibtex.lstrip().startswith("@"):
         raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry or one of {', '.join(sorted(BIBTEX))}")
+    if text == "in print" and not quote:
+        raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or text='quoted' without it")
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
@@ -252,11 +262,12 @@ def claim(
             proof,
             bound,
             dict(mutants or {}),
-            printed,
+            text,
+            quote,
             tuple(see),
             certificate,
             measured_by,
-            source_known or ("derived" if source.startswith("derived") else "remembered"),
+            source_known or ("derived" if source.startswith("derived") else known_source(bibtex)),
             version,
             place,
         )

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from .base import find_claim
-from .sources import BIBTEX
+from .sources import BIBTEX, KNOWLEDGE
 from .verification import Verification
 
 __all__ = ["Explanation", "exit_code", "explain", "formula_table", "ledger", "resolution"]
@@ -22,7 +22,7 @@ class Explanation(str):
 
 
 def _wrapped(title: str, text: str) -> str:
-    return textwrap.fill(text, 100, initial_indent=f"{title:<11}", subsequent_indent=" " * 11, break_on_hyphens=False)
+    return textwrap.fill(text, 100, initial_indent=f"{title:<12}", subsequent_indent=" " * 12, break_on_hyphens=False)
 
 
 def explain(id: str) -> Explanation:
@@ -50,7 +50,7 @@ def explain(id: str) -> Explanation:
     """
     claim = find_claim(id)
     lines = [f"{claim.id}: {claim.title}", ""]
-    kind = claim.kind + (", printed and refuted" if claim.printed else "")
+    kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
     for title, text in (
         ("statement", claim.statement),
         ("formula", claim.latex),
@@ -59,7 +59,9 @@ def explain(id: str) -> Explanation:
         ("proof", claim.proof),
         ("mutants", "; ".join(claim.mutants)),
         ("see also", ", ".join(claim.see)),
+        ("in the text", claim.quote),
         ("source", claim.source),
+        ("known", KNOWLEDGE[claim.source_known]),
     ):
         if text:
             lines.append(_wrapped(title, text))
@@ -82,7 +84,7 @@ def row(result: Verification) -> tuple[str, ...]:
     """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
     identity = result.checks[0].rule == "identity"
-    verdict = result.verdict + (" (printed)" if result.printed else "")
+    verdict = result.verdict + (f" ({result.text})" if result.text else "")
     mutants = f"{len(result.mutants) - len(result.survivors)}/{len(result.mutants)}" if result.mutants else "-"
     return (
         result.id,
@@ -144,7 +146,7 @@ def resolution(results: Iterable[Verification]) -> str:
     Parameters
     ----------
     results : iterable of Verification
-        Results of `verify`; refuted printed statements are not counted.
+        Results of `verify`; statements that are to be refuted are not counted.
 
     Returns
     -------
@@ -156,7 +158,7 @@ def resolution(results: Iterable[Verification]) -> str:
     >>> resolution([verify("randk.variance", quick=True)])
     '1 of 1 claims (100 %) would notice a formula that is wrong by 25 % or lacks a summand; 1 a factor of 1.25'
     """
-    counted = [result for result in results if not result.printed]
+    counted = [result for result in results if not result.text]
     good = sum(result.resolved for result in counted)
     factor = sum(result.verdict == "holds" for result in counted)
     return (
@@ -193,7 +195,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
 
 
 def exit_code(results: Iterable[Verification]) -> int:
-    """0 if every result is as expected: it holds, or is refuted as a *printed* statement, and no mutant survived.
+    """0 if every result is as expected: it holds, or was to be refuted and is, and no mutant survived.
 
     Parameters
     ----------

@@ -21,9 +21,14 @@ def law(sent, size: float) -> tuple[np.ndarray, np.ndarray]:
     return K, n[:, 0]
 
 
-def squared_gradients(sent, size: float, start: float, steps: int) -> np.ndarray:
-    """E||grad f(x_t)||^2 for t = 0, ..., T - 1, from E x_0^2 = start."""
+def squared_gradients(sent, size: float, start: float, steps: int, bounded: bool = False) -> np.ndarray:
+    """E||grad f(x_t)||^2 for t = 0, ..., T - 1, from E x_0^2 = start.
+
+    With ``bounded`` the noise is +-sqrt(1 - x^2), so that E||g||^2 = 1 at every x; for x_t in [-1, 1] at all t.
+    """
     K, n = law(sent, size)
+    if bounded:
+        K[:, 0] -= n  # the noise has the variance 1 - x^2
     moments, found = np.array([start, 0.0, 0.0, 0.0]), np.empty(steps)
     for t in range(steps):
         found[t] = moments[0]

@@ -90,8 +90,8 @@ class Verification:
         Time, including mutants.
     note : str
         A remark of the measurement.
-    printed : bool
-        The statement is in print, and "refuted" is expected.
+    text : {"", "in print", "quoted", "reading"}
+        If not empty, "refuted" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
     mutant_checks : dict
@@ -121,7 +121,7 @@ class Verification:
     samples: int
     seconds: float
     note: str
-    printed: bool
+    text: str
     seed: int
     quick: bool
     effort: int
@@ -150,7 +150,7 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.printed else self.verdict.startswith(("holds", "vacuous"))
+        expected = self.verdict == "refuted" if self.text else self.verdict.startswith(("holds", "vacuous"))
         return expected and not self.survivors
 
     @property
@@ -184,7 +184,7 @@ class Verification:
             "samples": int(self.samples),
             "seconds": float(self.seconds),
             "note": self.note,
-            "printed": self.printed,
+            "text": self.text,
             "ok": self.ok,
             "seed": int(self.seed),
             "quick": self.quick,
@@ -192,7 +192,7 @@ class Verification:
         }
 
     def __str__(self) -> str:
-        expected = ", as expected of this printed statement" if self.printed and self.verdict == "refuted" else ""
+        expected = f", as expected ({self.text})" if self.text and self.verdict == "refuted" else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
@@ -284,7 +284,7 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         samples=truth.samples,
         seconds=time.perf_counter() - begin,
         note=truth.note,
-        printed=claim.printed,
+        text=claim.text,
         seed=seed,
         quick=quick,
         effort=effort,

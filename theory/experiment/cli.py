@@ -159,22 +159,22 @@ def _explain(argv, comm) -> int:
 def _verify(argv, comm) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
-        "Exits with 1 unless every claim holds, or is refuted as a printed statement, and no mutant survives."
+        "Exits with 1 unless every claim holds, or was to be refuted and is, and no mutant survives."
     )
     parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
-    add("--printed", action="store_true", help="the refuted printed statements, and what replaces them")
+    add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
     add("--formula-mutants", action="store_true", help="show which wrong formulas each claim notices, and which not")
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
-    add("--errata", metavar="FILE", help="write the page of the refuted printed statements there")
+    add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there (with --refuted)")
     options = parser.parse_args(argv)
     from ..claims import list_claims
-    from .errata_page import printed_claims
+    from .errata_page import refuted_claims
     from .ledger import NoSuchClaim, chosen
 
     try:
@@ -183,12 +183,14 @@ def _verify(argv, comm) -> int:
         parser.error(str(error))
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
-    for flag, path in (("--json", options.json), ("--html", options.html), ("--errata", options.errata)):
+    if options.errata and not os.path.isdir(options.errata):
+        parser.error(f"--errata: there is no folder {options.errata}")
+    for flag, path in (("--json", options.json), ("--html", options.html)):
         if path and not os.path.isdir(os.path.dirname(path) or "."):
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
-    ids = list(dict.fromkeys(named + (printed_claims() if options.printed else []))) or list_claims()
-    if options.errata and not set(printed_claims()) <= set(ids):
-        parser.error("--errata: needs all printed statements among the claims; add --printed")
+    ids = list(dict.fromkeys(named + (refuted_claims() if options.refuted else []))) or list_claims()
+    if options.errata and not set(refuted_claims()) <= set(ids):
+        parser.error("--errata: needs all refuted statements among the claims; add --refuted")
     if options.html:
         if importlib.util.find_spec("latex2mathml") is None:
             parser.error("--html: latex2mathml, which sets the formulas, is not installed (pip install latex2mathml)")
@@ -199,7 +201,7 @@ def _verify(argv, comm) -> int:
     from ..cluster import abort_on_error
     from .ledger import verify_all
 
-    files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_file=options.errata)
+    files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
     files["formulas"] = options.formula_mutants
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):

@@ -1,4 +1,4 @@
-"""The page of refuted printed statements: what is printed, the witness, the correct reading."""
+"""The pages of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds."""
 
 from __future__ import annotations
 
@@ -6,64 +6,92 @@ import re
 
 from ..claims import Verification, find_claim, list_claims
 from ..claims.judgement import judge
-from .ledger_page import SIGNS, care, command
+from .ledger_page import CARE, SIGNS, command
 
-__all__ = ["HEAD", "errata", "printed_claims"]
+__all__ = ["NAMES", "PAGES", "errata", "refuted_claims"]
 
-COMMAND = "python -m theory.experiment verify --printed --errata docs/errata.md"
-HEAD = f"""# Errata
-
-<!-- Written by `{COMMAND}`. -->
-
-Some statements do not survive a measurement as they are printed, quoted or commonly read.
-Each entry names the statement, a witness (an input or a problem on which a measured number contradicts it), and the
-reading that the numbers and a proof support.
-The corrections are to constants, to thresholds, and to what a sentence says when it is taken literally.
-
-Two things are to be kept in mind.
-Where an entry says that the text was *not at hand*, what is refuted is the statement as it is quoted, which may not be
-the authors' own.
-Where it says *a reading*, the statement is our interpretation of a sentence that can be read in another way, too; the
-numbers speak about that reading alone.
-
-A witness is a claim like all others ([Claims](claims.md) says how they are judged): it can be run again with any seed,
-and the tests fail if it is no longer refuted.
-The commands at the end of an entry do the one and the other.
+COMMAND = "python -m theory.experiment verify --refuted --errata docs"
+NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
+WORDS = {  # relation to the source, and how the statement and what holds instead are introduced
+    "in print": ("In print", "Refuted.", "What holds"),
+    "quoted": ("Quoted from", "As quoted, refuted.", "What holds"),
+    "reading": ("Read from", "So read, refuted.", "Instead"),
+}
+WITNESS = """A witness is an input or a problem within all assumptions on which a number contradicts the statement.
+It is a claim like all others ([Claims](claims.md) says how they are judged): it can be run again with any seed, and the
+tests fail if it is no longer refuted.  The commands at the end of an entry do the one and the other.
 """
+PAGES = {  # by the text of a claim: file, and what the page says first
+    "in print": (
+        "errata.md",
+        """# Errata
+
+Statements whose text was at hand, quoted as they stand there, that the numbers refute.
+They are slips, in a step size and in a number of bits, and what holds stands beside each.
+The quotations are from a transcription of the text; their formulas were compared with notes taken from the proceedings.
+Statements whose text was not at hand are [as quoted](errata-quoted.md), and sentences that can be read in two ways are
+[readings](errata-readings.md); neither is an erratum.
+""",
+    ),
+    "quoted": (
+        "errata-quoted.md",
+        """# Statements as quoted or remembered
+
+The text of these statements was not at hand: they stand here as others quote them, or as they are remembered.
+What the numbers refute is that wording, which may not be the authors' own.
+Whoever has the text at hand can settle it: the entry then moves to the [errata](errata.md), or goes.
+""",
+    ),
+    "reading": (
+        "errata-readings.md",
+        """# Readings
+
+A sentence can be read in more than one way.  Here is a reading that the numbers refute, beside what holds; it says
+nothing against the authors, who need not have meant it.  [Errata](errata.md) are elsewhere.
+""",
+    ),
+}
 
 
-def printed_claims() -> list[str]:
-    """The ids of the printed statements, each followed by the claims that replace it.
+def refuted_claims() -> list[str]:
+    """The ids of the statements that are expected to be refuted, each followed by what holds instead.
 
     Examples
     --------
-    >>> found = printed_claims()
-    >>> found[found.index("qsgd.nonzeros.theorem-3.4") + 1]
-    'qsgd.nonzeros.paper'
+    >>> found = refuted_claims()
+    >>> found[found.index("qsgd.bits.theorem-3.4") + 1]
+    'qsgd.code-length'
     """
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.printed:
+        if claim.text:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
 
-def errata(results: dict[str, Verification]) -> str:
-    """The page, in Markdown.
+def errata(results: dict[str, Verification]) -> dict[str, str]:
+    """The pages, in Markdown.
 
     Parameters
     ----------
     results : dict
-        Id to result, for each of :func:`printed_claims`.
+        Id to result, for each of :func:`refuted_claims`.
 
     Returns
     -------
-    str
+    dict
+        File name to text.
     """
-    printed = [id for id in printed_claims() if find_claim(id).printed]
-    lines = [HEAD, "| statement | source | measured | stated | correct reading |", "|---|---|---|---|---|"]
-    for id in printed:
+    return {name: _page(text, head, results) for text, (name, head) in PAGES.items()}
+
+
+def _page(text: str, head: str, results) -> str:
+    ids = [id for id in refuted_claims() if find_claim(id).text == text]
+    title, rest = head.split("\n", 1)
+    lines = [title, "", f"<!-- Written by `{COMMAND}`. -->", rest, WITNESS]
+    lines += ["| statement | source | measured | stated | what holds |", "|---|---|---|---|---|"]
+    for id in ids:
         claim, witness = find_claim(id), _witness(results[id])
         see = ", ".join(f"`{other}`" for other in claim.see)
         lines.append(
@@ -71,17 +99,19 @@ def errata(results: dict[str, Verification]) -> str:
             f"| {witness.predicted:.5g} | {see} |"
         )
     lines.append("")
-    for id in printed:
+    for id in ids:
         lines += _entry(id, results)
     return "\n".join(lines)
 
 
 def _entry(id: str, results) -> list[str]:
     claim, result = find_claim(id), results[id]
-    known, origin = care(claim.source)
-    lines = [f"({_anchor(id)})=", f"## {_plain(claim.title)}", "", f"`{id}`. {known}".rstrip(), ""]
-    lines += [f"**Refuted.** {_plain(claim.statement)}", "", *_display(claim)]
+    origin, refuted, instead = WORDS[claim.text]
+    lines = [f"({_anchor(id)})=", f"## {_plain(claim.title)}", "", f"`{id}`. {CARE[claim.text]}".rstrip(), ""]
+    if claim.quote:
+        lines += [f"> {claim.quote}", ""]
     lines += [f"*{origin}:* {_plain(claim.source)}.", ""]
+    lines += [f"**{refuted}** {_plain(claim.statement)}", "", *_display(claim)]
     if result.verdict != "refuted":
         lines += [f"**The numbers do not refute it now: {result.verdict}.**", ""]
     lines += ["**Witness.**", "", *_measured(result), ""]
@@ -91,7 +121,7 @@ def _entry(id: str, results) -> list[str]:
         lines += ["**Why.** " + _plain(claim.proof), ""]
     for other in claim.see:
         right = find_claim(other)
-        lines += [f"**Correct reading: {_plain(right.title)}** (`{other}`). {_plain(right.statement)}", ""]
+        lines += [f"**{instead}: {_plain(right.title)}** (`{other}`). {_plain(right.statement)}", ""]
         lines += _display(right)
         if right.proof:
             lines += [f"*Derivation:* {_plain(right.proof)}", ""]
@@ -126,7 +156,7 @@ def _measured(result: Verification) -> list[str]:
 
 
 def _anchor(id: str) -> str:
-    return "erratum-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES[find_claim(id).text]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def _plain(text: str) -> str:

@@ -47,7 +47,7 @@ def verify_all(
     data=None,
     json_file=None,
     html_file=None,
-    errata_file=None,
+    errata_folder=None,
     formulas=False,
     comm=None,
 ) -> int:
@@ -68,8 +68,8 @@ def verify_all(
         Path of the ledger as JSON.
     html_file : str, optional
         Path of the ledger as a page.
-    errata_file : str, optional
-        Path of the page of refuted printed statements; all of them must be among ``ids``.
+    errata_folder : str, optional
+        Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among ``ids``.
     formulas : bool
         Whether to show the wrong formulas.
     comm : mpi4py communicator, optional
@@ -78,7 +78,7 @@ def verify_all(
     Returns
     -------
     int
-        0 if every claim holds, or is refuted as a *printed* statement, and no mutant survives; otherwise 1.
+        0 if every claim holds, or was to be refuted and is, and no mutant survives; otherwise 1.
     """
     from ..claims import Verification, verify
 
@@ -92,13 +92,13 @@ def verify_all(
 
         found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
-    files = dict(json_file=json_file, html_file=html_file, errata_file=errata_file, formulas=formulas)
+    files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
     name = None if data is None else data.name
     return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
 
 
 def _show(
-    results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_file, formulas
+    results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_folder, formulas
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
@@ -135,11 +135,13 @@ def _show(
         )
         _write(html_file, page(results, **facts))
         say(f"page: {html_file}")
-    if errata_file is not None and not interrupted:
+    if errata_folder is not None and not interrupted:
         from .errata_page import errata
 
-        _write(errata_file, errata({result.id: result for result in results}))
-        say(f"errata: {errata_file}")
+        for name, text in errata({result.id: result for result in results}).items():
+            path = os.path.join(errata_folder, name)
+            _write(path, text)
+            say(f"errata: {path}")
     return 130 if interrupted else code
 
 

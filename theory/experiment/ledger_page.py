@@ -22,12 +22,17 @@ from .formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
 
-__all__ = ["alarms", "care", "command", "page"]
+__all__ = ["CARE", "alarms", "command", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
 SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
 NARROW = "\u202f"  # a non-breaking space
 MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": "○", "refuted": "✗", "undecided": "?"}
+CARE = {  # how a refuted statement is known
+    "in print": "",
+    "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
+    "reading": "This is a reading, not the authors' words.",
+}
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
     ("title", "Statement", 24),
@@ -54,28 +59,11 @@ def command(result: Verification) -> str:
 def alarms(result: Verification) -> list[str]:
     """The alarms of a result; empty if it is as expected."""
     found = [f"mutant survived: {name}" for name in result.survivors]
-    if result.printed and result.verdict != "refuted":
-        found.insert(0, f"a printed statement that was to be refuted: {result.verdict}")
-    elif not result.printed and not result.verdict.startswith(("holds", "vacuous")):
+    if result.text and result.verdict != "refuted":
+        found.insert(0, f"expected to be refuted: {result.verdict}")
+    elif not result.text and not result.verdict.startswith(("holds", "vacuous")):
         found.insert(0, result.verdict)
     return found
-
-
-def care(source: str) -> tuple[str, str]:
-    """A caveat on how well a printed statement is known, and its relation to the source.
-
-    Examples
-    --------
-    >>> care("Theorem 1, as remembered")
-    ('The text was not at hand: this is the statement as it is quoted.', 'Quoted from')
-    """
-    known, origin = [], "In print"
-    if re.search(r"\breading\b|\bread as\b|\bas the variance of\b", source):
-        known, origin = ["This is a reading, not the authors' words."], "Read from"
-    if re.search(r"not at hand|from memory|remembered|as (it is )?quoted", source):
-        known.append("The text was not at hand: this is the statement as it is quoted.")
-        origin = "Quoted from"
-    return " ".join(known), origin
 
 
 def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False) -> str:
@@ -153,14 +141,14 @@ def _link(id: str, ids) -> str:
 def _summary(results, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
     expected = [result for result in results if not alarms(result)]
-    refuted = [result for result in expected if result.printed]
+    refuted = [result for result in expected if result.text]
     caught = sum(len(result.mutants) - len(result.survivors) for result in results)
     counts = [
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
         (sum(result.verdict == "holds" for result in expected), "hold"),
         (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
         (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
-        (len(refuted), "printed statements refuted"),
+        (len(refuted), "refuted, as expected"),
         (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
         (len(results) - len(expected), "alarms"),
     ]
@@ -178,10 +166,9 @@ def _summary(results, known: int, interrupted: bool) -> str:
         rows = ""
         for result in refuted:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
-            care_taken, _ = care(find_claim(result.id).source)
-            said = f" {escape(care_taken)}" if care_taken else ""
+            said = escape(f" {CARE[result.text]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
-        title = "Printed, quoted or commonly read statements that the numbers refute, and what replaces them"
+        title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
@@ -200,12 +187,12 @@ def _footer(results, seed: int, quick: bool, versions) -> str:
 
 
 def _verdict(result: Verification) -> str:
-    return "refuted (printed)" if result.printed and result.verdict == "refuted" else result.verdict
+    return f"refuted ({result.text})" if result.text and result.verdict == "refuted" else result.verdict
 
 
-def _tone(verdict: str, printed: bool = False) -> str:
+def _tone(verdict: str, text: str = "") -> str:
     if verdict == "refuted":
-        return "printed" if printed else "refuted"
+        return "expected" if text else "refuted"
     return {"holds": "holds", "holds, slack": "holds", "holds, loose": "vacuous", "vacuous": "vacuous"}.get(
         verdict, "undecided"
     )
@@ -247,7 +234,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = _tone(result.verdict, result.printed)
+    tone = _tone(result.verdict, result.text)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
     cells = [
@@ -306,6 +293,7 @@ def _details(result: Verification, claim: Claim, ids) -> str:
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
+        ("In the text", escape(claim.quote)),
         ("Source", f"{escape(claim.source)} ({escape(result.source_known)})"),
     ]
     use = [
@@ -337,7 +325,7 @@ def _checks(result: Verification) -> str:
             ratio = check.interval.estimate / check.predicted
         within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
         verdict = f"assumption {verdict}" if check.assumed else verdict
-        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.printed)
+        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.text)
         rows += (
             f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
             f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"

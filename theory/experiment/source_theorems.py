@@ -37,7 +37,7 @@ def theorems(results) -> dict[tuple[str, str], list[Verification]]:
     found: dict[tuple[str, str], list[Verification]] = {}
     for result in results:
         claim = find_claim(result.id)
-        if claim.bibtex in SOURCES and not result.printed:
+        if claim.bibtex in SOURCES and not result.text:
             for kind, where in dict.fromkeys(NAMED.findall(claim.source)):
                 found.setdefault((claim.bibtex, f"{kind} {where}"), []).append(result)
     keys = list(SOURCES)

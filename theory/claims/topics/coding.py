@@ -61,8 +61,49 @@ def _(context):
         found = moments(compressor(s), v, samples, seed=context.stream(s), wire_dtype=np.float32)
         interval = mean_interval(length(found), context.level(3))
         checks.append(upper(f"bits, {name}, d={d}, s={s}", interval, bounds.qsgd_code_length(d, s)))
+    for d, s in ((10_000, 2), (65_536, 4)):  # where Theorem 3.4 has less than this
+        needed = exactly(bounds.qsgd_flat_entropy(d, s))
+        label = f"bits of every code, equal magnitudes with random signs, d={d}, s={s}"
+        checks.append(upper(label, needed, bounds.qsgd_code_length(d, s)))
     note = "o(1) taken as 0; the message also holds the number of non-zeros, which is counted here"
     return Measurement(*checks, samples=3 * samples, note=note)
+
+
+@claim(
+    "qsgd.bits.theorem-3.4",
+    title="Bits of QSGD, as printed in Theorem 3.4",
+    statement="QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32 bits: false for"
+    " every code and every s >= 2, with o(1) = 0 and with every o(1) that vanishes. Theorem 3.2 of the same paper has"
+    " s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.",
+    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)"
+    r"(s^2+\sqrt d)+32",
+    source=f"{SOURCE}, Theorem 3.4",
+    bibtex="alistarh2017qsgd",
+    kind="upper",
+    proof="Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and no code"
+    " whose messages end by themselves has a smaller mean length; so for every code some signs need as much. Without"
+    " such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the entropy is (s/2) sqrt(d)"
+    " log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.",
+    bound=partial(bounds.qsgd_code_length, form="theorem-3.4"),
+    subject=partial(QSGD, elias=True),
+    text="in print",
+    quote=r"Moreover, QSGD requires $(3 + (\frac32 + o(1))\log(\frac{2(s^2+n)}{s^2+\sqrt n}))(s^2+\sqrt n) + 32$ bits"
+    r" of communication per round.",
+    see=("qsgd.code-length",),
+)
+def _(context):
+    checks, samples = [], context.samples(200, 50)
+    for d, s in ((10_000, 2), (65_536, 4)):
+        bound = bounds.qsgd_code_length(d, s, form="theorem-3.4")
+        where = f"equal magnitudes, d={d}, s={s}"
+        checks.append(
+            upper(f"bits of every code, random signs, {where}", exactly(bounds.qsgd_flat_entropy(d, s)), bound)
+        )
+        found = moments(context.subject(s), flat(d), samples, seed=context.stream(d), wire_dtype=np.float32)
+        checks.append(upper(f"bits of the Elias code, {where}", mean_interval(found.bits, context.level(2)), bound))
+    known = exactly(bounds.qsgd_flat_entropy(d, s, signs=False))
+    checks.append(upper(f"bits of every code, signs known, {where}", known, bound))
+    return Measurement(*checks, samples=2 * samples, note="o(1) taken as 0; as it vanishes, the ratio tends to 2 s/3")
 
 
 def _levels(context, compressor, v, s, samples):
@@ -114,19 +155,20 @@ def _(context):
 
 
 @claim(
-    "qsgd.dense-elias.printed",
+    "qsgd.dense-elias.reading",
     title="2.8 bits a coordinate at s = sqrt(d), by the literal Elias code",
     statement="At s = sqrt(d) the Elias codes of zeta_i + 1 and a sign for every non-zero take at most 2.8 d + 32 bits:"
-    " false, equal magnitudes take 4 d + 32.",
+    " not so, equal magnitudes take 4 d + 32. The corollary says only that some code does, which is true.",
     latex=r"\mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="QSGD, NIPS 2017, Corollary 3.3, read as a statement about the code of Theorem 3.2's scheme; that some code"
-    " exists is true",
+    source="QSGD, NIPS 2017, Corollary 3.3, read as a statement about the Elias codes of Theorem 3.2",
     bibtex="alistarh2017qsgd",
     kind="upper",
     proof="2.8 = 2 + (1/2) log2 3 takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
     subject=(_elias_dense, QSGD),
-    printed=True,
-    see=("qsgd.unary-length",),
+    text="reading",
+    quote=r"There is an encoding scheme for $Q_{\sqrt n}(\hat g(x))$ which in expectation has length at most"
+    r" $2.8n + 32$.",
+    see=("qsgd.dense-code.exists", "qsgd.unary-length"),
 )
 def _(context):
     length, compressor = context.subject
@@ -268,7 +310,7 @@ def _(context):
     proof="qsgd.arithmetic-length.",
     subject=_gaussian_code,
     mutants={"the literal Elias code of zeta + 1": _elias_dense},
-    see=("qsgd.arithmetic-length", "qsgd.dense-elias.printed"),
+    see=("qsgd.arithmetic-length", "qsgd.dense-elias.reading"),
 )
 def _(context):
     d, s, samples, checks = 1024, 32, context.samples(200, 50), []

@@ -35,7 +35,7 @@ def average(path) -> np.ndarray:
     "ef.convex",
     title="Error feedback on a convex function, smooth or not",
     statement="E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m), xbar the mean of T iterates, with"
-    " m = q/(1 - q), q = sqrt(1 - delta); the printed m = 2 q/delta is larger.",
+    " m = q/(1 - q), q = sqrt(1 - delta); the quoted m = 2 q/delta is larger.",
     latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)",
     source=f"derived; sharpens {EF}, the theorem on convex functions",
     bibtex="karimireddy2019error",
@@ -62,8 +62,8 @@ def _(context):
             checks.append(identity(f"f(xbar), f = |x|, {label}", found, bound, 1e-9))
         else:
             checks.append(upper(f"f(xbar), f = |x|, C(v) = (1 - q) v, {label}", exactly(found), bound, float(start[0])))
-            printed = bounds.ef_sgd_convex(steps, **known)
-            checks.append(upper("the same, as printed", exactly(found), printed, trivial=float(start[0])))
+            quoted = bounds.ef_sgd_convex(steps, **known)
+            checks.append(upper("the same, as quoted", exactly(found), quoted, trivial=float(start[0])))
         method = ParallelSGD(c, step=unchanging(gamma), feedback=ErrorFeedback(), average="uniform")
         x = run(
             method,

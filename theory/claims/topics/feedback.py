@@ -140,7 +140,7 @@ def _(context):
 
 @claim(
     "ef.memory.paper",
-    title="Size of a memory, as printed",
+    title="Size of a memory, as quoted",
     statement="With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 - delta)/delta^2"
     " eta^2 G^2.",
     latex=r"\mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2",

@@ -30,7 +30,7 @@ SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
     statement="With steps proportional to 1/(a + t) and a shift a that alpha allows, E||m_t||^2 <= eta_t^2 (4 alpha/"
     "(alpha - 4)) (d/k)^2 G^2.",
     latex=r"\mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2",
-    source=f"{SOURCE}, Lemma 3.2, with the condition ((alpha+1) d/k + rho)/(rho + 1) <= a",
+    source=f"{SOURCE}, Lemma 3.2, read in a transcript, with the condition ((alpha+1) d/k + rho)/(rho + 1) <= a",
     bibtex="stich2018sparsified",
     kind="upper",
     tight_where="in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient"

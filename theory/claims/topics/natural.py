@@ -88,7 +88,7 @@ def _(context):
 
 @claim(
     "natural.dithering",
-    title="Variance of natural dithering, as printed",
+    title="Variance of natural dithering, as in the paper's transcript",
     statement="E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).",
     latex=r"\omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}",
     source=f"{SOURCE}, Theorem 7",

@@ -1,4 +1,4 @@
-"""Claims about NUQSGD: unbiased, its variance and non-zeros for any ratio, the printed bounds, the released code."""
+"""Claims about NUQSGD: unbiased, its variance and non-zeros for any ratio, the remembered bounds, the released code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAP
 from .qsgd import flat
 
 SOURCE = "Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021"
-REMEMBERED = "as remembered; the printed text was not at hand"
+REMEMBERED = "as remembered; the text was not at hand"
 MUTANTS = {
     "rounding with the probability inverted": partial(WrongRounding, fault=INVERTED),
     "rounding to the nearest level": partial(WrongRounding, fault=NEAREST),
@@ -158,7 +158,7 @@ def _witness(d: int) -> np.ndarray:
     return v
 
 
-def _printed_variance(context, form: str):
+def _variance_with_threshold(context, form: str):
     samples, checks = context.samples(16_000, 4_000), []
     for d, s in ((128, 3), (512, 4)):
         bound = bounds.nuqsgd_variance(d, s, form=form)
@@ -183,11 +183,11 @@ def _printed_variance(context, form: str):
     " large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the branches meet.",
     bound=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
     subject=NUQSGD,
-    printed=True,
+    text="quoted",
     see=("nuqsgd.variance.threshold-2", "nuqsgd.variance"),
 )
 def _(context):
-    return _printed_variance(context, "2^(2s+1)")
+    return _variance_with_threshold(context, "2^(2s+1)")
 
 
 @claim(
@@ -209,7 +209,7 @@ def _(context):
     see=("nuqsgd.variance",),
 )
 def _(context):
-    return _printed_variance(context, "2^(2s+2)")
+    return _variance_with_threshold(context, "2^(2s+2)")
 
 
 @claim(

@@ -65,7 +65,7 @@ def sine_ratio(u):
     " 224 intervals by a bound on its derivatives.",
     subject=lambda problem: pl_constant(problem).mu,
     mutants={
-        "the printed 1/32": lambda problem: 1.0 / 32.0,
+        "the paper's 1/32, as quoted": lambda problem: 1.0 / 32.0,
         "f''(0) = 8": lambda problem: 8.0,
         "1 % more": lambda problem: 1.01 * pl_constant(problem).mu,
     },

@@ -316,18 +316,22 @@ def _(context):
 
 
 @claim(
-    "qsgd.gradient-noise.printed",
+    "qsgd.gradient-noise.reading",
     title="Noise of a quantized stochastic gradient, without that of the gradient itself",
-    statement="E||Q(g) - grad f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2: false, as it would vanish for s to infinity.",
+    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <="
+    " min(d/s^2, sqrt(d)/s) E||g||^2 is too small: it vanishes for s to infinity. Read as a bound on the noise of the"
+    " quantizer, E||Q(g) - g||^2, as in Lemma 3.1, it holds.",
     latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="QSGD, NIPS 2017, Theorems 3.2 and 3.4 (NIPS text), as the variance of the stochastic gradient",
+    source="QSGD, NIPS 2017, Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
     bibtex="alistarh2017qsgd",
     kind="upper",
     proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
     " on top and does not depend on s.",
     subject=QSGD,
-    printed=True,
-    see=("qsgd.gradient-noise",),
+    text="reading",
+    quote=r"If $\hat g(x)$ is a stochastic gradient for $f$ at $x$ with second moment bound $B$, then $Q_s(\hat g(x))$"
+    r" is a stochastic gradient for $f$ at $x$ with variance bound $\min(\frac{n}{s^2}, \frac{\sqrt n}{s})B$.",
+    see=("qsgd.gradient-noise", "qsgd.variance.paper"),
 )
 def _(context):
     interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: omega * B)

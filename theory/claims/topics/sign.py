@@ -130,7 +130,7 @@ def _(context):
     proof="False where phi < 1/2: a spike in 10,000 dimensions has the error 1.98 ||v||^2.",
     bound=bounds.l2_sign_error,
     subject=partial(ScaledSign, 2),
-    printed=True,
+    text="reading",
     see=("sign.l2.error", "sign.contraction"),
 )
 def _(context):
