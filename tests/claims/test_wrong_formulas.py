@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -58,6 +59,16 @@ def test_a_value_knows_its_formula_and_summands_through_linear_arithmetic():
     assert (10.0 - value) == 2.0 and (10.0 - value).without("start") == 8.0
     outer = with_another(3.0)
     assert outer.formula == "with_another" and outer.scaled(0.5) == outer / 2 and outer.without("inner") == 3.0
+
+
+@pytest.mark.parametrize("other", [2, 2.0, np.float64(2), np.int64(2), np.float32(2), np.array([2.0, 3.0])])
+def test_a_value_counts_like_a_float(other):
+    value = sum_of_two(3.0, 1.0)
+    for name in ("add", "sub", "mul", "truediv", "pow", "lt", "le", "gt", "ge", "eq", "ne", "floordiv", "mod"):
+        calculate = getattr(operator, name)
+        assert np.all(calculate(value, other) == calculate(8.0, other)), name
+        assert np.all(calculate(other, value) == calculate(other, 8.0)), name
+    assert hash(value) == hash(8.0) and abs(-value) == 8.0 and round(value) == 8 and int(value) == 8 and bool(value)
 
 
 def test_a_value_is_a_number_for_everybody_else():

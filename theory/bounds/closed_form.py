@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable
 from numbers import Real
@@ -95,6 +96,20 @@ class Value(float):
     def without(self, term: str) -> float:
         """The number if one summand were forgotten."""
         return float(self) - self.terms[term]
+
+
+def _plain(name: str, reflected: bool):
+    """An operation that forgets the origin: NumPy's numbers leave it to this class, as they leave multiplication."""
+    operation = getattr(operator, name)
+    if reflected:
+        return lambda self, other: operation(other, float(self))
+    return lambda self, other: operation(float(self), other)
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "pow", "floordiv", "mod"):
+    setattr(Value, f"__{_name}__", _plain(_name, reflected=False))
+for _name in ("truediv", "pow", "floordiv", "mod"):
+    setattr(Value, f"__r{_name}__", _plain(_name, reflected=True))
 
 
 def total(**terms: Any) -> Any:
