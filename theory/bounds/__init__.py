@@ -115,6 +115,7 @@ from .growing_noise import (
     shrinking_noise_recursion,
 )
 from .level_set import level_set_gradient, level_set_second_moment
+from .lloyd_max import lloyd_max_distortion, lloyd_max_levels
 from .local_steps import (
     local_sgd,
     local_sgd_deviation,
@@ -147,6 +148,7 @@ from .memsgd import (
 )
 from .memsgd_bits import mem_sgd_counted_bits
 from .minibatch import batch_bound, expected_smoothness, minibatch_second_moment, minibatch_step
+from .multilevel import multilevel_variance, multilevel_variance_exact
 from .natural import (
     half_variance,
     natural_dithering_variance,
@@ -187,6 +189,16 @@ from .quantization import (
 )
 from .ridge import ridge_minimum
 from .robust import median_deviation, normal_median_variance
+from .rotations import (
+    eden_variance,
+    hadamard_sign_bias,
+    hadamard_sign_contraction,
+    qjl_variance,
+    rotated_bits,
+    rotated_sign_error,
+    rotated_sign_variance,
+    turboquant_prod_variance,
+)
 from .rounds import rounds_order
 from .sgd import (
     sgd_constant_step,
@@ -366,6 +378,7 @@ __all__ = [
     "diana_frontier",
     "divergent_batch",
     "drop_connect_factor",
+    "eden_variance",
     "ef_cycle_factor",
     "ef_frontier",
     "ef_sgd",
@@ -394,6 +407,8 @@ __all__ = [
     "growing_batches",
     "growing_rounds",
     "growth_limit",
+    "hadamard_sign_bias",
+    "hadamard_sign_contraction",
     "half_variance",
     "horvitz_thompson_weights",
     "iconef_variance",
@@ -416,6 +431,8 @@ __all__ = [
     "linear_sketch_memory",
     "linear_sketch_null_share",
     "linear_variance_bound",
+    "lloyd_max_distortion",
+    "lloyd_max_levels",
     "local_sgd",
     "local_sgd_deviation",
     "local_sgd_deviation_exact",
@@ -449,6 +466,8 @@ __all__ = [
     "minibatch_strongly_convex",
     "minibatch_strongly_convex_schedule",
     "minibatch_worst_case",
+    "multilevel_variance",
+    "multilevel_variance_exact",
     "natural_dithering_variance",
     "natural_variance",
     "natural_variance_exact",
@@ -480,6 +499,7 @@ __all__ = [
     "power_sgd_halko",
     "power_sgd_warm_factor",
     "product_bound",
+    "qjl_variance",
     "qsgd_arithmetic_length",
     "qsgd_code_length",
     "qsgd_flat_entropy",
@@ -503,6 +523,9 @@ __all__ = [
     "ring_doubling_crossover",
     "ring_gossip_factor",
     "ring_speed_up",
+    "rotated_bits",
+    "rotated_sign_error",
+    "rotated_sign_variance",
     "rounds_order",
     "scaled_contraction",
     "scaled_sign_contraction",
@@ -560,6 +583,7 @@ __all__ = [
     "terngrad_downlink_bits",
     "threshold_contraction",
     "top_k_contraction",
+    "turboquant_prod_variance",
     "ultra_contraction",
     "ultra_variance",
     "uniform_levels_gap",

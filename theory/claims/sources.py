@@ -290,6 +290,55 @@ _ENTRIES = r"""
   year      = {2021},
   note      = {arXiv:2002.08958}
 }
+
+@inproceedings{vargaftik2021drive,
+  author    = {Vargaftik, Shay and Ben-Basat, Ran and Portnoy, Amit and Mendelson, Gal and Ben-Itzhak, Yaniv
+               and Mitzenmacher, Michael},
+  title     = {{DRIVE}: One-bit Distributed Mean Estimation},
+  booktitle = {Advances in Neural Information Processing Systems 34},
+  year      = {2021},
+  note      = {arXiv:2105.08339}
+}
+
+@inproceedings{vargaftik2022eden,
+  author    = {Vargaftik, Shay and Ben Basat, Ran and Portnoy, Amit and Mendelson, Gal and Ben-Itzhak, Yaniv
+               and Mitzenmacher, Michael},
+  title     = {{EDEN}: Communication-Efficient and Robust Distributed Mean Estimation for Federated Learning},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2022},
+  note      = {arXiv:2108.08842}
+}
+
+@misc{zandieh2024qjl,
+  author    = {Zandieh, Amir and Daliri, Majid and Han, Insu},
+  title     = {{QJL}: 1-Bit Quantized {JL} Transform for {KV} Cache Quantization with Zero Overhead},
+  year      = {2024},
+  note      = {arXiv:2406.03482}
+}
+
+@misc{zandieh2025turboquant,
+  author    = {Zandieh, Amir and Daliri, Majid and Hadian, Majid and Mirrokni, Vahab},
+  title     = {{TurboQuant}: Online Vector Quantization with Near-optimal Distortion Rate},
+  year      = {2025},
+  note      = {arXiv:2504.19874}
+}
+
+@article{max1960quantizing,
+  author    = {Max, Joel},
+  title     = {Quantizing for Minimum Distortion},
+  journal   = {IRE Transactions on Information Theory},
+  volume    = {6},
+  year      = {1960}
+}
+
+@article{giles2008multilevel,
+  author    = {Giles, Michael B.},
+  title     = {Multilevel {Monte Carlo} Path Simulation},
+  journal   = {Operations Research},
+  volume    = {56},
+  number    = {3},
+  year      = {2008}
+}
 """
 
 BIBTEX = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in _ENTRIES.strip().split("\n\n")}

@@ -34,8 +34,10 @@ from .half_precision import HalfPrecision
 from .identity import Identity
 from .kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
 from .kernels.selection import largest, nonzeros
+from .lloyd_max import LloydMax
 from .lossless import Lossless
 from .low_rank import PowerSGD
+from .multilevel import Multilevel
 from .natural import Natural, NaturalDithering
 from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
@@ -54,14 +56,17 @@ from .wrappers.composed import Composed
 from .wrappers.entropy_coded import EntropyCoded, coded
 from .wrappers.factor import Scaled, scaled
 from .wrappers.residual import Residual
+from .wrappers.rotated import Rotated, eden
 
 __all__ = [
     "FunctionCompressor",
+    "LloydMax",
     "Lossless",
     "compressor",
     "BALANCED",
     "FIXED",
     "FRESH",
+    "Multilevel",
     "NUQSGD",
     "QSGD",
     "Bernoulli",
@@ -82,6 +87,7 @@ __all__ = [
     "RandK",
     "RandomBlock",
     "Residual",
+    "Rotated",
     "Scaled",
     "ScaledSign",
     "Sign",
@@ -101,6 +107,7 @@ __all__ = [
     "compressor_examples",
     "decode",
     "delta",
+    "eden",
     "encode",
     "expected_nonzeros",
     "expected_payload_bits",

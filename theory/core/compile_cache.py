@@ -35,7 +35,7 @@ NAME = __name__.partition(".")[0]
 LEAVES = frozenset(
     {"data", "bounds", "measure", "claims", "plots", "studies", "experiment"}
 )  # no other package's kernels call these
-SHARED = "claims/mutants"  # in a leaf, but its types are compiled into kernels of the core
+SHARED = ("claims/mutants", "bounds/lloyd_max.py")  # in a leaf, but compiled into kernels of the core
 KEPT_VERSIONS = 24  # number of folders kept on disk: for each state of the source, the core and a leaf or two
 
 F = TypeVar("F", bound=Callable[..., Any])  # a compiled function keeps its type signature for the type checker

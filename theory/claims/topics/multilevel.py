@@ -1,0 +1,150 @@
+"""Claims about multilevel compression: unbiased from biased."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import bounds
+from ...compressors import Multilevel, RandK
+from ...measure import mean_interval
+from ..base import claim
+from ..checks import Measurement, equality, identity, upper
+from .qsgd import flat
+from .rotations import sampled
+
+SOURCE = "derived; multilevel Monte Carlo of Giles, Operations Research 56, 2008"
+
+
+def levels_of(v, k: int) -> np.ndarray:
+    """What top-k, top-2k, ... add to each other, row by row."""
+    order = np.argsort(-np.abs(v), kind="stable")
+    rows = np.zeros((-(-v.size // k), v.size))
+    for level, row in enumerate(rows):
+        index = order[level * k : (level + 1) * k]
+        row[index] = v[index]
+    return rows
+
+
+def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
+    """One level in NumPy, with probabilities in proportion to its norm to a power."""
+
+    def restored(v, rng, samples):
+        rows = levels_of(v, k)
+        share = np.linalg.norm(rows, axis=1) ** power
+        share /= share.sum()
+        chosen = rng.choice(len(rows), samples, p=share)
+        return rows[chosen] / (share[chosen, None] if divide else 1.0)
+
+    return restored
+
+
+@claim(
+    "multilevel.unbiased",
+    title="One random level has the right mean",
+    statement="What top-(l+1)k adds to top-lk, drawn with probability p_l and divided by it, has the mean v.",
+    latex=r"\mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v",
+    source=SOURCE,
+    bibtex="giles2008multilevel",
+    kind="equality",
+    proof="The levels add up to v.",
+    subject=Multilevel,
+    mutants={
+        "not divided by the probability": lambda k: drawn_plainly(k, divide=False),
+        "always the first level": lambda k: drawn_plainly(k, power=400.0),
+    },
+)
+def _(context):
+    samples, checks = context.samples(16_000, 4_000), []
+    for d, k in ((24, 4), (25, 7)):  # a last level of 4
+        v = context.normal(d, d)
+        _, cross = sampled(context.subject(k), v, samples, context.stream(d))
+        label = f"||E Q(v) - v||^2/||v||^2, Gaussian, d={d}, k={k}"
+        checks.append(equality(label, mean_interval(cross, context.level(2)), 0.0))
+    return Measurement(*checks, samples=2 * samples)
+
+
+@claim(
+    "multilevel.variance",
+    title="Variance of one random level",
+    statement="E||Q(v) - v||^2 = (sum_l ||r_l||)^2 - ||v||^2 for the levels r_l, drawn in proportion to their norms; no"
+    " other probabilities have less, and it is at most ceil(d/k) - 1 times ||v||^2.",
+    latex=r"\mathbb E\|Q(v)-v\|^2=\Big(\sum_l\|r_l\|\Big)^2-\|v\|^2\le\big(\lceil d/k\rceil-1\big)\|v\|^2",
+    source=SOURCE,
+    bibtex="giles2008multilevel",
+    kind="equality",
+    tight_where="equal magnitudes, where k divides d",
+    proof="sum_l ||r_l||^2/p_l, by the Cauchy-Schwarz inequality.",
+    bound=bounds.multilevel_variance_exact,
+    subject=Multilevel,
+    mutants={
+        "equally likely levels": lambda k: drawn_plainly(k, power=0.0),
+        "probabilities in proportion to squared norms": lambda k: drawn_plainly(k, power=2.0),
+        "not divided by the probability": lambda k: drawn_plainly(k, divide=False),
+        "random coordinates": lambda k: RandK(k, unbiased=True),
+        "levels of half the size": lambda k: Multilevel(max(1, k // 2)),
+    },
+)
+def _(context):
+    samples, checks = context.samples(16_000, 4_000), []
+    for d, k, power in ((24, 4, 1), (25, 7, 1), (24, 2, 3)):
+        v = context.normal(d, d) ** power
+        error, _ = sampled(context.subject(k), v, samples, context.stream(d, k))
+        exact = bounds.multilevel_variance_exact(levels_of(v, k)) / (v @ v)
+        found = mean_interval(error, context.level(6))
+        label = f"variance, Gaussian{' cubed' if power == 3 else ''}, d={d}, k={k}"
+        checks.append(equality(label, found, exact))
+        checks.append(upper(f"{label}, against the worst", found, bounds.multilevel_variance(d, k)))
+    error, _ = sampled(context.subject(4), flat(24), 16, context.stream("flat"))
+    label = "error of the worst message, equal magnitudes, d=24, k=4"
+    checks.append(identity(label, error.max(), bounds.multilevel_variance(24, 4), 1e-9))
+    return Measurement(*checks, samples=3 * samples)
+
+
+def bit_planes(v, rng, samples: int) -> np.ndarray:
+    """One binary digit of the entries over the largest, digit l with the probability 2^-l/(1 - 2^-52)."""
+    top, last = np.abs(v).max(), 52
+    digits = np.minimum(np.abs(v) / top * 2.0**last, 2.0**last - 1.0).astype(np.uint64)  # after the binary point
+    share = 2.0 ** -np.arange(1, last + 1)
+    share /= share.sum()
+    level = rng.choice(last, samples, p=share)
+    digit = (digits >> (last - 1 - level)[:, None].astype(np.uint64)) & np.uint64(1)
+    return np.sign(v) * top * digit * (2.0 ** -(level + 1.0) / share[level])[:, None]
+
+
+def _any_plane(v, rng, samples: int) -> np.ndarray:
+    """Every digit equally likely, of 8."""
+    top, last = np.abs(v).max(), 8
+    digits = np.minimum(np.abs(v) / top * 2.0**last, 2.0**last - 1.0).astype(np.int64)
+    level = rng.integers(last, size=samples)
+    digit = (digits >> (last - 1 - level)[:, None]) & 1
+    return np.sign(v) * top * digit * (2.0 ** -(level + 1.0) * last)[:, None]
+
+
+@claim(
+    "multilevel.digits",
+    title="One random binary digit",
+    statement="Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the"
+    " variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.",
+    latex=r"\mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2",
+    source="derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability",
+    kind="equality",
+    tight_where="everywhere",
+    proof="Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are dependent.",
+    bound=bounds.ternary_variance_exact,
+    subject=bit_planes,
+    mutants={
+        "equally likely digits": _any_plane,
+        "one coordinate instead of one digit": drawn_plainly(1),
+        "no sign": lambda v, rng, samples: np.abs(bit_planes(v, rng, samples)),
+    },
+)
+def _(context):
+    samples, checks = context.samples(16_000, 4_000), []
+    for power in (1, 3):
+        v = context.normal(24) ** power
+        error, cross = sampled(context.subject, v, samples, context.stream(power))
+        label = f"Gaussian{' cubed' if power == 3 else ''}, d=24"
+        exact = bounds.ternary_variance_exact(v, np.abs(v).max()) / (v @ v)
+        checks.append(equality(f"variance, {label}", mean_interval(error, context.level(4)), exact))
+        checks.append(equality(f"||E Q(v) - v||^2/||v||^2, {label}", mean_interval(cross, context.level(4)), 0.0))
+    return Measurement(*checks, samples=2 * samples)

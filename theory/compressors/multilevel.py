@@ -1,0 +1,145 @@
+"""Multilevel compression: unbiased from biased, as in multilevel Monte Carlo.
+
+Top-k, top-2k, top-3k, ... are better and better approximations of a vector, the last one the vector itself.  One of the
+differences between neighbours is drawn and sent, divided by its probability: so the mean is the whole sum, v.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import require, setting
+from ..core.random import uniform
+from ..core.vectors import add_entry
+from ..wire.bits import bits_for, read, read_floats, write, write_floats
+from .checks import check_kept
+from .kernels.norms import norm_of
+from .registry import register
+
+__all__ = ["Multilevel"]
+
+f64, u32 = np.float64, np.uint32
+
+
+@setting
+class Multilevel(NamedTuple):
+    """One random level of the coordinates in the order of their size, k of them in each, without bias.
+
+    A level is drawn with a probability in proportion to its norm, and divided by it; that gives the least variance.
+
+    Parameters
+    ----------
+    k : int
+        Coordinates sent, from 1 to the length of the vector.
+
+    Notes
+    -----
+    Top-k made unbiased by multilevel Monte Carlo.  Of equal magnitudes the lower position counts as larger.  The
+    message holds the number of coordinates, below k only in the last level, their positions and their values.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> th.compress(Multilevel(k=2), np.array([4.0, 0.0, -3.0, 0.0]), 0)
+    array([ 4.,  0., -3.,  0.])
+    """
+
+    k: int
+
+    def domain(self):
+        """Reject values outside the domain."""
+        require(self.k >= 1, "k", self.k, "an integer, at least 1")
+
+    def sent_entries(c, v, stream):
+        levels = np.split(np.argsort(-np.abs(v), kind="stable"), np.arange(c.k, v.size, c.k))
+        norms = np.array([norm_of(v[index], 2.0) for index in levels])
+        ends = np.cumsum(norms)
+        if ends[-1] == 0.0:
+            return np.empty(0, int), np.empty(0)
+        chosen = min(int(np.searchsorted(ends, uniform(stream, 0) * ends[-1], side="right")), len(levels) - 1)
+        while norms[chosen] == 0.0:  # behind the last one, by rounding
+            chosen -= 1
+        index = np.sort(levels[chosen])
+        return index, v[index] / norms[chosen] * ends[-1]
+
+    def capacity(c, d):
+        return c.k, c.k, 0, 0
+
+    def quantize(c, state, v, stream, symbols):
+        size = np.empty(v.size)
+        for j in range(v.size):
+            size[j] = -abs(f64(v[j]))
+        order = np.argsort(size, kind="mergesort")  # stable
+        for j in range(v.size):
+            size[j] = f64(v[order[j]])
+        total = 0.0
+        for begin in range(0, v.size, c.k):
+            total += norm_of(size[begin : min(begin + c.k, v.size)], 2.0)
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 0, 0
+        symbols.value[:] = 0.0
+        if total == 0.0:
+            return
+        if total == np.inf:
+            symbols.value[0] = np.inf
+            return
+        target, below, first, norm = uniform(stream, 0) * total, 0.0, 0, 0.0
+        for begin in range(0, v.size, c.k):
+            here = norm_of(size[begin : min(begin + c.k, v.size)], 2.0)
+            if here == 0.0:
+                break
+            first, norm = begin, here
+            below += here
+            if below > target:
+                break
+        chosen = np.sort(order[first : min(first + c.k, v.size)])
+        for p in range(chosen.size):
+            symbols.index[p] = u32(chosen[p])
+            symbols.value[p] = f64(v[chosen[p]]) / norm * total
+        symbols.count[0], symbols.count[1] = chosen.size, chosen.size
+
+    def accumulate(c, symbols, weight, out):
+        for p in range(symbols.count[1]):
+            add_entry(out, np.int64(symbols.index[p]), weight * f64(symbols.value[p]))
+
+    def payload_bits(c, symbols, d):
+        return bits_for(c.k + 1) + symbols.count[1] * (bits_for(d) + 8 * symbols.value.itemsize)
+
+    def max_payload_bits(c, d, float_bits):
+        return bits_for(c.k + 1) + c.k * (bits_for(d) + float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        n = symbols.count[1]
+        cursor = write(buffer, cursor, n, bits_for(c.k + 1))
+        for p in range(n):
+            cursor = write(buffer, cursor, symbols.index[p], bits_for(d))
+        return write_floats(buffer, cursor, symbols.value[:n])
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + bits_for(c.k + 1) > end:
+            return -1
+        n = np.int64(read(buffer, cursor, bits_for(c.k + 1)))
+        cursor += bits_for(c.k + 1)
+        if n > c.k or n > d or cursor + n * (bits_for(d) + 8 * symbols.value.itemsize) > end:
+            return -1
+        last = np.int64(-1)
+        for p in range(n):
+            j = np.int64(read(buffer, cursor, bits_for(d)))
+            if j <= last or j >= d:
+                return -1
+            symbols.index[p], last = u32(j), j
+            cursor += bits_for(d)
+        symbols.count[0], symbols.count[1], symbols.count[2] = n, n, 0
+        return read_floats(buffer, cursor, symbols.value[:n])
+
+    def check(c, d: int) -> None:
+        check_kept(c, d)
+
+    def omega(c, d: int) -> float:
+        from ..bounds import multilevel_variance
+
+        return multilevel_variance(d=d, k=c.k)
+
+
+register(Multilevel, 19, lambda d: [Multilevel(max(1, d // 10))])
