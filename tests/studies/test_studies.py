@@ -27,6 +27,7 @@ from theory.studies import (
     StudyConfiguration,
     choose,
     collect,
+    error_and_bits,
     lock_free,
     mem_sgd,
     nuqsgd,
@@ -705,6 +706,18 @@ def test_every_study_ships_and_every_file_can_be_read():
         assert experiment.name == name and experiment.about
     with pytest.raises(ConfigurationError, match="unknown key 'epochs'"):
         run_study("spectrum", options={"epochs": 3})
+
+
+def test_errors_lie_on_their_closed_forms():
+    """Within the width of a 99 % interval, five standard errors."""
+    v = np.random.default_rng(0).standard_normal(1024)
+    rows = error_and_bits.errors_of({"gaussian": v}, samples=64)
+    assert {row.width for row in rows} == {1, 2, 3, 4, 9} and len(rows) == 18
+    for row in rows:
+        assert abs(row.error - row.predicted) <= row.high - row.low, row
+        assert row.width <= row.bits <= row.width + 0.1
+    verdicts = [said.verdict for said in error_and_bits.statements(rows)]
+    assert verdicts[1:] == ["holds"] * 4
 
 
 def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):

@@ -256,4 +256,4 @@ def _key(symbols):
     return u64(symbols.index[0]) | (u64(symbols.index[1]) << u64(32))
 
 
-register(Rotated, 55, lambda d: [Rotated(ScaledSign()), Rotated(LloydMax(2, unbiased=True)), Rotated(QSGD(7))])
+register(Rotated, 55, lambda d: [Rotated(ScaledSign()), Rotated(LloydMax(2)), Rotated(QSGD(7))])
