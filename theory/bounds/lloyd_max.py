@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from ..core import require
 from ._domain import whole
+from .closed_form import formula
 
 __all__ = ["MOST_BITS", "lloyd_max_distortion", "lloyd_max_levels"]
 
@@ -51,23 +52,17 @@ def _positive_levels(bits: int) -> np.ndarray:
     return levels
 
 
+@formula
 def lloyd_max_levels(bits: int) -> np.ndarray:
     """Positive levels of the Lloyd-Max quantizer of the standard normal law.
 
     Setting: 2^bits levels, symmetric about 0; a number is rounded to the nearest of them.
-
     Statement: each level is the mean of the numbers that are rounded to it, ``y = E[x | x -> y]``; the solution is
     unique, as the logarithm of the density is concave, and has the least E(x - Q(x))^2.
-
     Kind: identity (to rounding; by Newton's method).
-
     Source: Lloyd, IEEE Trans. Inf. Theory 28, 1982; Max, IRE Trans. Inf. Theory 6, 1960.  Unique: Fleischer, IEEE Int.
     Conv. Rec. 1, 1964.
-
-    Parameters
-    ----------
-    bits : int
-        From 1 to 8.
+    bits: From 1 to 8.
 
     Returns
     -------
@@ -79,8 +74,6 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     ValueError
         If bits is outside its domain.
 
-    Examples
-    --------
     >>> lloyd_max_levels(2)
     array([0.4528, 1.5104])
     """
@@ -89,34 +82,22 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     return _positive_levels(int(bits)).copy()
 
 
+@formula
 def lloyd_max_distortion(bits: int) -> float:
     """Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
     Setting: x standard normal, rounded to the nearest of the levels of lloyd_max_levels.
-
     Statement: ``D_b = E(x - Q(x))^2 = 1 - E Q(x)^2 = 1 - 2 sum_i p_i y_i^2`` with the probability p_i of the positive
     level y_i; D_0 = 1 (nothing is sent) and D_1 = 1 - 2/pi.
-
     Kind: identity.
-
     Source: derived: each level is the mean of its cell, so E x Q(x) = E Q(x)^2.
-
-    Parameters
-    ----------
-    bits : int
-        From 0 to 8.
-
-    Returns
-    -------
-    float
+    bits: From 0 to 8.
 
     Raises
     ------
     ValueError
         If bits is outside its domain.
 
-    Examples
-    --------
     >>> lloyd_max_distortion(1), lloyd_max_distortion(2), lloyd_max_distortion(4)
     (0.3634, 0.1175, 0.0095)
     """

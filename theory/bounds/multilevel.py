@@ -8,39 +8,28 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
+from .closed_form import formula
 
 __all__ = ["multilevel_variance", "multilevel_variance_exact"]
 
 
+@formula
 def multilevel_variance_exact(residuals) -> float:
     """Variance of multilevel compression at one vector, with the best probabilities.
 
     Setting: v = sum_l r_l, where r_l is what a compressor's l-th approximation adds to the one before; one level is
     drawn, with probability p_l, and r_l/p_l is sent.
-
     Statement: E Q(v) = v and E||Q(v) - v||^2 = sum_l ||r_l||^2/p_l - ||v||^2, which is least for p_l in proportion to
     ||r_l||: (sum_l ||r_l||)^2 - ||v||^2.
-
     Kind: identity.
-
     Source: derived (Cauchy-Schwarz).
-
-    Parameters
-    ----------
-    residuals : array_like, shape (levels, d)
-        The r_l, whose sum is v.
-
-    Returns
-    -------
-    float
+    residuals (array_like, shape (levels, d)): The r_l, whose sum is v.
 
     Raises
     ------
     ValueError
         If a number is not finite or the shape is another one.
 
-    Examples
-    --------
     >>> multilevel_variance_exact([[0.0, 4.0, 0.0], [3.0, 0.0, 0.0]])
     24.0
     """
@@ -50,35 +39,17 @@ def multilevel_variance_exact(residuals) -> float:
     return float(np.linalg.norm(r, axis=1).sum() ** 2 - v @ v)
 
 
+@formula
 def multilevel_variance(d: int, k: int) -> float:
     """Worst relative variance of multilevel compression over top-k.
 
     Setting: any v in R^d; level l adds the k coordinates next in size, and is drawn in proportion to its norm.
-
     Statement: E||Q(v) - v||^2 <= (ceil(d/k) - 1) ||v||^2.
-
     Kind: tight (equal magnitudes, where k divides d).
-
     Source: derived: the norms r_l of L levels have (sum_l r_l)^2 <= L sum_l r_l^2 = L ||v||^2.
+    d: Dimension.
+    k: From 1 to d.
 
-    Parameters
-    ----------
-    d : int
-        Dimension.
-    k : int
-        From 1 to d.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> multilevel_variance(100, 10), multilevel_variance(101, 10), multilevel_variance(10, 10)
     (9.0, 10.0, 0.0)
     """

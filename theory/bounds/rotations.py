@@ -14,6 +14,7 @@ from scipy.special import erfcx
 
 from ..core import require
 from ._domain import whole
+from .closed_form import formula
 from .lloyd_max import MOST_BITS, lloyd_max_distortion
 
 __all__ = [
@@ -28,34 +29,21 @@ __all__ = [
 ]
 
 
+@formula
 def rotated_sign_error(d: int) -> float:
     """Relative error of signs with the best scale after a uniform rotation.
 
     Setting: R a uniform rotation of R^d, C(v) = R^T (||Rv||_1/d) sign(Rv): DRIVE with its biased scale.
-
     Statement: E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2 for every v.
-
     Kind: identity.
-
     Source: Vargaftik et al., "DRIVE", NeurIPS 2021; also derived: the error at u on the unit sphere is
     ``1 - ||u||_1^2/d``, and E||u||_1^2 = 1 + (d - 1) 2/pi.
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> rotated_sign_error(1), rotated_sign_error(2), rotated_sign_error(1000)
     (0.0, 0.1817, 0.363)
     """
@@ -63,24 +51,18 @@ def rotated_sign_error(d: int) -> float:
     return (1.0 - 1.0 / d) * (1.0 - 2.0 / math.pi)
 
 
+@formula
 def hadamard_sign_contraction(d: int) -> float:
     """Contraction factor of signs with the best scale after random signs and Hadamard's matrix.
 
     Setting: d a power of two, R = H S/sqrt(d) with Hadamard's matrix H and a diagonal S of independent random signs;
     C(v) = R^T (||Rv||_1/d) sign(Rv).
-
     Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 1/2 for d >= 2, and 1 for d = 1.  Without the
     rotation delta is 1/d.
-
     Kind: tight (at e_i + e_j; for one non-zero the error is 0).
-
     Source: derived: ``E|(Rv)_i| >= ||v||/sqrt(2 d)`` by Khintchine's inequality with the constant of Szarek, Studia
     Math. 58, 1976, so that E||Rv||_1^2/d >= ||v||^2/2.
-
-    Parameters
-    ----------
-    d : int
-        Power of two.
+    d: Power of two.
 
     Returns
     -------
@@ -92,8 +74,6 @@ def hadamard_sign_contraction(d: int) -> float:
     ValueError
         If d is not a power of two.
 
-    Examples
-    --------
     >>> hadamard_sign_contraction(1), hadamard_sign_contraction(1024)
     (1.0, 0.5)
     """
@@ -101,24 +81,17 @@ def hadamard_sign_contraction(d: int) -> float:
     return 1.0 if d == 1 else 0.5
 
 
+@formula
 def rotated_sign_variance(d: int) -> float:
     """Relative variance of signs with the unbiased scale after a uniform rotation.
 
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
-
     Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
     uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3
     ``omega = d (d - 2) int_0^inf t m(t)^d dt - 1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``.  It grows to pi/2 - 1.
-
     Kind: identity.
-
     Source: Vargaftik et al., "EDEN", ICML 2022 (the operator); the law is derived: a Gaussian g = ||g|| u
     has E 1/||g||^2 = 1/(d - 2), independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
 
     Returns
     -------
@@ -130,8 +103,6 @@ def rotated_sign_variance(d: int) -> float:
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> rotated_sign_variance(2), rotated_sign_variance(8), rotated_sign_variance(64)
     (0.2732, 0.508, 0.5636)
     """
@@ -143,23 +114,17 @@ def rotated_sign_variance(d: int) -> float:
     return float((d - 2.0) / d * total - 1.0)
 
 
+@formula
 def hadamard_sign_bias(ratio: float) -> float:
     """Bias of EDEN's scale with one bit after random signs and Hadamard's matrix.
 
     Setting: d >= 2 a power of two, R = H S/sqrt(d) with random signs S, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv), and v
     has two non-zeros, the smaller one ``ratio`` times the larger one a in size.
-
     Statement: Q(v) = a (1 + ratio^2) e_i, whatever the signs, with i the place of a: so
     ||E Q(v) - v||^2 = ratio^2 ||v||^2, and that is also the error of every message.
-
     Kind: identity.
-
     Source: derived: the sign of each entry of Rv is that of the larger one's part, and ||Rv||_1 = sqrt(d) |a|.
-
-    Parameters
-    ----------
-    ratio : float
-        At least 0 and below 1.
+    ratio: At least 0 and below 1.
 
     Returns
     -------
@@ -171,8 +136,6 @@ def hadamard_sign_bias(ratio: float) -> float:
     ValueError
         If ratio is outside its domain.
 
-    Examples
-    --------
     >>> hadamard_sign_bias(0.5)
     0.25
     """
@@ -180,36 +143,24 @@ def hadamard_sign_bias(ratio: float) -> float:
     return float(ratio**2)
 
 
+@formula
 def eden_variance(bits: int) -> float:
     """Relative variance of EDEN for long vectors.
 
     Setting: R a uniform rotation of R^d, x = Rv, q the entries of sqrt(d) x/||x|| rounded to the Lloyd-Max levels of
     the normal law; Q(v) = R^T (||x||^2/<x, q>) q, d -> infinity.
-
     Statement: E Q(v) = v, and E||Q(v) - v||^2 / ||v||^2 -> D/(1 - D) with the distortion D of those levels.  With the
     best biased scale, <x, q>/||q||^2, the limit is D.
-
     Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
-
     Source: Vargaftik et al., "EDEN", ICML 2022; also derived: the error is ``||q||^2/<u, q>^2 - 1`` at
     u = x/||x||, and E q^2 = E x q = 1 - D for the normal law.
-
-    Parameters
-    ----------
-    bits : int
-        For each coordinate, from 1 to 8.
-
-    Returns
-    -------
-    float
+    bits: For each coordinate, from 1 to 8.
 
     Raises
     ------
     ValueError
         If bits is outside its domain.
 
-    Examples
-    --------
     >>> eden_variance(1), eden_variance(2), eden_variance(3)
     (0.5708, 0.1331, 0.0358)
     """
@@ -218,35 +169,22 @@ def eden_variance(bits: int) -> float:
     return distortion / (1.0 - distortion)
 
 
+@formula
 def qjl_variance(d: int) -> float:
     """Relative variance of signs of Gaussian projections.
 
     Setting: G a d x d matrix of independent standard normal numbers, Q(v) = (sqrt(pi/2)/d) ||v|| G^T sign(G v); as many
     projections as coordinates, one bit each.
-
     Statement: E Q(v) = v, E||Q(v) - v||^2 = (pi/2 - 1/d) ||v||^2.
-
     Kind: identity.
-
     Source: Zandieh, Daliri, Han, "QJL", 2024 (the operator); the law is derived: for a row g and a unit vector,
     E||g||^2 = d, and the mean of g sign(<g, v>) has the norm sqrt(2/pi).
-
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
     ValueError
         If d < 1.
 
-    Examples
-    --------
     >>> qjl_variance(1), qjl_variance(100)
     (0.5708, 1.5608)
     """
@@ -254,37 +192,19 @@ def qjl_variance(d: int) -> float:
     return math.pi / 2.0 - 1.0 / d
 
 
+@formula
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     """Relative variance of TurboQuant's unbiased quantizer.
 
     Setting: d independent standard normal coordinates, as a uniform rotation makes them for d -> infinity; for each
     bits - 1 bits in Lloyd-Max levels, and one bit for the signs of Gaussian projections of what they leave out.
-
     Statement: E||Q(v) - v||^2 = (pi/2 - 1/d) D E||v||^2, with the distortion D of bits - 1 bits.
-
     Kind: identity.
-
     Source: Zandieh, Daliri, Hadian, Mirrokni, "TurboQuant", arXiv 2504.19874 (the operator); the law is
     derived: the second stage is unbiased and has the factor qjl_variance(d).
+    bits: For each coordinate, from 1 to 9.
+    d: Dimension, at least 1; math.inf for long vectors.
 
-    Parameters
-    ----------
-    bits : int
-        For each coordinate, from 1 to 9.
-    d : float
-        Dimension, at least 1; math.inf for long vectors.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> turboquant_prod_variance(2), turboquant_prod_variance(3), turboquant_prod_variance(4)
     (0.5708, 0.1845, 0.0543)
     """
@@ -294,38 +214,18 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     return factor * lloyd_max_distortion(bits - 1)
 
 
+@formula
 def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     """Bits of a message of Lloyd-Max levels after a rotation.
 
     Setting: the message holds the key of its rotation (64 bits), one scale in float32, and the levels.
-
     Statement: 64 + 32 + bits D, where D = d for a uniform rotation, and for Hadamard's matrix the smallest power of two
     that is at least d, as the padding is rotated and sent as well.
-
     Kind: identity.
-
     Source: derived.
+    bits: For each coordinate, at least 1.
+    uniform: Whether the rotation is uniform.
 
-    Parameters
-    ----------
-    d : int
-        Dimension, at least 1.
-    bits : int
-        For each coordinate, at least 1.
-    uniform : bool
-        Whether the rotation is uniform.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain.
-
-    Examples
-    --------
     >>> rotated_bits(1000, 1), rotated_bits(1000, 1, uniform=True), rotated_bits(1025, 1)
     (1120, 1096, 2144)
     """
