@@ -11,8 +11,8 @@ import math
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .batch_rates import batch_delta, needed_rounds
-from .closed_form import formula
-from .sgd import sgd_constant_step_exact, sgd_constant_step_floor
+from .closed_form import formula, total
+from .sgd import sgd_constant_step_floor
 
 __all__ = [
     "batch_speed_up",
@@ -124,7 +124,8 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     """
     _converges(batch, step, mu)
     whole(0, rounds=rounds)
-    return sgd_constant_step_exact(rounds, mu=mu, step=batch * step, variance=mu**2 / batch, distance=distance)
+    left = (1.0 - step * mu * batch) ** (2 * rounds)
+    return total(start=left * distance, noise=(1.0 - left) * sphere_quadratic_floor(batch, step, mu))
 
 
 @formula
@@ -195,8 +196,8 @@ def signed_slopes_gap(
     positive(step=step, slope=slope)
     non_negative(spread=spread, distance=distance, last=last)
     second_moment = slope**2 + spread**2
-    noise = (1.0 + batch_delta(batch, second_moment / slope**2)) * second_moment
-    return (distance - last) / (2.0 * step * gradients) + 0.5 * step * noise
+    noise, delta = 0.5 * step * second_moment, batch_delta(batch, second_moment / slope**2)
+    return total(start=(distance - last) / (2.0 * step * gradients), noise=noise, batch=delta * noise)
 
 
 @formula

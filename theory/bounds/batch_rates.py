@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import positive, whole
-from .closed_form import formula
-from .sgd import sgd_constant_step
+from .closed_form import formula, total
 
 __all__ = [
     "BatchSchedule",
@@ -78,6 +77,11 @@ def needed_rounds(gradients: int, batch: int) -> int:
     return int(gradients) // int(batch)
 
 
+def _summands(start: float, unit: float, batch: int, batch_bound: float):
+    """A bound: what is left of the start, the noise of single gradients, and delta times that for their batches."""
+    return total(start=start, noise=unit, batch=batch_delta(batch, batch_bound) * unit)
+
+
 def _limited(step: float, gradients: float, mu: float, batch: int, promised: float) -> BatchSchedule:
     """A schedule that allows batches up to 1/(2 gamma mu), without a guarantee for larger ones."""
     largest = 0.5 / (step * mu)
@@ -108,7 +112,8 @@ def minibatch_smooth(
     gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
     Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most
     (F(w_0) - F*)/(gamma T) + (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
-    Kind: upper.
+    Kind: upper (nearly attained by (beta/2)||w||^2 in many dimensions at its stationary law, for T large, with gamma
+    beta B = 1 and B near B_D; and far from the minimiser with short steps, by its first term).
     Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     smoothness: beta, above 0.
@@ -121,8 +126,7 @@ def minibatch_smooth(
     """
     needed_rounds(gradients, batch)
     positive(step=step, smoothness=smoothness, second_moment=second_moment, gap=gap)
-    noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
-    return gap / (step * gradients) + 0.5 * smoothness * step * noise
+    return _summands(gap / (step * gradients), 0.5 * smoothness * step * second_moment, batch, batch_bound)
 
 
 @formula
@@ -167,8 +171,8 @@ def minibatch_pl(
     of a batch are *summed* (methods that average: step size B gamma).
     Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with
     r = (1 - 2 gamma mu B)^(T/B).
-    Kind: tight (for B = 1 and the isotropic quadratic F = (mu/2)||w||^2 at its stationary law, if M^2 is the second
-    moment there; for larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
+    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
+    in many dimensions, where ||w|| hardly varies).
     Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, step, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`;
         ``step`` at most 1/(2 B mu).
@@ -179,12 +183,11 @@ def minibatch_pl(
     """
     positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
     require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
-    rounds, noise = needed_rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    rounds = needed_rounds(gradients, batch)
     _batch_within(batch, step, mu)
-    # as for the squared distance with the same r, and beta/2 times its floor
-    return sgd_constant_step(
-        rounds, mu=mu, step=batch * step, second_moment=0.5 * smoothness * noise / batch, distance=gap
-    )
+    left = (1.0 - 2.0 * step * mu * batch) ** rounds
+    unit = (1.0 - left) * smoothness * step * second_moment / (4.0 * mu)
+    return _summands(left * gap, unit, batch, batch_bound)
 
 
 @formula
@@ -226,8 +229,9 @@ def minibatch_convex(
     w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
     Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2,
     delta = (B - 1)/B_D.
-    Kind: tight for the mean of the gaps, which is at least the gap of the mean (see :func:`signed_slopes_gap`: it is
-    the bound less E||w_K - w*||^2/(2 gamma T), for every delta).
+    Kind: tight (identical f_i = G abs(w) that w reaches after K rounds, for every batch; orthogonal f_i = n G abs(w_i)
+    come near, with B_D = n.  For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound less
+    E||w_K - w*||^2/(2 gamma T), for every delta).
     Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     second_moment: M^2, above 0.
@@ -239,8 +243,7 @@ def minibatch_convex(
     """
     needed_rounds(gradients, batch)
     positive(step=step, second_moment=second_moment, distance=distance)
-    noise = (1.0 + batch_delta(batch, batch_bound)) * second_moment
-    return distance / (2.0 * step * gradients) + 0.5 * step * noise
+    return _summands(distance / (2.0 * step * gradients), 0.5 * step * second_moment, batch, batch_bound)
 
 
 @formula
@@ -276,8 +279,8 @@ def minibatch_strongly_convex(
     projection allowed.
     Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with
     r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
-    Kind: tight (for B = 1 and the isotropic quadratic at its stationary law, if M^2 is the second moment there; for
-    larger B too if B_D is E M^2/E||grad F||^2 there, which the infimum of B_D is below).
+    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
+    in many dimensions, where ||w|| hardly varies).
     Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
     step: gamma, above 0, at most 1/(2 B mu).
@@ -286,9 +289,11 @@ def minibatch_strongly_convex(
     0.625
     """
     positive(second_moment=second_moment, distance=distance)
-    rounds, noise = needed_rounds(gradients, batch), (1.0 + batch_delta(batch, batch_bound)) * second_moment
+    rounds = needed_rounds(gradients, batch)
     _batch_within(batch, step, mu)
-    return sgd_constant_step(rounds, mu=mu, step=batch * step, second_moment=noise / batch, distance=distance)
+    left = (1.0 - 2.0 * step * mu * batch) ** rounds
+    unit = (1.0 - left) * step * second_moment / (2.0 * mu)
+    return _summands(left * distance, unit, batch, batch_bound)
 
 
 @formula
