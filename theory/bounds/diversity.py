@@ -79,7 +79,8 @@ def conflict_batch_bound(n: int, degree: int) -> float:
 
     Setting: two rows are in conflict if the supports of their gradients overlap; rho is the largest number of rows that
     one row is in conflict with.  No l2 term, which would put all rows in conflict.
-    Statement: B_D(w) >= n/(rho + 1) at every w, and so for the differential version.
+    Statement: B_D(w) >= n/(rho + 1) at every w if no gradient shares a coordinate with more than rho others; the same
+    for the differential version.
     Kind: tight (disjoint groups of rho + 1 rows with equal gradients).
     Source: Yin et al., AISTATS 2018, Remark 2 and Proposition 3.
     n: Number of rows, at least 1.
