@@ -11,7 +11,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "drop_connect_factor",
@@ -61,7 +61,7 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     non_negative(deviation=deviation)
     whole(1, d=d)
     positive(second_moment=second_moment)
-    return 1.0 + d * deviation**2 / second_moment
+    return total(gradient=1.0, noise=d * deviation**2 / second_moment)
 
 
 @formula
@@ -144,4 +144,4 @@ def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) ->
     _arguments(batch_bound, factor, n)
     require(math.isfinite(batch_bound), "batch_bound", batch_bound, "a finite number: a point that is not stationary")
     require(math.isfinite(factor), "factor", factor, "a finite number")
-    return 1.0 if n is None else 1.0 + (factor - 1.0) * batch_bound / n
+    return total(fresh=1.0, repeats=0.0 if n is None else (factor - 1.0) * batch_bound / n)

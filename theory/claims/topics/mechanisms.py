@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ... import bounds
-from ...core import kernel
-from ...core.random import derive, integer
-from ...measure import exactly, mean_interval, ratio_interval
+from ...compressors.identity import Identity
+from ...measure import ratio_interval
+from ...methods.schedules import Constant
+from ...methods.sgd import ParallelSGD
 from ...problems import DropConnect, Langevin, QuantizedGradients, batch_bound, diversified, ridge, second_moment
 from ...problems import gradient as gradient_of
-from ...problems.base import PER_STEP, add_loss_gradient, dimension, gradient_noise, rows
-from ...problems.margins import norm2
 from ..base import claim
-from ..checks import Measurement, equality, identity, lower, upper
-from .diversity import YIN, rows_of
+from ..batch_sums import YIN
+from ..checks import equality, identity, lower, upper
+from .diversity import rows_of
 
 BATCH, DROP = 6, 0.4
 
 
-@kernel
-def _batches(problem, x, stream, found):
-    """``found[r]`` = ||mean of a batch of ``found.shape[1]`` draws||^2 and, in place 1, the mean of their ||g||^2."""
-    batch, d = int(found[0, 0]), dimension(problem)
-    mean, one = np.empty(d), np.empty(d)
-    for r in range(found.shape[0]):
-        draws, noise, total = derive(stream, 2 * r), derive(stream, 2 * r + 1), 0.0
-        mean[:] = 0.0
-        for b in range(batch):
-            own = noise if gradient_noise(problem) == PER_STEP else derive(noise, b)
-            one[:] = 0.0
-            add_loss_gradient(problem, integer(draws, b, rows(problem)), own, 1.0, x, one)
-            total += norm2(one)
-            for j in range(d):
-                mean[j] += one[j] / batch
-        found[r, 0], found[r, 1] = norm2(mean), total / batch
-
-
-def batches(problem, x, samples, seed, batch=BATCH):
-    """||mean gradient of a batch||^2 and mean ||g||^2 for ``samples`` batches, drawn with replacement."""
-    found = np.full((samples, 2), float(batch))
-    _batches(problem, x, np.uint64(seed), found)
-    return found[:, 0], found[:, 1]
+def means(context, problem, x, samples, batch, *path):
+    """||mean gradient of a batch||^2 for ``samples`` batches, drawn with replacement: of steps of length 1 from x."""
+    method = ParallelSGD(Identity(), step=Constant(1.0), batch=batch)
+    how = {"workers": 1, "steps": 1, "replicas": samples, "x0": x, "record_every": 1, "wire_dtype": np.float64}
+    return np.sum((x - context.run(method, problem, batch, *path, **how).last) ** 2, axis=1)
 
 
 def plain(context, n=5, d=4):
@@ -53,11 +37,6 @@ def plain(context, n=5, d=4):
     return ridge((X, -b), 1.0), x
 
 
-def norm_product(g):
-    """The mean of ||g_i||_1 ||g_i||_2."""
-    return np.mean(np.abs(g).sum(axis=1) * np.linalg.norm(g, axis=1))
-
-
 def factor_of(mechanism, problem, x):
     """The factors of the second moment and of the mean under a mechanism, by the closed forms."""
     moment = second_moment(problem, x)
@@ -65,7 +44,8 @@ def factor_of(mechanism, problem, x):
         return bounds.drop_connect_factor(mechanism.drop), 1.0 - mechanism.drop
     if isinstance(mechanism, Langevin):
         return bounds.langevin_factor(mechanism.deviation, x.size, moment), 1.0
-    return bounds.quantized_factor(norm_product(rows_of(problem, x)), moment), 1.0
+    g = rows_of(problem, x)
+    return bounds.quantized_factor(np.mean(np.abs(g).sum(axis=1) * np.linalg.norm(g, axis=1)), moment), 1.0
 
 
 def langevin(problem, x, factor=2.0):
@@ -73,7 +53,7 @@ def langevin(problem, x, factor=2.0):
     return Langevin(float(np.sqrt((factor - 1.0) * second_moment(problem, x) / x.size)))
 
 
-def by_passes(context, mechanism, g, shared, samples, level):
+def by_passes(context, mechanism, g, shared, samples):
     """The ratio n sum E||g_i||^2/E||sum g_i||^2 over passes with each row once, from the definitions; fresh: two."""
     rng = np.random.default_rng(context.stream("passes", type(mechanism).__name__, int(shared)))
     shape, size = (samples, *g.shape), np.linalg.norm(g, axis=1, keepdims=True)
@@ -88,107 +68,78 @@ def by_passes(context, mechanism, g, shared, samples, level):
     first = drawn()
     second = first if shared else drawn()
     products = np.sum(first.sum(axis=1) * second.sum(axis=1), axis=1)
-    return ratio_interval(len(g) * np.sum(first**2, axis=(1, 2)), products, level)
+    return partial(ratio_interval, len(g) * np.sum(first**2, axis=(1, 2)), products)
 
 
-def _of_batches(context, mechanism_at):
-    """Second moments of batches of disturbed gradients, with noise that is or is not shared by repeats of a row."""
-    problem, x = plain(context)
-    mechanism, samples, checks, exact, n = mechanism_at(problem, x), context.samples(80_000, 40_000), [], [], problem.n
-    factor, kept = factor_of(mechanism, problem, x)
-    moment = kept**2 * factor * second_moment(problem, x)
-    for shared in (False, True):
-        bound = bounds.mechanism_batch_bound(batch_bound(problem, x), factor, n if shared else None)
-        predicted = bounds.minibatch_second_moment(moment, moment / bound, BATCH)
-        simulated = context.subject(problem, mechanism, shared)
-        of_mean, of_one = batches(simulated, x, samples, context.stream(int(shared)))
-        name = "shared" if shared else "fresh"
-        found = mean_interval(of_mean, context.level(6))
-        checks.append(equality(f"E||mean of a batch||^2, {name} noise, B={BATCH}, n={n}", found, predicted))
-        checks.append(equality(f"mean E||g_i||^2, {name} noise", mean_interval(of_one, context.level(6)), moment))
-        passes = by_passes(context, mechanism, rows_of(problem, x), shared, samples // 5, context.level(6))
-        exact.append(equality(f"n sum E||g_i||^2/E||sum g_i||^2, {name} noise", passes, batch_bound(simulated, x)))
-    return Measurement(*checks, *exact, samples=2 * samples)
+def mechanism_law(id, mechanism_at, mutants, **facts):
+    """A claim about batches of disturbed gradients, whose noise is or is not shared by the repeats of a row."""
+
+    def measure(context):
+        problem, x = plain(context)
+        mechanism, samples, n = mechanism_at(problem, x), context.samples(40_000, 8_000), problem.n
+        factor, kept = factor_of(mechanism, problem, x)
+        moment = factor * (kept**2 * second_moment(problem, x))
+        for shared, name in ((False, "fresh"), (True, "shared")):
+            bound = bounds.mechanism_batch_bound(batch_bound(problem, x), factor, n if shared else None)
+            predicted = bounds.minibatch_second_moment(moment, moment / bound, BATCH)
+            simulated = context.subject(problem, mechanism, shared)
+            of_mean, of_one = (means(context, simulated, x, samples, batch, name) for batch in (BATCH, 1))
+            passes = by_passes(context, mechanism, rows_of(problem, x), shared, samples)
+            yield equality(f"E||mean of a batch||^2, {name} noise, B={BATCH}, n={n}", of_mean, predicted)
+            yield equality(f"mean E||g_i||^2, {name} noise", of_one, moment)
+            yield equality(f"n sum E||g_i||^2/E||sum g_i||^2, {name} noise", passes, bound)
+            yield identity(f"the problem's B, {name} noise", batch_bound(simulated, x), bound, 1e-9)
+
+    return claim(
+        id,
+        source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
+        bibtex="yin2018gradient",
+        kind="equality",
+        bound=bounds.mechanism_batch_bound,
+        subject=diversified,
+        mutants={
+            "shared where it should be fresh, and the other way round": lambda p, m, shared: diversified(
+                p, m, not shared
+            ),
+            "always shared": lambda p, m, shared: diversified(p, m, True),
+        }
+        | mutants,
+        **facts,
+    )(measure)
 
 
-def _swapped(problem, mechanism, shared):
-    return diversified(problem, mechanism, not shared)
-
-
-def _always_shared(problem, mechanism, shared):
-    return diversified(problem, mechanism, True)
-
-
-COMMON = {
-    "shared where it should be fresh, and the other way round": _swapped,
-    "always shared": _always_shared,
-}
-
-
-@claim(
+mechanism_law(
     "mechanism.drop-connect",
+    lambda problem, x: DropConnect(DROP),
+    {"one in five dropped, not two": lambda p, m, shared: diversified(p, DropConnect(0.2), shared)},
     title="DropConnect",
     statement="With coordinates dropped with probability p, B = B_D/(1 - p) for noise that is fresh in every draw, and"
     " n A/(A + (1 - p) X) if repeats of a row share it; A = sum ||grad f_i||^2, X = sum_{j != k} <grad f_j, grad f_k>.",
     latex=r"B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}",
-    source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
-    bibtex="yin2018gradient",
-    kind="equality",
-    tight_where="everywhere",
     proof="E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.",
-    bound=bounds.mechanism_batch_bound,
-    subject=diversified,
-    mutants={
-        **COMMON,
-        "one in five dropped, not two": lambda p, m, shared: diversified(p, DropConnect(0.2), shared),
-    },
 )
-def _(context):
-    return _of_batches(context, lambda problem, x: DropConnect(DROP))
 
-
-@claim(
+mechanism_law(
     "mechanism.langevin",
+    langevin,
+    {"noise of twice the variance": lambda p, m, shared: diversified(p, Langevin(2**0.5 * m.deviation), shared)},
     title="Langevin noise",
     statement="With N(0, sigma^2 I) added, B = B_D (1 + d sigma^2/M^2) for fresh noise, and"
     " (n A + n^2 d sigma^2)/(A + X + n d sigma^2) if repeats of a row share it.",
     latex=r"B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}",
-    source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
-    bibtex="yin2018gradient",
-    kind="equality",
-    tight_where="everywhere",
     proof="E||g||^2 = ||v||^2 + d sigma^2.",
-    bound=bounds.mechanism_batch_bound,
-    subject=diversified,
-    mutants={
-        **COMMON,
-        "noise of twice the variance": lambda p, m, shared: diversified(p, Langevin(2**0.5 * m.deviation), shared),
-    },
 )
-def _(context):
-    return _of_batches(context, langevin)
 
-
-@claim(
+mechanism_law(
     "mechanism.quantized",
+    lambda problem, x: QuantizedGradients(),
+    {"the l2 term left out": lambda p, m, shared: diversified(p._replace(l2=0.0), m, shared)},
     title="Quantized gradients",
     statement="With each gradient quantized to one level of its norm and S = sum ||grad f_i||_1 ||grad f_i||_2,"
     " B = S/(n ||grad f||^2) for fresh noise, and n S/(S + X) if repeats of a row share it.",
     latex=r"B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla f_i\|_2",
-    source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
-    bibtex="yin2018gradient",
-    kind="equality",
-    tight_where="everywhere",
     proof="E||Q(v)||^2 = ||v||_1 ||v||_2.",
-    bound=bounds.mechanism_batch_bound,
-    subject=diversified,
-    mutants={
-        **COMMON,
-        "the l2 term left out": lambda p, m, shared: diversified(p._replace(l2=0.0), m, shared),
-    },
 )
-def _(context):
-    return _of_batches(context, lambda problem, x: QuantizedGradients())
 
 
 @claim(
@@ -216,22 +167,17 @@ def _(context):
 )
 def _(context):
     problem, x = plain(context, n=12)
-    checks = []
-    mechanisms = (DropConnect(DROP), langevin(problem, x), QuantizedGradients())
-    for mechanism in mechanisms:
-        found, name = exactly(context.subject(diversified(problem, mechanism, True), x)), type(mechanism).__name__
-        checks.append(lower(f"{name}: B, n=12", found, batch_bound(problem, x)))
-        checks.append(upper(f"{name}: B, n=12, and n", found, 12.0))
-        passes = by_passes(
-            context, mechanism, rows_of(problem, x), True, context.samples(16_000, 8_000), context.level(3)
-        )
-        checks.append(equality(f"{name}: n sum E||g_i||^2/E||sum g_i||^2, n=12", passes, found.estimate))
     # near a minimum gradients cancel, and B_D exceeds n
-    opposed = ridge((np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -1.9])), 0.0)
-    for mechanism in mechanisms:
-        found = exactly(context.subject(diversified(opposed, mechanism, True), np.zeros(2)))
-        checks.append(lower(f"{type(mechanism).__name__}: B where B_D > n = 4", found, 4.0))
-    return Measurement(*checks)
+    opposed, origin = ridge((np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -1.9])), 0.0), np.zeros(2)
+    for mechanism in (DropConnect(DROP), langevin(problem, x), QuantizedGradients()):
+        found, name = context.subject(diversified(problem, mechanism, True), x), type(mechanism).__name__
+        yield lower(f"{name}: B, n=12", found, batch_bound(problem, x))
+        yield upper(f"{name}: B, n=12, and n", found, 12.0)
+        passes = by_passes(context, mechanism, rows_of(problem, x), True, context.samples(16_000, 8_000))
+        yield equality(f"{name}: n sum E||g_i||^2/E||sum g_i||^2, n=12", passes, found)
+        bound = bounds.mechanism_batch_bound(batch_bound(problem, x), factor_of(mechanism, problem, x)[0], 12)
+        yield identity(f"{name}: B by its formula", found, bound, 1e-9)
+        yield lower(f"{name}: B where B_D > n = 4", context.subject(diversified(opposed, mechanism, True), origin), 4.0)
 
 
 @claim(
@@ -257,22 +203,15 @@ def _(context):
 def _(context):
     problem, x = plain(context)
     moment, squared = second_moment(problem, x), float(np.sum(gradient_of(problem, x) ** 2))
-    batch, r = 4, 3.0
-    size, samples, checks = int(batch * context.subject(r)), context.samples(40_000, 20_000), []
-    plainly = bounds.minibatch_second_moment(moment, squared, batch)
-    for shared in (False, True):
+    batch, r, bound = 4, 3.0, batch_bound(problem, x)
+    size, plainly = int(batch * context.subject(r)), bounds.minibatch_second_moment(moment, squared, batch)
+    for shared, name in ((False, "fresh"), (True, "shared")):
         noisy = diversified(problem, langevin(problem, x, r), shared)
-        found, _ = batches(noisy, x, samples, context.stream(int(shared)), size)
+        found = means(context, noisy, x, context.samples(20_000, 8_000), size, name)
         more = (1.0 - 1.0 / r) * squared / batch
         repeats = (1.0 - 1.0 / (r * batch)) * (r - 1.0) * moment / problem.n if shared else 0.0
-        name = "shared" if shared else "fresh"
-        checks.append(
-            equality(
-                f"E||mean of 12||^2, {name} noise", mean_interval(found, context.level(2)), plainly + more + repeats
-            )
-        )
-    bound = batch_bound(problem, x)
-    for n in (None, problem.n):
+        yield equality(f"E||mean of 12||^2, {name} noise", found, plainly + more + repeats)
+        n = problem.n if shared else None
         ratio = r * bound / bounds.mechanism_batch_bound(bound, r, n)
-        checks.append(identity(f"rounds, n={n}", bounds.mechanism_rounds(bound, r, n), ratio, 1e-10))
-    return Measurement(*checks, samples=2 * samples, note=f"noise that triples M^2; B={batch} without it, 12 with it")
+        yield identity(f"rounds, n={n}", float(ratio), bounds.mechanism_rounds(bound, r, n), 1e-10)
+    yield f"noise that triples M^2; B={batch} without it, 12 with it"
