@@ -12,7 +12,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", "marina_frontier"]
 
@@ -89,7 +89,7 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     """Factor of E x^2 from one message to the next with error feedback.
 
     Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
-    Statement: after the next one E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p), half the
+    Statement: from one message to the next E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p), half the
     frontier, where it is (1 - p)/(2 - p).
     Kind: identity.
     Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
@@ -101,7 +101,7 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     _probability(p)
     positive(curvature_step=curvature_step)
     wait = curvature_step / p
-    return 1.0 - 2.0 * wait + (2.0 - p) * wait**2
+    return total(before=1.0, mean=-2.0 * wait, spread=(2.0 - p) * wait**2)
 
 
 @formula

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "generalization_gap",
@@ -125,7 +125,8 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     if smoothness is None:
         return 4.0 * lipschitz**2 / (mu * n)
     require(smoothness >= mu, "smoothness", smoothness, f"None, or a number, at least mu = {mu}")
-    return 2.0 * lipschitz**2 * (1.0 / mu + 1.0 / smoothness) / n
+    unit = 2.0 * lipschitz**2 / n
+    return total(least_curvature=unit / mu, largest_curvature=unit / smoothness)
 
 
 @formula
@@ -167,14 +168,17 @@ def stability_batch_bound(
 def generalization_gap(
     stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
 ) -> float:
-    """Bound of the expected difference between the expected loss and the mean loss over the data.
+    """Expected generalization gap of mini-batch SGD.
 
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
-    Statement: abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps + eta 2 gamma L^2 T, eps the stability: without diversity two
-    runs may diverge by 2 gamma L per gradient.
-    Kind: upper.
-    Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex).
+    Statement: the expected loss f and the mean loss f_S over the data have abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps
+    + eta 2 gamma L^2 T, eps the stability: without diversity two runs may diverge by 2 gamma L per gradient.
+    Kind: upper (attained for eta = 0 by linear losses along many orthogonal directions, with their own stability
+    gamma L^2 T/n; the 2 gamma L^2 T/n of :func:`sgd_stability` is for opposite gradients.  With linear losses the gap
+    is gamma T/n times the variance of their gradients, which are at most L: never more than half of that).
+    Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML
+    2016, Theorem 2.2.
     stability: eps, at least 0.
     gradients: T, at least 0.
     lipschitz: L, at least 0.
@@ -187,4 +191,5 @@ def generalization_gap(
     whole(0, gradients=gradients)
     positive(step=step)
     require(0 <= failure <= 1, "failure", failure, "a probability in [0, 1]")
-    return (1.0 - failure) * stability + failure * 2.0 * step * lipschitz**2 * gradients
+    parted = 2.0 * step * lipschitz**2 * gradients
+    return total(stable=(1.0 - failure) * stability, unstable=failure * parted)

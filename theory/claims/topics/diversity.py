@@ -90,7 +90,6 @@ def _(context):
     source=f"{YIN}, Definition 6",
     bibtex="yin2018gradient",
     kind="identity",
-    tight_where="everywhere",
     bound=bounds.batch_bound,
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={

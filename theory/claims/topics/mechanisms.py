@@ -151,7 +151,6 @@ mechanism_law(
     source=f"{YIN}, Theorem 7; B <= n: derived",
     bibtex="yin2018gradient",
     kind="lower",
-    tight_where="B_D = n",
     proof="1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.",
     bound=bounds.mechanism_batch_bound,
     subject=batch_bound,
@@ -190,7 +189,6 @@ def _(context):
     source=f"derived from {YIN}, Lemma 1 and section 4.4, who leave it at two opposing effects",
     bibtex="yin2018gradient",
     kind="equality",
-    tight_where="everywhere",
     proof="(1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and"
     " ||grad f||^2 + (r - 1) M^2/n for shared.",
     bound=bounds.mechanism_rounds,

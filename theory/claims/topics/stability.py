@@ -3,76 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
-from scipy.special import expit
 
 from ... import bounds
-from ...measure import mean_interval
-from ...problems import ridge
+from ...problems import logistic, ridge
 from ..base import claim
-from ..checks import Measurement, equality, identity, upper
-from .diversity import YIN, by_definition, rows_of
-
-
-class Losses:
-    """Losses of the margins w'x_i: the slope of each, and an l2 term within every f_i."""
-
-    def __init__(self, slope, X, b, l2=0.0, radius=np.inf):
-        self.slope, self.X, self.b, self.l2, self.radius = slope, X, b, l2, radius
-
-    def step(self, w, rows, gamma):
-        """One round for all replicas: the gradients of the rows are summed; projected onto the ball."""
-        X = self.X[rows]
-        slopes = self.slope(np.einsum("rbd,rd->rb", X, w), self.b[rows])
-        w = w - gamma * (np.einsum("rb,rbd->rd", slopes, X) + rows.shape[1] * self.l2 * w)
-        size = np.linalg.norm(w, axis=1, keepdims=True)
-        return w * np.minimum(1.0, self.radius / np.maximum(size, 1e-300)) if np.isfinite(self.radius) else w
-
-
-def logistic_slope(m, b):
-    """The derivative of log(1 + exp(-b m))."""
-    return -b * expit(-b * m)
-
-
-def linear_slope(m, b):
-    """The derivative of b m."""
-    return b
-
-
-def twins(first, second, *, batch, step, gradients, replicas, seed):
-    """||w_T - w'_T|| of two runs from 0 with the same draws, for many replicas."""
-    rng, (n, d) = np.random.default_rng(seed), first.X.shape
-    w, v = np.zeros((replicas, d)), np.zeros((replicas, d))
-    for _ in range(gradients // batch):
-        rows = rng.integers(0, n, (replicas, batch))
-        w, v = first.step(w, rows, step), second.step(v, rows, step)
-    return np.linalg.norm(w - v, axis=1)
-
-
-def pair_of_data(context, n, d, **options):
-    """Logistic regression on unit features, and the same with one row replaced by the worst case: its label flipped."""
-    rng = np.random.default_rng(context.stream("data"))
-    X = rng.standard_normal((n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    b = np.where(rng.random(n) < 0.5, -1.0, 1.0)
-    turned = b.copy()
-    turned[0] *= -1.0
-    diversity = bounds.glm_batch_bound(n, 1.0, float(np.linalg.norm(X, 2)) ** 2)  # also of differences, at every pair
-    return Losses(logistic_slope, X, b, **options), Losses(logistic_slope, X, turned, **options), diversity
-
+from ..batch_sums import YIN, sums, thrice
+from ..checks import assumption, equality, identity, upper
+from .diversity import by_definition, rows_of
 
 # --- one round --------------------------------------------------------------------------------------------------------
 
 
-def _after(problem, w, v, step, batch):
-    """The mean of ||w+ - v+||^2 over all batches, gradients summed; and B_D(w, v)."""
+def after(problem, w, v, step, batch):
+    """The mean of ||w+ - v+||^2 over all batches, gradients summed."""
     differences = rows_of(problem, w, v)
-    after = [
+    found = [
         np.sum((w - v - step * differences[list(rows)].sum(axis=0)) ** 2)
         for rows in itertools.product(range(problem.n), repeat=batch)
     ]
-    return float(np.mean(after)), by_definition(differences)
+    return float(np.mean(found))
 
 
 @claim(
@@ -84,32 +36,30 @@ def _after(problem, w, v, step, batch):
     source=f"{YIN}, Proposition 7, here without the term 1/(n - 1) of its condition: derived",
     bibtex="yin2018gradient",
     kind="tight",
-    tight_where="orthogonal rows of the same curvature (B_D = n), and equal rows (B_D = 1), for every B",
     proof="Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D) mean"
     " ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).",
     bound=bounds.stability_step,
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),
-        "the batch forgotten": lambda beta, *, batch, batch_bound: bounds.stability_step(
-            beta, batch=1, batch_bound=batch_bound
-        ),
+        "the batch forgotten": lambda beta, **given: bounds.stability_step(beta, **given | {"batch": 1}),
         "with the term 1/(n - 1): a smaller step, for which the equality fails": lambda beta, **given: (
             bounds.stability_step(beta, form="printed", n=3, **given)
         ),
     },
 )
 def _(context):
-    w, v, checks = context.normal(3, "w"), context.normal(3, "v"), []
-    away = float(np.sum((w - v) ** 2))
-    beta = 0.7
+    w, v, beta = context.normal(3, "w"), context.normal(3, "v"), 0.7
     for name, X in (("orthogonal rows", np.eye(3)), ("equal rows", np.tile([[1.0, 0.0, 0.0]], (3, 1)))):
         problem = ridge((np.sqrt(beta) * X, np.arange(3.0)), 0.0)
+        diversity = by_definition(rows_of(problem, w, v))
         for batch in (3, 2):
-            _, diversity = _after(problem, w, v, 0.1, 1)
-            after, _ = _after(problem, w, v, context.subject(beta, batch=batch, batch_bound=diversity), batch)
-            checks.append(identity(f"E||w+ - w'+||^2, {name}, B={batch}", after, away, 1e-10))
-    return Measurement(*checks, note="all batches enumerated")
+            step = context.subject(beta, batch=batch, batch_bound=diversity)
+            found = after(problem, w, v, step, batch)
+            yield identity(f"E||w+ - w'+||^2, {name}, B={batch}", found, float(np.sum((w - v) ** 2)), 1e-10)
+            asked = bounds.stability_batch_bound(beta, batch=batch, step=step)
+            yield identity(f"the B_D that this step asks for, {name}, B={batch}", diversity, asked, 1e-10)
+    yield "all batches enumerated"
 
 
 @claim(
@@ -131,33 +81,41 @@ def _(context):
     },
 )
 def _(context):
-    beta, mu, u, checks = 1.0, 0.2, context.normal(2, "u") + 3.0, []
-    w, v = u + 1.0, np.ones(2)
+    beta, mu, u = 1.0, 0.2, context.normal(2, "u") + 3.0
     # f_1 and f_2: curvature beta along one axis, mu along the other
     problem = ridge((np.sqrt(beta - mu) * np.eye(2), np.zeros(2)), mu)
+    diversity = by_definition(rows_of(problem, u + 1.0, np.ones(2)))
     for batch in (4, 2, 1):
-        _, diversity = _after(problem, w, v, 0.1, 1)
         allowed = bounds.stability_step(beta, batch=batch, batch_bound=diversity, mu=mu)
         step = context.subject(beta, batch=batch, batch_bound=diversity, mu=mu)
-        after, _ = _after(problem, w, v, step, batch)
-        shrunk = (1.0 - 2.0 * allowed * batch * beta * mu / (beta + mu)) * float(u @ u)
-        checks.append(identity(f"E||w+ - w'+||^2, B={batch}", after, shrunk, 1e-10))
-    return Measurement(*checks, note="all batches enumerated")
+        shrunk = float(u @ u) - 2.0 * allowed * (batch * beta * mu / (beta + mu) * float(u @ u))
+        found = after(problem, u + 1.0, np.ones(2), step, batch)
+        yield identity(f"E||w+ - w'+||^2, B={batch}", found, shrunk, 1e-10)
+    yield "all batches enumerated"
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------
 
 
+def one_sided(X):
+    """Logistic regression with the loss log(1 + exp(-x_i'w)) for each row of X: half of the labels and rows negated."""
+    signs = np.where(np.arange(len(X)) % 2, -1.0, 1.0)
+    return logistic((X * signs[:, None], signs), 0.0)
+
+
+def parted(context, problems, method, start, rounds, replicas):
+    """||w_T - w'_T|| of the package's runs on two problems with the same draws, and the last iterates of the first."""
+    how = {"workers": 1, "steps": rounds, "replicas": replicas, "x0": start, "record_every": rounds}
+    w, v = (context.run(method, p, method.batch, wire_dtype=np.float64, **how).last for p in problems)
+    return np.linalg.norm(w - v, axis=1), w
+
+
 @claim(
     "stability.linear",
     title="Stability is lost at most at this rate",
-    statement="E||w_T - w'_T|| <= 2 gamma L T/n, and linear losses attain it: row I with the gradient L v, and -L v in"
-    " the other data.",
     latex=r"\mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}",
-    source=f"{YIN}, Proposition 7; attained: derived",
     bibtex="yin2018gradient",
     kind="equality",
-    tight_where="linear losses, for every B",
     proof="Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.",
     bound=bounds.sgd_stability,
     subject=lambda step, batch: (step, batch),
@@ -167,97 +125,115 @@ def _(context):
     },
 )
 def _(context):
-    n, gradients, L, replicas, checks = 10, 40, 1.5, context.samples(8000, 4000), []
-    X = np.zeros((n, 3))
-    X[:, 1] = 1.0
-    X[0] = [L, 0.0, 0.0]
-    b, turned = np.ones(n), np.ones(n)
-    turned[0] = -1.0
+    n, L, rng = 10, 1.5, np.random.default_rng(context.stream())
+    first, second = np.tile([0.0, 1.0], (n, 1)), np.tile([0.0, 1.0], (n, 1))
+    first[0], second[0] = [L, 0.0], [-L, 0.0]
     for batch in (4, 10):
         step, simulated = context.subject(0.1, batch)
-        found = twins(
-            Losses(linear_slope, X, b),
-            Losses(linear_slope, X, turned),
-            batch=simulated,
-            step=step,
-            gradients=gradients,
-            replicas=replicas,
-            seed=context.stream(batch),
-        )
-        predicted = bounds.sgd_stability(gradients, n=n, step=0.1, lipschitz=L) / L
-        checks.append(
-            equality(f"E||w_T - w'_T||, T=40, n=10, B={batch}", mean_interval(found, context.level(2)), predicted)
-        )
-    return Measurement(*checks, samples=2 * replicas)
+        counts = rng.multinomial(40 // simulated * simulated, np.full(n, 1.0 / n), size=context.samples(8000, 4000))
+        found = np.linalg.norm(step * counts @ first - step * counts @ second, axis=1)  # these gradients are constant
+        predicted = bounds.sgd_stability(40, n=n, step=0.1, lipschitz=L) / L
+        yield equality(f"E||w_T - w'_T||, T=40, n=10, B={batch}", found, predicted)
 
 
 @claim(
     "stability.logistic",
     title="Stability of logistic regression",
-    statement="For convex beta-smooth L-Lipschitz losses and gamma <= 2/(beta (1 + (B - 1)/Bbar)), data that differ in"
-    " one row give runs with E||w_T - w'_T|| <= 2 gamma L T/n.",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}",
-    source=f"{YIN}, Proposition 7 and Theorem 9, without the term 1/(n - 1) of their condition: derived",
     bibtex="yin2018gradient",
     kind="upper",
+    tight_where="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
     proof="stability.round, and 2 gamma L for every draw of the row that differs.",
     bound=bounds.sgd_stability,
-    subject=lambda step: step,
-    mutants={"steps a hundred times too large": lambda step: 100.0 * step},
+    subject=sums,
+    mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
+    certificate="composition",
     see=("stability.round", "stability.linear"),
 )
 def _(context):
-    n, d, gradients, replicas, checks = 40, 30, 320, context.samples(400, 100), []
-    first, second, diversity = pair_of_data(context, n, d)
-    for batch in (16, 4, 1):
-        allowed = bounds.stability_step(0.25, batch=batch, batch_bound=diversity)
-        found = twins(
-            first,
-            second,
-            batch=batch,
-            step=context.subject(allowed),
-            gradients=gradients,
-            replicas=replicas,
-            seed=context.stream(batch),
-        )
-        bound = bounds.sgd_stability(gradients, n=n, step=allowed, lipschitz=1.0)
-        checks.append(upper(f"E||w_T - w'_T||, T=320, n=40, B={batch}", mean_interval(found, context.level(3)), bound))
-    return Measurement(
-        *checks,
-        samples=3 * replicas,
-        note="logistic losses, unit features: beta=1/4, L=1; the label of a row is turned",
-    )
+    n, slant, gradients = 20, 0.4, 80
+    X = np.eye(n, n + 1, 1)  # orthogonal unit rows, Bbar = n; the first is slanted, to one side or to the other
+    X[0, :2] = slant, math.sqrt(1.0 - slant**2)
+    other = X * np.where(np.arange(n + 1) == 1, -1.0, 1.0)
+    problems, start = [one_sided(rows) for rows in (X, other)], -1000.0 * np.eye(n + 1)[0]
+    Bbar = bounds.glm_batch_bound(n, 1.0, float(np.linalg.norm(X, 2)) ** 2)
+    for batch in (16, 1):
+        step = bounds.stability_step(0.25, batch=batch, batch_bound=Bbar)
+        replicas, bound = context.samples(6000, 1500), bounds.sgd_stability(gradients, n=n, step=step, lipschitz=1.0)
+        found, _ = parted(context, problems, context.subject(batch, step), start, gradients // batch, replicas)
+        yield upper(f"E||w_T - w'_T||, T=80, n=20, B={batch}", found, bound)
+        yield identity(f"2 gamma L for B/n draws of a round, B={batch}", 2.0 * step * batch / n * (80 // batch), bound)
+
+
+def regularized(mu, sign, rows=1):
+    """Rows of curvatures mu and 50 mu; the first ``rows`` of them have the gradient -+e_2, if the l2 term is mu."""
+    X = np.tile([math.sqrt(49.0), 0.0], (100, 1))
+    X[:rows] = 0.0, 1e-4
+    return ridge((X, np.where(np.arange(100) < rows, sign * 1e4, 0.0)), mu)
 
 
 @claim(
     "stability.strongly-convex",
     title="Stability of strongly convex losses",
-    statement="With lambda-strongly convex losses and gamma <= 2/((beta + lambda) (1 + (B - 1)/Bbar)), E||w_T - w'_T||"
-    " <= 2 L (beta + lambda)/(beta lambda n) <= 4 L/(lambda n) for every T.",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}",
-    source=f"{YIN}, Proposition 8 and Theorem 10, without the term 1/(n - 1) of their condition: derived",
     bibtex="yin2018gradient",
     kind="upper",
+    tight_where="nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature",
     proof="stability.round.strongly-convex: a round multiplies the distance by 1 - gamma B beta lambda/(beta + lambda)"
     " and adds 2 gamma L B/n on average.",
     bound=bounds.sgd_stability_strongly_convex,
-    subject=lambda l2, radius: {"l2": l2, "radius": radius},
-    mutants={"without the l2 term and the ball": lambda l2, radius: {}},
+    subject=regularized,
+    mutants={
+        "without the l2 term": lambda mu, sign: regularized(0.0, sign),
+        "half of the l2 term": lambda mu, sign: regularized(0.5 * mu, sign),
+        "data that differ in two rows": lambda mu, sign: regularized(mu, sign, rows=2),
+    },
+    certificate="composition",
     see=("stability.round.strongly-convex", "stability.linear"),
 )
 def _(context):
-    n, d, l2, radius, gradients, replicas = 40, 30, 0.5, 1.0, 1280, context.samples(400, 100)
-    first, second, _ = pair_of_data(context, n, d, **context.subject(l2, radius))
-    beta, L, checks = 0.25 + l2, 1.0 + l2 * radius, []
-    for batch in (16, 4, 1):
-        # differences of gradients are H_i u, lambda <= H_i <= beta, so that B_D(w, w') >= 1 is all that is used here
-        step = bounds.stability_step(beta, batch=batch, batch_bound=1.0, mu=l2)
-        found = twins(
-            first, second, batch=batch, step=step, gradients=gradients, replicas=replicas, seed=context.stream(batch)
-        )
-        interval = mean_interval(found, context.level(3))
-        bound = bounds.sgd_stability_strongly_convex(n=n, mu=l2, lipschitz=L, smoothness=beta) / L
-        checks.append(upper(f"E||w_T - w'_T||, T=1280, n=40, B={batch}", interval, bound))
-    return Measurement(
-        *checks, samples=3 * replicas, note="logistic losses, unit features, lambda=1/2, on the unit ball: L=3/2"
+    given = {"n": 100, "mu": 1.0, "lipschitz": 1.1}  # the gradient of a row, 1, and of the l2 term
+    bound, printed = (
+        bounds.sgd_stability_strongly_convex(**given, **more) / 1.1 for more in ({"smoothness": 50.0}, {})
     )
+    problems = [context.subject(1.0, sign) for sign in (1.0, -1.0)]
+    batch, step = 16, bounds.stability_step(50.0, batch=16, batch_bound=1.0, mu=1.0)  # B_D(w, w') >= 1 always
+    found, w = parted(context, problems, sums(batch, step), np.zeros(2), 150, context.samples(4000, 1000))
+    yield upper("E||w_T - w'_T||, n=100, B=16, 150 rounds", found, bound)
+    yield upper("the same, without beta", found, printed)
+    yield assumption("largest gradient of the row at the end", 1.0 + np.abs(w).max(), 1.1)
+    shrinks, grows = step * batch * 50.0 / 51.0, 2.0 * step * 1.1 * batch / 100
+    yield identity("where the recursion of the proof settles", grows / shrinks, bound)
+    yield identity("the same for beta = mu", 2.0 * grows / (step * batch), printed)
+
+
+@claim(
+    "stability.generalization",
+    latex=r"|\mathbb{E}f(w_T)-\mathbb{E}f_S(w_T)|\le(1-\eta)\,\epsilon_{\mathrm{stab}}+\eta\,2\gamma L^2T",
+    bibtex="yin2018gradient",
+    proof="Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the diversity"
+    " that the step asks for, two runs part by at most 2 gamma L a gradient.",
+    bound=bounds.generalization_gap,
+    subject=sums,
+    mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
+    certificate="composition",
+    see=("stability.logistic", "stability.linear"),
+)
+def _(context):
+    N, n, batch, rounds, slant = 1000, 20, 4, 10, 0.3  # N orthogonal directions, n rows drawn from them
+    flat, step, gaps = math.sqrt(1.0 - slant**2), bounds.stability_step(0.25, batch=batch, batch_bound=1.0), []
+    for number in range(context.samples(120, 40)):
+        X, rng = np.zeros((n, N + 1)), np.random.default_rng(context.stream("rows", number))
+        X[:, 0], X[np.arange(n), 1 + rng.integers(N, size=n)] = slant, flat
+        how = {"workers": 1, "steps": rounds, "x0": -1000.0 * np.eye(N + 1)[0], "record_every": rounds}
+        found = context.run(context.subject(batch, step), one_sided(X), number, **how)
+        expected = np.logaddexp(0.0, -slant * found.x[0] - flat * found.x[1:]).mean()  # over all directions
+        gaps.append(expected - found.fun)
+    given = {"gradients": batch * rounds, "step": step, "lipschitz": 1.0}
+    stability = bounds.sgd_stability(batch * rounds, n=n, step=step, lipschitz=1.0)
+    own = bounds.generalization_gap(0.5 * stability, **given)  # orthogonal rows lose gamma L^2 a draw, not 2 gamma L^2
+    yield upper("E f - E f_S, by the stability of orthogonal rows, T=40, n=20", np.array(gaps), own)
+    yield upper("the same, by Proposition 7", np.array(gaps), bounds.generalization_gap(stability, **given))
+    alone = bounds.sgd_stability(batch * rounds, n=1, step=step, lipschitz=1.0)  # every gradient may part the runs
+    bound = bounds.generalization_gap(stability, **given, failure=0.3)
+    yield identity("stable data or not, eta=0.3", float(0.7 * stability + 0.3 * alone), bound)
