@@ -89,8 +89,8 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     """Factor of E x^2 from one message to the next with error feedback.
 
     Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
-    Statement: from one message to the next E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p), half the
-    frontier, where it is (1 - p)/(2 - p).
+    Statement: from one message to the next E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p),
+    half the frontier, where it is (1 - p)/(2 - p).
     Kind: identity.
     Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
     curvature_step: s = gamma lambda, above 0.
