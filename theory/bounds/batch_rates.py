@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..core import require
 from ._domain import positive, whole
-from .closed_form import formula, total
+from .closed_form import Value, formula, total
 
 __all__ = [
     "BatchSchedule",
@@ -95,6 +95,11 @@ def _batch_within(batch: int, step: float, mu: float) -> None:
     require(batch <= largest * (1 + 1e-12), "batch", batch, f"at most 1/(2 step mu) = {largest:g}")
 
 
+def _promise(formula: str, accuracy: float, batch: int, batch_bound: float) -> Value:
+    """(1 + delta/2) eps, as a value of the formula of that name."""
+    return Value((1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy, formula)
+
+
 def _accuracy(accuracy: float) -> None:
     require(0 < accuracy < math.inf, "accuracy", accuracy, "a number above 0")
 
@@ -148,7 +153,7 @@ def minibatch_smooth_schedule(
     """
     _accuracy(accuracy)
     positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
-    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    promised = _promise("minibatch_smooth_schedule", accuracy, batch, batch_bound)
     needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
     return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
 
@@ -213,7 +218,7 @@ def minibatch_pl_schedule(
     require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
     step = 2.0 * accuracy * mu / (second_moment * smoothness)
     needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
-    return _limited(step, needed, mu, batch, (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy)
+    return _limited(step, needed, mu, batch, _promise("minibatch_pl_schedule", accuracy, batch, batch_bound))
 
 
 # --- convex -----------------------------------------------------------------------------------------------------------
@@ -264,7 +269,7 @@ def minibatch_convex_schedule(
     """
     _accuracy(accuracy)
     positive(second_moment=second_moment, distance=distance)
-    promised = (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
+    promised = _promise("minibatch_convex_schedule", accuracy, batch, batch_bound)
     return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
 
 
@@ -319,4 +324,6 @@ def minibatch_strongly_convex_schedule(
     require(0 < accuracy < 2.0 * distance, "accuracy", accuracy, f"a number in (0, 2 distance) = (0, {2.0 * distance})")
     step = accuracy * mu / second_moment
     needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
-    return _limited(step, needed, mu, batch, (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy)
+    return _limited(
+        step, needed, mu, batch, _promise("minibatch_strongly_convex_schedule", accuracy, batch, batch_bound)
+    )

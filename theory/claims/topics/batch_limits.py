@@ -66,11 +66,8 @@ def independent(rng, batch, rows, replicas):
 
 @claim(
     "batch.worst-case",
-    title="Larger batches lose for certain, for delta below 1/3",
     latex=r"\mathbb{E}\|w_T-w^*\|^2\ge\frac{1-e^{-2c}}4\,(1+\delta)\frac{\gamma M^2}\mu",
     bibtex="yin2018gradient",
-    kind="lower",
-    proof="r_{k+1} >= (1 - 2 gamma mu B) r_k + (1 + delta) B gamma^2 mu^2, since E B_D >= 1 + 1/r; M^2 = 2 mu^2.",
     bound=bounds.minibatch_worst_case,
     subject=independent,
     mutants={
@@ -96,8 +93,6 @@ def _(context):
     "batch.worst-case.delta",
     latex=r"\delta\le\frac{B-1}{1+1/r}\le\frac{1-2\gamma\mu}{3+2\gamma\mu}<\frac13",
     bibtex="yin2018gradient",
-    kind="upper",
-    proof="B_D = 1 + 1/||w||^2, E(1/||w||^2) >= 1/r, and r = gamma mu/(2 - gamma mu B).",
     bound=bounds.sphere_quadratic_delta,
     subject=lambda batch: (batch, 12),
     mutants={
@@ -132,8 +127,6 @@ def _(context):
     latex=r"w_k^2\to\Big(\frac{\gamma BG}{2-\gamma\mu B}\Big)^2=\Big(\frac G{3\mu}\Big)^2=\frac18\,"
     r"(1+\delta)\frac{\gamma M^2}\mu",
     bibtex="yin2018gradient",
-    kind="identity",
-    proof="From |w| = a a step leads to a (1 - gamma mu B) - gamma B G = -a.",
     bound=bounds.kink_cycle,
     subject=lambda batch, step: (batch, step),
     mutants={
@@ -156,13 +149,8 @@ def _(context):
 
 @claim(
     "batch.divergence",
-    title="Too large a batch leads away",
-    statement="If B > 2/(gamma mu), one step on a mu-strongly convex function has E||w+ - w*|| >= (gamma mu B - 1)"
-    "||w - w*||, more than before; below, the quadratic with this mu converges to within its noise.",
     latex=r"B>\frac2{\gamma\mu}\;\Rightarrow\;\mathbb{E}\|w_+-w^*\|\ge(\gamma\mu B-1)\|w-w^*\|>\|w-w^*\|",
     bibtex="yin2018gradient",
-    kind="lower",
-    proof="E||w+|| >= ||E w+|| >= gamma B ||grad F|| - ||w||, and ||grad F|| >= mu ||w||.",
     bound=bounds.divergent_batch,
     subject=sums,
     mutants={"step gamma for the mean of the batch": not_scaled, "steps a tenth smaller": shorter},

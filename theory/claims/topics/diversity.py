@@ -44,6 +44,11 @@ def bare(problem):
     return problem._replace(l2=0.0)
 
 
+def fresh(problem):
+    """The problem whose noise, if it has one, is drawn afresh for every repeat of a row."""
+    return problem._replace(shared=False) if isinstance(problem, Diversified) else problem
+
+
 @claim(
     "diversity.definition",
     title="Gradient diversity and the batch-size bound",
@@ -52,7 +57,6 @@ def bare(problem):
     latex=r"B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}",
     source=f"{YIN}, Definitions 4 and 5; copies: derived",
     bibtex="yin2018gradient",
-    kind="identity",
     proof="sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by"
     " r^2, and n by r.",
     bound=bounds.batch_bound,
@@ -89,7 +93,6 @@ def _(context):
     latex=r"B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla f_i(w'))\|^2}",
     source=f"{YIN}, Definition 6",
     bibtex="yin2018gradient",
-    kind="identity",
     bound=bounds.batch_bound,
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
@@ -121,9 +124,7 @@ def _(context):
     mutants={
         "f_i without its l2 term": lambda problem, x, **options: diversity(bare(problem), x, **options).intervals,
         "noise of repeats drawn afresh": lambda problem, x, **options: (
-            diversity(
-                problem._replace(shared=False) if isinstance(problem, Diversified) else problem, x, **options
-            ).intervals
+            diversity(fresh(problem), x, **options).intervals
         ),
         "another point": lambda problem, x, **options: diversity(problem, 1.5 * x, **options).intervals,
     },
@@ -158,11 +159,8 @@ def glm(X):
 
 @claim(
     "diversity.glm",
-    title="Diversity of generalized linear models",
-    statement="B_D >= n min||x_i||^2/sigma_max(X)^2 for f_i = l_i(x_i'w) at every w, and for every pair w, w'.",
     latex=r"B_D(w)\ge\frac{n\min_i\|x_i\|^2}{\sigma_{\max}(X)^2}",
     bibtex="yin2018gradient",
-    kind="tight",
     proof="||X's||^2 <= sigma_max^2 ||s||^2 for the slopes s, and sum ||s_i x_i||^2 >= min||x_i||^2 ||s||^2.",
     bound=bounds.glm_batch_bound,
     subject=glm,
@@ -205,7 +203,6 @@ def of_random(draw, rng, sizes, matrices):
     latex=r"B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}",
     bibtex="yin2018gradient",
     kind="rate",
-    proof="||x_i||^2 = d, and sigma_max ~ sqrt(n) + sqrt(d).",
     bound=bounds.random_features_batch_bound,
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
     mutants={
@@ -229,7 +226,6 @@ def _(context):
     "diversity.conflicts",
     latex=r"B_D(w)\ge\frac n{\rho+1}",
     bibtex="yin2018gradient",
-    kind="tight",
     proof="||sum g_i||^2 has only the products of rows in conflict, and each is at most the mean of two squares.",
     bound=bounds.conflict_batch_bound,
     subject=lambda floor, n: bounds.conflict_batch_bound(n, floor.degree),

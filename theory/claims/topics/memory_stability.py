@@ -42,7 +42,6 @@ def around(method, frontier, settings):
 @claim(
     "frontier.dcgd",
     latex=r"\gamma\lambda<\frac{2}{1+\omega/N}",
-    kind="identity",
     bound=bounds.dcgd_frontier,
     subject=descent,
     mutants={
@@ -62,7 +61,6 @@ EF_SETTINGS = {"p=0.3, N=2": (0.3, 2), "p=0.5, N=1": (0.5, 1), "p=0.1, N=4": (0.
     "frontier.ef",
     latex=r"\gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}",
     bibtex="karimireddy2019error",
-    kind="identity",
     bound=bounds.ef_frontier,
     subject=error_feedback,
     mutants={
@@ -92,7 +90,6 @@ def without_memory(a):
     latex=r"\gamma\lambda<\frac{2(2-a)}{a}",
     source="derived",
     bibtex="karimireddy2019error",
-    kind="identity",
     proof="x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the eigenvalue"
     " -1 at the frontier.",
     bound=bounds.ef_frontier,
@@ -125,8 +122,6 @@ def _(context):
     "frontier.ef.cycle",
     latex=r"\frac{\mathbb{E}x_+^2}{x^2}=1-\frac{2s}{p}+\frac{(2-p)s^2}{p^2}",
     bibtex="karimireddy2019error",
-    kind="identity",
-    proof="x is multiplied by 1 - s K with a geometric number K of steps.",
     bound=bounds.ef_cycle_factor,
     subject=error_feedback,
     mutants={
@@ -149,8 +144,6 @@ def _(context):
     source="derived; Richtarik, Sokolov, Fatkhullin, EF21, NeurIPS 2021, Theorem 3 (for such compressors the two"
     " methods are one)",
     bibtex="richtarik2021ef21",
-    kind="identity",
-    proof="x^2, x g, g_i^2 and g_i g_j have a linear recursion in the mean; it has the eigenvalue 1 at the frontier.",
     bound=bounds.ef_frontier,
     subject=ef21,
     mutants={
@@ -166,7 +159,6 @@ def _(context):
     "frontier.marina",
     latex=r"(1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0",
     bibtex="gorbunov2021marina",
-    kind="identity",
     bound=bounds.marina_frontier,
     subject=marina,
     mutants={
@@ -184,7 +176,6 @@ def _(context):
     "frontier.diana",
     latex=r"\omega(N+2\omega)s^2-(2N\omega-N-4\omega)s-2N<0",
     bibtex="mishchenko2019distributed",
-    kind="identity",
     bound=bounds.diana_frontier,
     subject=diana,
     mutants={

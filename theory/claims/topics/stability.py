@@ -19,12 +19,8 @@ from .diversity import by_definition, rows_of
 
 def after(problem, w, v, step, batch):
     """The mean of ||w+ - v+||^2 over all batches, gradients summed."""
-    differences = rows_of(problem, w, v)
-    found = [
-        np.sum((w - v - step * differences[list(rows)].sum(axis=0)) ** 2)
-        for rows in itertools.product(range(problem.n), repeat=batch)
-    ]
-    return float(np.mean(found))
+    g, batches = rows_of(problem, w, v), itertools.product(range(problem.n), repeat=batch)
+    return float(np.mean([np.sum((w - v - step * g[list(rows)].sum(axis=0)) ** 2) for rows in batches]))
 
 
 @claim(
@@ -35,7 +31,6 @@ def after(problem, w, v, step, batch):
     latex=r"\gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\ \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2",
     source=f"{YIN}, Proposition 7, here without the term 1/(n - 1) of its condition: derived",
     bibtex="yin2018gradient",
-    kind="tight",
     proof="Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D) mean"
     " ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).",
     bound=bounds.stability_step,
@@ -70,7 +65,6 @@ def _(context):
     latex=r"\mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2",
     source=f"{YIN}, Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda): derived",
     bibtex="yin2018gradient",
-    kind="tight",
     tight_where="at the largest step: f_i whose Hessian is lambda or beta along w - w'",
     proof="As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta + lambda).",
     bound=bounds.stability_step,
@@ -126,12 +120,11 @@ def parted(context, problems, method, start, rounds, replicas):
 )
 def _(context):
     n, L, rng = 10, 1.5, np.random.default_rng(context.stream())
-    first, second = np.tile([0.0, 1.0], (n, 1)), np.tile([0.0, 1.0], (n, 1))
-    first[0], second[0] = [L, 0.0], [-L, 0.0]
+    parted = 2.0 * L * np.eye(n)[0]  # the difference of the two gradients of each row, which are constant
     for batch in (4, 10):
         step, simulated = context.subject(0.1, batch)
-        counts = rng.multinomial(40 // simulated * simulated, np.full(n, 1.0 / n), size=context.samples(8000, 4000))
-        found = np.linalg.norm(step * counts @ first - step * counts @ second, axis=1)  # these gradients are constant
+        counts = rng.multinomial(simulated, np.full(n, 1.0 / n), size=(context.samples(8000, 4000), 40 // simulated))
+        found = step * counts.sum(axis=1) @ parted
         predicted = bounds.sgd_stability(40, n=n, step=0.1, lipschitz=L) / L
         yield equality(f"E||w_T - w'_T||, T=40, n=10, B={batch}", found, predicted)
 
@@ -141,7 +134,6 @@ def _(context):
     title="Stability of logistic regression",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}",
     bibtex="yin2018gradient",
-    kind="upper",
     tight_where="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
     proof="stability.round, and 2 gamma L for every draw of the row that differs.",
     bound=bounds.sgd_stability,
@@ -177,10 +169,7 @@ def regularized(mu, sign, rows=1):
     title="Stability of strongly convex losses",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}",
     bibtex="yin2018gradient",
-    kind="upper",
     tight_where="nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature",
-    proof="stability.round.strongly-convex: a round multiplies the distance by 1 - gamma B beta lambda/(beta + lambda)"
-    " and adds 2 gamma L B/n on average.",
     bound=bounds.sgd_stability_strongly_convex,
     subject=regularized,
     mutants={
