@@ -8,7 +8,9 @@ problems where M^2 and B_D are known; and these are checked along the runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -17,10 +19,15 @@ from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
 from ..base import claim
 from ..batch_sums import YIN, not_scaled, one_for_all, path, sums, thrice
-from ..checks import assumption, equality, identity, upper
+from ..checks import Check, assumption, equality, identity, upper
 
 MUTANTS = {"one gradient, counted B times": one_for_all, "steps three times as large": thrice}
-GIVEN = {"batch": 6, "step": 0.05, "second_moment": 3.0, "batch_bound": 3.7}  # of the compositions, in 4 rounds
+GIVEN: dict[str, Any] = {
+    "batch": 6,
+    "step": 0.05,
+    "second_moment": 3.0,
+    "batch_bound": 3.7,
+}  # of the compositions, in 4 rounds
 
 
 def lemma_1(batch, step, second_moment, batch_bound):
@@ -36,7 +43,7 @@ def unrolled(mu, weight, start):
     return start
 
 
-def one_round(context, batch, step=0.05, n=16):
+def one_round(context, batch, step=0.05, n=16) -> tuple[Any, dict[str, Any]]:
     """F after a round on f_i = (n/2) w_i^2, F = ||w||^2/2: M^2 and B_D = n are those of the only point that counts."""
     problem, start = ridge((math.sqrt(n) * np.eye(n), np.zeros(n)), 0.0), np.ones(n)
     replicas = context.samples(16_000, 4_000)
@@ -45,7 +52,7 @@ def one_round(context, batch, step=0.05, n=16):
     return found[-1], {"gradients": batch, "batch": batch, "step": step} | moments
 
 
-def settled(context, batch, length, rounds, d=1000):
+def settled(context, batch, length, rounds, d=1000) -> tuple[Any, dict[str, Any], Check]:
     """F along runs on ||w||^2/2 from the stationary law with gamma B = ``length`` and noise of variance 1.
 
     In many dimensions ||w||^2 hardly varies, so that M^2 and B_D for 1.3 times its mean are nearly those everywhere.
@@ -106,9 +113,10 @@ def _(context):
     yield upper("F - F*, stationary, B=20, K=8", found[-1], bound)
     yield checked
     # the mean gradient along the least curvature 1, nearly all of the noise where it is 4
-    problem, given = quadratic(np.r_[1.0, np.full(255, 4.0)], covariance=100.0 / 256), {"batch": 5, "step": 0.02}
+    problem = quadratic(np.r_[1.0, np.full(255, 4.0)], covariance=100.0 / 256)
+    given = {"batch": 5, "step": 0.02}
     found = path(context, problem, np.eye(256)[0], **given, rounds=1, replicas=context.samples(4000, 1000))[-1]
-    more = {"smoothness": 4.0, "mu": 1.0, "gap": 0.5, "second_moment": 101.0, "batch_bound": 101.0}
+    more: dict[str, Any] = {"smoothness": 4.0, "mu": 1.0, "gap": 0.5, "second_moment": 101.0, "batch_bound": 101.0}
     yield upper("F - F* after a round, beta/mu=4, B=5", found, bounds.minibatch_pl(5, **given, **more))
     bound = bounds.minibatch_pl(24, **GIVEN, smoothness=1.5, mu=0.6, gap=2.0)
     yield identity("the lemmas, unrolled", unrolled(0.6, 0.75, 2.0), bound)
@@ -131,9 +139,10 @@ def _(context):
         return context.run(context.subject(**given, average="uniform"), problem, **how).funs
 
     for batch, G in ((8, 1.5), (1, 0.5)):  # f_i = G|w|: the last of 6 rounds ends at 0, and B_D = 1
-        given, start = {"batch": batch, "step": 0.05}, [6 * batch * 0.05 * G]
+        start = [6 * batch * 0.05 * G]
+        given: dict[str, Any] = {"batch": batch, "step": 0.05}
         kink = function(lambda x, G=G: G * np.abs(x[0]), lambda x, G=G: G * np.sign(x), d=1)
-        more = {"second_moment": G**2, "distance": start[0] ** 2, "batch_bound": 1.0}
+        more: dict[str, Any] = {"second_moment": G**2, "distance": start[0] ** 2, "batch_bound": 1.0}
         bound = bounds.minibatch_convex(6 * batch, **given, **more)
         yield equality(f"F(mean) - F*, identical kinks, B={batch}", gap(kink, start, given, 6)[0], bound)
     n, given = 40, {"batch": 40, "step": 0.1}  # f_i = |w_i|: M^2 <= 1, and B_D = n
@@ -188,14 +197,15 @@ def _(context):
     },
 )
 def _(context):
-    given = {"batch": 5, "second_moment": 2.0, "batch_bound": 8.0}
+    given: dict[str, Any] = {"batch": 5, "second_moment": 2.0, "batch_bound": 8.0}
     beta, gap, distance, mu = {"smoothness": 1.0}, {"gap": 1.0}, {"distance": 2.0}, {"mu": 0.5}
-    for theorem, raw, schedule, more in (
+    cases: tuple[tuple[int, Callable, Callable, dict[str, float]], ...] = (
         (2, bounds.minibatch_smooth, bounds.minibatch_smooth_schedule, beta | gap),
         (4, bounds.minibatch_convex, bounds.minibatch_convex_schedule, distance),
         (3, bounds.minibatch_pl, bounds.minibatch_pl_schedule, beta | gap | mu),
         (5, bounds.minibatch_strongly_convex, bounds.minibatch_strongly_convex_schedule, distance | mu),
-    ):
+    )
+    for theorem, raw, schedule, more in cases:
         how = schedule(0.002, **given, **more)
         step, gradients = context.subject(how)
         reached = float(raw(5 * math.ceil(gradients / 5 - 1e-9), step=step, **given, **more))

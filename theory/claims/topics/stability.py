@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -181,10 +182,9 @@ def regularized(mu, sign, rows=1):
     see=("stability.round.strongly-convex", "stability.linear"),
 )
 def _(context):
-    given = {"n": 100, "mu": 1.0, "lipschitz": 1.1}  # the gradient of a row, 1, and of the l2 term
-    bound, printed = (
-        bounds.sgd_stability_strongly_convex(**given, **more) / 1.1 for more in ({"smoothness": 50.0}, {})
-    )
+    given: dict[str, Any] = {"n": 100, "mu": 1.0, "lipschitz": 1.1}  # the gradient of a row, 1, and of the l2 term
+    printed = bounds.sgd_stability_strongly_convex(**given) / 1.1
+    bound = bounds.sgd_stability_strongly_convex(**given, smoothness=50.0) / 1.1
     problems = [context.subject(1.0, sign) for sign in (1.0, -1.0)]
     batch, step = 16, bounds.stability_step(50.0, batch=16, batch_bound=1.0, mu=1.0)  # B_D(w, w') >= 1 always
     found, w = parted(context, problems, sums(batch, step), np.zeros(2), 150, context.samples(4000, 1000))
@@ -218,7 +218,7 @@ def _(context):
         found = context.run(context.subject(batch, step), one_sided(X), number, **how)
         expected = np.logaddexp(0.0, -slant * found.x[0] - flat * found.x[1:]).mean()  # over all directions
         gaps.append(expected - found.fun)
-    given = {"gradients": batch * rounds, "step": step, "lipschitz": 1.0}
+    given: dict[str, Any] = {"gradients": batch * rounds, "step": step, "lipschitz": 1.0}
     stability = bounds.sgd_stability(batch * rounds, n=n, step=step, lipschitz=1.0)
     own = bounds.generalization_gap(0.5 * stability, **given)  # orthogonal rows lose gamma L^2 a draw, not 2 gamma L^2
     yield upper("E f - E f_S, by the stability of orthogonal rows, T=40, n=20", np.array(gaps), own)
