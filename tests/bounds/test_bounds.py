@@ -312,3 +312,12 @@ REFUSED = [
 def test_refusals_name_the_argument(name, call):
     with pytest.raises(ValueError, match=rf"^{re.escape(name)}: got .*, allowed: "):
         call()
+
+
+@pytest.mark.parametrize("two", [np.int64(2), np.float32(2), np.float64(2), 2])
+def test_values_of_formulas_meet_numpy_numbers(two):
+    three = bounds.batch_bound(3.0, 1.0)
+    assert three > two and two < three and three >= two and two != three and not three == two
+    assert three == type(two)(3) and type(two)(3) == three and hash(three) == hash(3.0)
+    assert two / three == 2 / 3 and three / two == 1.5 and three**two == 9 and two**three == 8
+    assert two * three == three * two == 6 and two + three == 5 and two - three == -1 and three - two == 1
