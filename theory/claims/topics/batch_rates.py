@@ -246,6 +246,21 @@ def _(context):
 # --- exact, for every delta -------------------------------------------------------------------------------------------
 
 
+def signs(rng, batch, size):
+    """B draws with replacement from as many signs 1 as -1: how many gradients count, and the sum of the signs."""
+    return batch, 2 * rng.binomial(batch, 0.5, size) - batch
+
+
+def on_slopes(rng, batch, step, slope, spread, start, rounds, replicas, draw=signs):
+    """Mini-batch SGD on f_i = G|w| + s_i sigma w: the mean of F over the rounds, and the last w, of many runs."""
+    w, gap = np.full(replicas, start), np.zeros(replicas)
+    for _ in range(rounds):
+        gap += slope * np.abs(w) / rounds
+        drawn, total = draw(rng, batch, replicas)
+        w -= step * (slope * drawn * np.sign(w) + spread * total)
+    return gap, w
+
+
 @claim(
     "batch.convex.exact",
     latex=r"\frac1K\sum_{k<K}\mathbb{E}F(w_k)=\frac{\|w_0\|^2-\mathbb{E}\|w_K\|^2}{2\gamma T}+\frac{(1+\delta)\gamma"
@@ -253,21 +268,20 @@ def _(context):
     bibtex="yin2018gradient",
     kind="equality",
     bound=bounds.signed_slopes_gap,
-    subject=lambda rng, B, size: (B, 2 * rng.binomial(B, 0.5, size) - B),
+    subject=signs,
     mutants={
         "all workers draw the same row": lambda rng, B, size: (B, B * (2 * rng.integers(2, size=size) - 1)),
-        "gradients averaged, not summed": lambda rng, B, size: (1, 2 * rng.binomial(B, 0.5, size) / B - 1),
+        "gradients averaged, not summed": lambda rng, B, size: (1, signs(rng, B, size)[1] / B),
     },
 )
 def _(context):
-    given, rounds = {"step": 0.01, "slope": 0.3, "spread": 1.0}, 60
-    start, replicas = 0.05123456789, context.samples(8000, 2000)  # no sum of steps from here is 0, the kink
+    given, start = (
+        {"step": 0.01, "slope": 0.3, "spread": 1.0},
+        0.05123456789,
+    )  # no sum of steps from here is 0, the kink
     for batch in (41, 1, 5, 11, 21):
-        rng, w, gap = np.random.default_rng(context.stream(batch)), np.full(replicas, start), np.zeros(replicas)
-        for _ in range(rounds):
-            gap += 0.3 * np.abs(w) / rounds
-            drawn, signs = context.subject(rng, batch, replicas)
-            w -= 0.01 * (0.3 * drawn * np.sign(w) + signs)
+        how = {"start": start, "rounds": 60, "replicas": context.samples(8000, 2000), "draw": context.subject}
+        gap, w = on_slopes(np.random.default_rng(context.stream(batch)), batch, **given, **how)
+        predicted = bounds.signed_slopes_gap(60 * batch, batch=batch, **given, distance=start**2, last=0.0)
         # the term with w_K, which is random, stands on the left
-        predicted = bounds.signed_slopes_gap(rounds * batch, batch=batch, **given, distance=start**2, last=0.0)
-        yield equality(f"mean gap + E||w_K||^2/(2 gamma T), B={batch}", gap + w**2 / (0.02 * rounds * batch), predicted)
+        yield equality(f"mean gap + E||w_K||^2/(2 gamma T), B={batch}", gap + w**2 / (0.02 * 60 * batch), predicted)

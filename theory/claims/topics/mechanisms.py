@@ -71,7 +71,7 @@ def mechanism_law(id, mechanism_at, mutants, **facts):
 
     def measure(context):
         problem, x = plain(context)
-        mechanism, samples, n = mechanism_at(problem, x), context.samples(40_000, 8_000), problem.n
+        mechanism, samples, n = mechanism_at(problem, x), context.samples(40_000, 12_000), problem.n
         factor, kept = factor_of(mechanism, problem, x)
         moment = factor * (kept**2 * second_moment(problem, x))
         for shared, name in ((False, "fresh"), (True, "shared")):
