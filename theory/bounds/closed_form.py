@@ -23,15 +23,6 @@ __all__ = ["Value", "formula", "total"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _of_floats(operation: Callable[[float, float], Any]) -> Any:
-    """A method that leaves an operation to ordinary numbers, for NumPy's integers, which leave it to this class."""
-
-    def method(self, other):
-        return operation(float(self), float(other)) if isinstance(other, Real) else NotImplemented
-
-    return method
-
-
 class Value(float):
     """A number with its origin: the formula, its summands, and the part that is not the formula's.
 
@@ -97,12 +88,6 @@ class Value(float):
 
     def __reduce__(self):
         return float, (float(self),)
-
-    __rtruediv__ = _of_floats(lambda value, other: other / value)
-    __pow__, __rpow__ = _of_floats(operator.pow), _of_floats(lambda value, other: other**value)
-    __lt__, __le__, __gt__, __ge__ = map(_of_floats, (operator.lt, operator.le, operator.gt, operator.ge))
-    __eq__, __ne__ = map(_of_floats, (operator.eq, operator.ne))
-    __hash__ = float.__hash__
 
     def scaled(self, factor: float) -> float:
         """The number if the formula were ``factor`` times as large."""
