@@ -226,8 +226,8 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
 
     Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
     :func:`local_sgd_nonconvex` (``convex=False``).
-    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H = O(T^(1/4)/N^(3/4)),
-    hence Omega((N T)^(3/4)) rounds, where it is not convex.
+    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex;
+    H = O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
     Kind: rate.
     Source: Stich, ICLR 2019, Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     samples: T, at least N.

@@ -130,11 +130,11 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
     """The best outer Nesterov momentum of local gradient descent on quadratics.
 
     Setting: as `outer_step`, but the round starts from x_t + beta (x_t - x_{t-1}).
-    Statement: with kappa = q(L)/q(mu), the step 4/(3 q(L) + q(mu)) and beta = (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1)
-    + 2), the spectral radius of a round is 1 - 2/sqrt(3 kappa + 1).
+    Statement: with kappa = q(L)/q(mu), the step 4/(3 q(L) + q(mu)) and beta = (sqrt(3 kappa + 1) - 2)/
+    (sqrt(3 kappa + 1) + 2), the spectral radius of a round is 1 - 2/sqrt(3 kappa + 1).
     Kind: identity.
-    Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A) takes
-    the place of the Hessian.
+    Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A)
+    takes the place of the Hessian.
     mu, lipschitz: Above 0, mu <= L.
     step: eta, in (0, 1/L].
 
@@ -154,10 +154,10 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
 def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     """The heavy ball that a leaky memory makes of random-k.
 
-    Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied; what
-    remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
-    Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t: heavy
-    ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
+    Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied;
+    what remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
+    Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t:
+    heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
     Kind: identity.
     Source: derived: E[sent | m] = p m, E[e | m] = (1 - p) m.
     kept (float): Factor of the memory, in [0, 1].
