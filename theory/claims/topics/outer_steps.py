@@ -31,10 +31,8 @@ def differences(context, x, curvatures, H, eta):
 @claim(
     "outer.rate",
     title="The best outer step of local gradient descent",
-    statement="On a quadratic, a round of H local steps and the outer step gamma contracts by max |1 - gamma q(lambda)|,"
-    " q(lambda) = 1 - (1 - eta lambda)^H; gamma* = 2/(q(mu) + q(L)) >= 1 is best, with the rate (q(L) - q(mu))/(q(L) +"
-    " q(mu)).",
-    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad q(\lambda)=1-(1-\eta\lambda)^H",
+    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad"
+    r"q(\lambda)=1-(1-\eta\lambda)^H",
     source="derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021",
     kind="identity",
     proof="x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.",
@@ -132,13 +130,11 @@ def _(context):
     known: dict[str, Any] = dict(workers=1, steps=steps, x0=np.ones(d), record_every=steps, wire_dtype=np.float64)
     compressor, feedback = context.subject(k, kept)
     method = ParallelSGD(compressor, step=Constant(eta), feedback=feedback)
-    runs = [context.run(method, problem, r, **known).last.mean() for r in range(context.samples(1600, 400))]
+    runs = context.run(method, problem, "memory", replicas=context.samples(1600, 400), **known).last.mean(axis=1)
     ball = bounds.leaky_memory_momentum(k / d, kept)
     server = ParallelSGD(Identity(), step=Constant(ball.step * eta), server=Momentum(ball.momentum))
     predicted = context.run(server, problem, **known).last
-    yield equality(
-        f"E x_t, t={steps}, p={k / d:g}, beta={kept:g}, against heavy ball", np.array(runs), predicted.mean()
-    )
+    yield equality(f"E x_t, t={steps}, p={k / d:g}, beta={kept:g}, against heavy ball", runs, predicted.mean())
     x = m = 0.0
     for _ in range(400):  # equal gradients
         m = 1.0 + ball.momentum * m
