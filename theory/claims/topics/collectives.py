@@ -184,7 +184,7 @@ def _(context):
         length = context.subject(p, alpha=alpha, beta=beta, gamma=gamma)
         costs = [simulate_allreduce(name, np.ones((p, 64 * p)))[1] for name in ("ring", "recursive-doubling")]
         # the counts are linear in n, so n* follows from those of one length
-        saved = (np.subtract(costs[1], costs[0]) / (64 * p)) @ [0.0, beta, gamma]
+        saved = float((np.subtract(costs[1], costs[0]) / (64 * p)) @ [0.0, beta, gamma])
         yield identity(f"n*, p = {p}", length, alpha * (costs[0].starts - costs[1].starts) / saved)
 
 

@@ -55,9 +55,9 @@ def _(context):
         targets = context.normal(WORKERS, "targets", d)
         there, best = fixed(rows, targets, l2, eta, H), fixed(rows, targets, l2, eta, 1)
         label = f"d={d}, H={H}, eta={eta:g}, {np.linalg.norm(there - best):.3g} from x*"
-        away = np.linalg.norm(end(rows, targets, l2, eta, H, 600) - best)
+        away = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - best))
         yield identity(f"distance from x*, {label}", away, float(np.linalg.norm(there - best)), 1e-6)
-        off = np.linalg.norm(end(rows, targets, l2, eta, H, 600) - there)
+        off = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - there))
         yield identity(f"distance from the fixed point, {label}", off, 0.0, 1e-9)
     rows, targets = np.repeat([[0.4], [0.8], [1.2], [1.6]], 3, axis=0), 2.0 + np.arange(12.0) % 5
     found = end(rows, targets, 0.0, 0.1, 5, 60, context.samples(2000, 1000))[:, 0]

@@ -43,7 +43,7 @@ def _(context):
         factor, x = bounds.ring_gossip_factor(N), context.normal((N, 3), N)
         slowest, y = np.cos(2 * np.pi * np.arange(N) / N)[:, None], context.subject(x)
         after = np.linalg.norm(context.subject(slowest)) / np.linalg.norm(slowest)
-        yield identity(f"a cosine, N={N}", after, factor)
+        yield identity(f"a cosine, N={N}", float(after), factor)
         yield identity(f"the mean moves, N={N}", np.abs(y.mean(axis=0) - x.mean(axis=0)).max(), 0.0)
         left = np.linalg.norm(y - y.mean(axis=0)) / np.linalg.norm(x - x.mean(axis=0))
         yield upper(f"random vectors, N={N}", left, factor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import Any
@@ -130,8 +129,8 @@ def _(context):
         sharp, paper = (bounds.growing_batch_gradients(accuracy, tau=tau, **known, form=f) for f in ("sharp", "paper"))
         yield upper(label, spent, sharp)
         yield upper(f"{label}, the paper's", spent, paper)
-        powers = sharp.terms["powers"] + 1.0 / (tau - 1.0)  # a sum of powers, below tau omega/(eps (tau - 1))
-        yield identity("the paper's, from ceil(z) <= 2 z", 2.0 * powers, paper)
+        whole = sharp - (t - 1.0) + 1.0 / (tau - 1.0)  # a sum of powers, below tau omega/(eps (tau - 1))
+        yield identity("the paper's, from ceil(z) <= 2 z", 2.0 * whole, paper)
         limit = bounds.growing_batch_limit(step, curvature=c, lipschitz=c)
         yield identity("tau, at s = 1 its limit", 1.0 - s * (1.0 - 1.0 / limit), 1.0 / tau)
 
@@ -176,7 +175,9 @@ def _(context):
                 value = bounds.inexact_gradients(t, mu=mu, decay=decay, **known)
                 yield (identity if mu == L else upper)(f"f(x_t), t={t}, mu={mu:g}, errors {name}", found[t - 1], value)
     for g in (0.7, 0.75):  # the recursion D -> q D + E_0 g^t/(2 L), summed; q = 0.75
-        left = functools.reduce(lambda left, t, g=g: 0.75 * left + 2.0 * g**t / (2.0 * L), range(steps), 3.0)
+        left = 3.0
+        for t in range(steps):
+            left = 0.75 * left + 2.0 * g**t / (2.0 * L)
         closed = bounds.inexact_gradients(steps, mu=1.0, decay=g, **known | {"gap": 3.0})
         yield identity(f"the recursion, q=0.75, g={g:g}", left, closed)
 

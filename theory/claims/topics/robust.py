@@ -46,7 +46,7 @@ median = of_all(lambda x: np.median(x, axis=0))
     },
 )
 def _(context):
-    tries, rng = context.samples(2000, 300), np.random.default_rng(context.stream())
+    tries, rng = context.samples(1000, 250), np.random.default_rng(context.stream())
     for workers, bad in ((9, 2), (9, 4), (15, 3)):
         most, label = bounds.median_deviation(workers, bad), f"N={workers}, f={bad}"
         honest = np.where(np.arange(workers - bad) < (workers - 1) // 2, 0.0, 1.0)[:, None]

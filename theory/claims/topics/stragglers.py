@@ -173,7 +173,7 @@ def _(context):
 def _(context):
     d, mu, sigma2, step, start, n, k, rounds = 1000, 2.0, 30.0, 0.1, 40.0, 8, 4, 25
     problem, times = quadratic(np.full(d, mu), covariance=sigma2 / d), ShiftedExponential(0.5, 1.0)
-    known: dict[str, Any] = dict(x0=np.full(d, np.sqrt(start / d)), replicas=context.samples(320, 80))
+    known: dict[str, Any] = dict(x0=np.full(d, np.sqrt(start / d)), replicas=context.samples(160, 80))
     known |= dict(workers=n, rounds=rounds, times=times, record_every=rounds, seed=context.stream())
     found = run_fastest_k(problem, **known, **context.subject(k, step))
     distance = bounds.sgd_constant_step_exact(rounds, mu=mu, step=step, variance=sigma2 / k, distance=start)

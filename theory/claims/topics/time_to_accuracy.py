@@ -126,7 +126,7 @@ def _(context):
     for N, omega, row, rest in ((4, 3.0, 1e-6, 1e-4), (16, 0.5, 1e-5, 5e-3), (2, 9.0, 1e-6, 1e-2)):
         B = np.arange(1, 2000)
         of_steps = np.array(
-            [bounds.averaged_second_moment(sigma2, sigma2 + G2, workers=N, batch=b, omega=omega) for b in B]
+            [bounds.averaged_second_moment(sigma2, sigma2 + G2, workers=N, batch=int(b), omega=omega) for b in B]
         )
         least = float(B[np.argmin((row * B + rest) * of_steps)])
         best = context.subject(G2, sigma2, row=row, rest=rest, workers=N, omega=omega)

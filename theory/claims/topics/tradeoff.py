@@ -59,7 +59,7 @@ def _(context):
 
 
 @claim(
-    "variance.least",
+    "sparsifier.least-variance",
     title="Variance and non-zeros cannot both be small",
     latex=r"\mathbb{E}\|Q(v)-v\|^2\ge\Big(\frac{\|v\|_1^2}{k\,\|v\|_2^2}-1\Big)\|v\|^2",
     source="derived from sparsifier.product",
