@@ -58,6 +58,8 @@ CLAIM_TOPICS = {
     "cr-psgd": "CR-PSGD",
     "catalyst": "Catalyst",
     "local-sgd": "Local SGD",
+    "outer": "Outer steps",
+    "rounds": "Rounds of the methods compared",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",

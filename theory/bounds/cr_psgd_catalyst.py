@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .dynamic_batches import cr_psgd, growing_rounds, pl_contraction
 
 __all__ = ["catalyst", "catalyst_budget", "catalyst_factor", "catalyst_rounds", "catalyst_theta", "square_root_batch"]
@@ -103,7 +103,8 @@ def catalyst(
     known: dict[str, Any] = dict(mu=mu, lipschitz=top, step=step)
     left = pl_contraction(**known) ** len(batches)
     noise = cr_psgd(batches, **known, variance=variance, workers=workers, gap=0.0)
-    return catalyst_factor(lipschitz, theta, form) / (1.0 - left) * (gap / outer + noise)
+    factor = float(catalyst_factor(lipschitz, theta, form)) / (1.0 - float(left))
+    return total(start=factor * gap / outer, noise=factor * float(noise))
 
 
 @formula
@@ -133,7 +134,7 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
     """Maximum number of rounds of CR-PSGD-Catalyst.
 
     Setting: Algorithm 2 with `catalyst_budget` and batches floor(rho^t B_1).
-    Statement: at most K log_rho(1 + 2 (rho - 1) T'/B_1), K = floor(sqrt(N T)), T' = floor(sqrt(T/N)):
+    Statement: at most K log_rho(1 + (1 + 1/B_1) (rho - 1) T'/B_1), K = floor(sqrt(N T)), T' = floor(sqrt(T/N)):
     O(sqrt(N T) log(T/N)).
     Kind: upper.
     Source: Yu, Jin, ICML 2019 (the order); the constants are those of `growing_rounds`.
@@ -156,7 +157,7 @@ def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance:
     of 1/L with batches of B = floor(sqrt(T/N)), averaged.
     Statement: (1/K) sum_{t<K} E||grad f(x_t)||^2 <= 2 L (f(x_0) - f*)/K + sigma^2/(N B): O(1/sqrt(N T)), in fewer
     rounds than CR-PSGD-Catalyst by the factor log(T/N).
-    Kind: upper.
+    Kind: upper (on (L/2)||x||^2 what is missing is sigma^2/(K N B)).
     Source: derived from the descent lemma; cf. Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8.
     samples: T, at least N.
     variance, gap: sigma^2 and f(x_0) - f*, at least 0.
@@ -167,4 +168,4 @@ def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance:
     positive(lipschitz=lipschitz)
     non_negative(variance=variance, gap=gap)
     steps, batch = catalyst_budget(samples, workers)
-    return 2.0 * lipschitz * gap / steps + variance / (workers * batch)
+    return total(start=2.0 * lipschitz * gap / steps, noise=variance / (workers * batch))

@@ -11,7 +11,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .polyak_lojasiewicz import pl_gd
 
 __all__ = [
@@ -155,10 +155,11 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
     """Number of rounds of a budget with growing batches.
 
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
-    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at most log_rho(1 + 2 (rho - 1) T/B_1).
-    Kind: identity (real), upper (whole).
-    Source: Yu, Jin, ICML 2019, O(log T); the constants are derived: sum of rho^t B_1 = B_1 (rho^t - 1)/(rho - 1), and
-    floor(z) > z/2 for z >= 1.
+    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the whole part of it, and at most
+    log_rho(1 + (1 + 1/B_1) (rho - 1) T/B_1).
+    Kind: upper (whole), identity (real).
+    Source: Yu, Jin, ICML 2019, Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 =
+    B_1 (rho^t - 1)/(rho - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
     samples: T, at least ``first``.
     rho: Above 1.
     first: B_1, at least 1.
@@ -171,7 +172,7 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
     require(1.0 < rho < math.inf, "rho", rho, "a number above 1")
     require(samples >= first, "samples", samples, f"at least one round: first = {first}")
     require(batches in ("whole", "real"), "batches", batches, "'whole' or 'real'")
-    spent = (2.0 if batches == "whole" else 1.0) * (rho - 1.0) * samples / first
+    spent = (1.0 + 1.0 / first if batches == "whole" else 1.0) * (rho - 1.0) * samples / first
     return math.log1p(spent) / math.log(rho)
 
 
@@ -201,7 +202,7 @@ def cr_psgd(
         require(size > 0, "batches", size, "numbers above 0")
         noise = q * noise + 1.0 / size
         gap = q * gap
-    return gap + lipschitz * gamma**2 * variance / (2.0 * workers) * noise
+    return total(start=gap, noise=lipschitz * gamma**2 * variance / (2.0 * workers) * noise)
 
 
 @formula
@@ -243,7 +244,8 @@ def cr_psgd_geometric(
     whole(1, workers=workers)
     gamma = 1.0 / lipschitz if step is None else step
     noise = lipschitz * gamma**2 * variance / (2.0 * workers * first)
-    return q**rounds * gap + noise * rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
+    noise *= rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
+    return total(start=q**rounds * gap, noise=noise)
 
 
 @formula
@@ -265,10 +267,12 @@ def cr_psgd_rate(
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
     Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <=
     (f(x_1) - f*) (1 + (rho - 1) T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho));
-    whole (rounded down, any T): the first term divided by q, the second times 2 rho.
-    Kind: tight (real, to the first order in 1/T, for (L/2)||x||^2), rate.
+    whole (rounded down, any T): the first term divided by q, the second times (1 + 1/B_1) rho.
+    Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a
+    budget that the next round would exceed by 1).
     Source: Yu, Jin, ICML 2019, Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
-    budget allows is less than one before the one that would spend it, which costs 1/q and rho; floor(z) > z/2.
+    budget allows is less than one before the one that would spend it, which costs 1/q and rho; and
+    (1 + 1/B_1) floor(z) > z for z >= B_1.
     samples: T, the budget of one worker, at least ``first``.
     rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first: B_1, at least 1.
@@ -297,4 +301,6 @@ def cr_psgd_rate(
     start = gap * (1.0 + (rho - 1.0) * samples / first) ** -alpha
     noise = lipschitz * gamma**2 * variance * rho
     noise /= 2.0 * workers * ((rho - 1.0) * samples + first) * (1.0 - q * rho)
-    return start + noise if batches == "real" else start / q + 2.0 * rho * noise
+    if batches == "real":
+        return total(start=start, noise=noise)
+    return total(start=start / q, noise=(1.0 + 1.0 / first) * rho * noise)

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "batch_error",
@@ -57,7 +57,8 @@ def shrinking_noise(
     min(mu/(L mu_G^2), 1/(c mu)).
     Statement: E f(x_t) - f* <= omega rho^t, omega = max(alpha L M/(c mu), f(x_0) - f*),
     rho = max(1 - alpha c mu/2, zeta).  With batches ceil(tau^t) of gradients of variance M, zeta = 1/tau.
-    Kind: upper.
+    Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned
+    by the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and both numbers in omega are equal).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.1 and Corollary 5.2 (mini-batches).
     steps: t, at least 0.
     step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
@@ -95,7 +96,8 @@ def shrinking_noise_recursion(
     Setting: as :func:`shrinking_noise`.
     Statement: D_{t+1} <= r D_t + alpha^2 L M zeta^t/2, r = 1 - alpha c mu, hence
     E f(x_t) - f* <= r^t D_0 + (alpha^2 L M/2) sum_{s<t} r^(t-1-s) zeta^s.
-    Kind: upper; at most :func:`shrinking_noise`.
+    Kind: tight (E g is the gradient turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2),
+    f = (L/2)||x||^2); at most :func:`shrinking_noise`.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), inequality (5.5) in the proof of Theorem 5.1.
     steps, step, curvature, lipschitz, noise, decay, gap, alignment, length (float or int): As in `shrinking_noise`.
 
@@ -106,10 +108,10 @@ def shrinking_noise_recursion(
     whole(0, steps=steps)
     non_negative(noise=noise, gap=gap)
     require(0 < decay <= 1, "decay", decay, "a number in (0, 1]")
-    left = 1.0 - _product(step, curvature, lipschitz, alignment, length)
+    left, added = 1.0 - _product(step, curvature, lipschitz, alignment, length), 0.0
     for t in range(steps):
-        gap = left * gap + 0.5 * step**2 * lipschitz * noise * decay**t
-    return gap
+        gap, added = left * gap, left * added + 0.5 * step**2 * lipschitz * noise * decay**t
+    return total(start=gap, noise=added)
 
 
 @formula
@@ -140,19 +142,22 @@ def growing_batch_gradients(
     gap: float,
     alignment: float = 1.0,
     length: float = 1.0,
+    form: str = "paper",
 ) -> float:
     """Number of gradients of growing batches for E f - f* <= eps: O(1/eps).
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
-    1 < tau <= 1/(1 - alpha c mu/2).
-    Statement: with tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, the steps up to the first x_t with omega tau^(-t) <= eps
-    take at most 4 omega/(s eps alpha c mu) gradients, for eps < omega.
-    Kind: upper.
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3: sum of ceil(tau^j) <= 2 tau^t/(tau - 1), and
-    tau^t < tau omega/eps.
+    tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, and eps < omega.
+    Statement: the t steps up to the first x_t with omega tau^(-t) <= eps take at most
+    paper: 4 omega/(s eps alpha c mu) gradients;
+    sharp: (tau omega/eps - 1)/(tau - 1) + t - 1, t = ceil(log_tau(omega/eps)).
+    Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is 2 times as much).
+    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3 (the order): sum of ceil(tau^j) <=
+    2 tau^t/(tau - 1), and tau^t < tau omega/eps.  Sharp is derived: ceil(z) < z + 1, and ceil(1) = 1.
     accuracy: eps, in (0, omega).
     tau: In (1, 1/(1 - alpha c mu/2)].
     step, curvature, lipschitz, noise, gap, alignment, length: As in `shrinking_noise`.
+    form ({"paper", "sharp"}):
 
     >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=1.0, gap=1.0)
     >>> round(growing_batch_gradients(0.5, tau=4 / 3, **known), 9)  # 4/(1/2 1/2)
@@ -164,7 +169,11 @@ def growing_batch_gradients(
     known = dict(step=step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
     omega = shrinking_noise(0, **known, noise=noise, decay=1.0 / tau, gap=gap)
     require(accuracy < omega, "accuracy", accuracy, f"less than omega = {omega:.6g}")
-    return 2.0 * omega / (accuracy * (1.0 - 1.0 / tau))
+    require(form in ("paper", "sharp"), "form", form, "'paper' or 'sharp'")
+    if form == "paper":
+        return 2.0 * float(omega) / (accuracy * (1.0 - 1.0 / tau))
+    steps = math.ceil(math.log(omega / accuracy) / math.log(tau) * (1.0 - 1e-12))
+    return total(powers=(tau * omega / accuracy - 1.0) / (tau - 1.0), rounding=steps - 1.0)
 
 
 @formula
@@ -191,8 +200,8 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}")
     non_negative(error=error, decay=decay, gap=gap)
     left = 1.0 - mu / lipschitz
-    total = math.fsum(left ** (steps - 1 - s) * decay**s for s in range(steps))
-    return left**steps * gap + error / (2.0 * lipschitz) * total
+    errors = math.fsum(left ** (steps - 1 - s) * decay**s for s in range(steps))
+    return total(start=left**steps * gap, errors=error / (2.0 * lipschitz) * errors)
 
 
 @formula

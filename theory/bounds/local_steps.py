@@ -10,15 +10,16 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .memsgd import mem_sgd_weight_sum
 
 __all__ = [
     "local_sgd",
     "local_sgd_deviation",
     "local_sgd_deviation_exact",
-    "local_sgd_order",
+    "local_sgd_nonconvex",
     "local_sgd_shift",
+    "local_sgd_step",
     "local_steps_limit",
 ]
 
@@ -62,7 +63,8 @@ def local_sgd(
     Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T)
     + 256 T G^2 H^2 L/(mu^2 S_T).
     Kind: upper.
-    Source: Stich, ICLR 2019, Theorem 2.2.
+    Source: Stich, ICLR 2019, Theorem 2.2: `local_sgd_step` with dev_t <= 4 eta_t^2 G^2 H^2, times w_t/eta_t; the sum
+    telescopes.
     mu, lipschitz: Above 0, mu <= L.
     shift (float, optional): a, at least `local_sgd_shift`, which is the default.
     second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
@@ -83,7 +85,90 @@ def local_sgd(
     T, S = float(steps), mem_sgd_weight_sum(steps, a)
     start = mu * a**3 / (2.0 * S) * distance
     noise = 4.0 * T * (T + 2.0 * a) / (mu * workers * S) * variance
-    return start + noise + 256.0 * T / (mu**2 * S) * second_moment * local_steps**2 * lipschitz
+    drift = 256.0 * T / (mu**2 * S) * second_moment * local_steps**2 * lipschitz
+    return total(start=start, noise=noise, drift=drift)
+
+
+@formula
+def local_sgd_step(
+    distance: float, gap: float, deviation: float, *, mu: float, lipschitz: float, step: float, variance=0.0, workers=1
+) -> float:
+    """One step of the workers' mean iterate.
+
+    Setting: f is L-smooth and mu-strongly convex, unbiased gradients of variance sigma^2, independent over the workers,
+    eta <= 1/(4 L); xbar is the mean of the x^k, and D = (1/N) sum ||xbar - x^k||^2.
+    Statement: E||xbar_+ - x*||^2 <= (1 - mu eta)||xbar - x*||^2 - (eta/2)(f(xbar) - f*) + 2 eta L D
+    + eta^2 sigma^2/N.
+    Kind: upper.
+    Source: Stich, ICLR 2019, Lemma 3.1, with f at the mean iterate (derived).
+    distance: ||xbar - x*||^2 (squared), at least 0.
+    gap: f(xbar) - f*, at least 0.
+    deviation: D, at least 0.
+    mu, lipschitz: Above 0, mu <= L.
+    step: eta, in (0, 1/(4 L)].
+    variance (float): sigma^2, at least 0.
+    workers (int): N, at least 1.
+
+    >>> local_sgd_step(4.0, 2.0, 1.0, mu=1.0, lipschitz=2.0, step=0.125, variance=16.0, workers=2)
+    4.0
+    """
+    local_sgd_shift(mu, lipschitz)
+    non_negative(distance=distance, gap=gap, deviation=deviation, variance=variance)
+    whole(1, workers=workers)
+    require(
+        0 < step <= 0.25 / lipschitz * (1 + 1e-12),
+        "step",
+        step,
+        f"a number in (0, 1/(4 L)] = (0, {0.25 / lipschitz:g}]",
+    )
+    return total(
+        start=(1.0 - mu * step) * distance,
+        descent=-0.5 * step * gap,
+        drift=2.0 * step * lipschitz * deviation,
+        noise=step**2 * variance / workers,
+    )
+
+
+@formula
+def local_sgd_nonconvex(
+    steps: int,
+    *,
+    step: float,
+    lipschitz: float,
+    local_steps: int,
+    second_moment: float,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    form: str = "sharp",
+) -> float:
+    """The mean squared gradient of local SGD at the workers' mean, without convexity.
+
+    Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
+    workers, with E||g_t^k||^2 <= G^2; constant step size eta <= 1/L.
+    Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(eta T) + eta L sigma^2/N + L^2 D with D as in
+    `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper).  With eta = sqrt(N/T)/L and
+    H <= T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
+    Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L what is missing is sigma^2/(N T)).
+    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), with which Yu and Jin, ICML 2019, compare; derived again.
+    step: eta, in (0, 1/L].
+    second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
+    form ({"sharp", "paper"}):
+
+    >>> local_sgd_nonconvex(
+    ...     4, step=0.5, lipschitz=2.0, local_steps=2, second_moment=1.0, variance=1.0, workers=2, gap=1.0
+    ... )  # 2/2 + 1/2 + 4/4
+    2.5
+    """
+    whole(1, steps=steps, workers=workers)
+    positive(lipschitz=lipschitz)
+    non_negative(second_moment=second_moment, variance=variance, gap=gap)
+    require(0 < step <= (1 + 1e-12) / lipschitz, "step", step, f"a number in (0, 1/L] = (0, {1.0 / lipschitz:g}]")
+    require(variance <= second_moment * (1 + 1e-12), "variance", variance, f"at most second_moment = {second_moment:g}")
+    apart = local_sgd_deviation(step, local_steps=local_steps, second_moment=second_moment, form=form)
+    return total(
+        start=2.0 * gap / (step * steps), noise=step * lipschitz * variance / workers, drift=lipschitz**2 * float(apart)
+    )
 
 
 @formula
@@ -131,60 +216,32 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
     whole(1, workers=workers)
     positive(step=step)
     non_negative(curvature=curvature, variance=variance)
-    total = math.fsum((1.0 - step * curvature) ** (2 * j) for j in range(since))
-    return (1.0 - 1.0 / workers) * step**2 * variance * total
+    sums = math.fsum((1.0 - step * curvature) ** (2 * j) for j in range(since))
+    return (1.0 - 1.0 / workers) * step**2 * variance * sums
 
 
 @formula
-def local_sgd_order(
-    steps: int,
-    *,
-    mu: float,
-    lipschitz: float,
-    local_steps: int,
-    second_moment: float,
-    variance: float,
-    workers: int = 1,
-) -> float:
-    """The order of `local_sgd` in all parameters, without constants.
+def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
+    """The number of local steps up to which the rate of parallel SGD is kept.
 
-    Setting: as :func:`local_sgd`, kappa = L/mu.
-    Statement: E f(xhat_T) - f* = O(sigma^2 (1/(mu N T) + (kappa + H)/(mu N T^2)) + kappa H^2 G^2/(mu T^2)
-    + (kappa^3 + H^3) G^2/(mu T^3)).
+    Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
+    :func:`local_sgd_nonconvex` (``convex=False``).
+    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex;
+    H = O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
     Kind: rate.
-    Source: Stich, ICLR 2019, Corollary 2.3 (mu ||x_0 - x*|| <= 2 G).
-    steps, mu, lipschitz, local_steps, second_moment, variance, workers (float or int): As in `local_sgd`.
-
-    >>> known = dict(mu=1.0, lipschitz=1.0, local_steps=1, second_moment=1.0, variance=1.0)
-    >>> local_sgd_order(2, **known)  # 1/2 + 2/4 + 1/4 + 2/8
-    1.5
-    """
-    whole(1, steps=steps, workers=workers)
-    local_sgd_shift(mu, lipschitz, local_steps)
-    non_negative(second_moment=second_moment, variance=variance)
-    T, H, kappa = float(steps), local_steps, lipschitz / mu
-    noise = variance / workers * (1.0 / (mu * T) + (kappa + H) / (mu * T**2))
-    return noise + second_moment / mu * (kappa * H**2 / T**2 + (kappa**3 + H**3) / T**3)
-
-
-@formula
-def local_steps_limit(samples: int, workers: int) -> int:
-    """The number of local steps up to which the noise sigma^2/(N T) stays the leading term.
-
-    Setting: as :func:`local_sgd`, T gradients for each worker.
-    Statement: H = O(sqrt(T/N)): then there are T/H = Omega(sqrt(N T)) rounds.
-    Kind: rate.
-    Source: Stich, ICLR 2019, Corollary 2.3.
+    Source: Stich, ICLR 2019, Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     samples: T, at least N.
+    convex (bool):
 
     Returns
     -------
     int
-        floor(sqrt(T/N)).
+        The whole part, at least 1.
 
-    >>> local_steps_limit(1000, 10)
-    10
+    >>> local_steps_limit(1000, 10), local_steps_limit(4096, 2, convex=False)
+    (10, 4)
     """
     whole(1, samples=samples, workers=workers)
     require(samples >= workers, "samples", samples, f"at least workers = {workers}")
-    return math.isqrt(int(samples) // int(workers))
+    root = math.isqrt(int(samples) // int(workers))
+    return root if convex else max(1, math.isqrt(math.isqrt(int(samples) // int(workers) ** 3)))

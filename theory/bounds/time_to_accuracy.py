@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .averages import averaged_variance
-from .closed_form import formula
+from .closed_form import formula, total
 from .collectives import allreduce_cost
 
 __all__ = [
@@ -113,8 +113,8 @@ def compressed_distance(
     non_negative(distance=distance)
     kept, noise = _law(mu, step, variance, omega, workers, batch)
     left = kept**steps
-    total = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
-    return left * distance + total * noise
+    sums = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
+    return total(start=left * distance, noise=sums * float(noise))
 
 
 @formula

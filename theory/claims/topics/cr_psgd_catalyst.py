@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 import functools
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
 from ...cluster.cr_psgd_catalyst import catalyst
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...core.random import key
-from ...measure import exactly, loglog_slope, mean_interval
+from ...measure import loglog_slope
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.evaluate import gradient, value
 from ...problems.proximal_point import proximal
+from ...problems.quadratics import quadratic
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
-from ..checks import Measurement, identity, rate, upper
+from ..checks import assumption, identity, rate, upper
 
 YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
-D, SIGMA2 = 4, 1.0
-STEEP = np.full(D, 1.0 / np.sqrt(3.0))  # where the gradient of the saturating quadratic is longest
+STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 
 
-def outcomes(context, options, *, workers, samples, replicas, noise=SIGMA2):
-    """The mean of ||grad f(y)||^2 over the outer steps, a number for each replica, and the last result."""
-    problem, found = saturating_quadratic(np.ones(D), covariance=noise / D), np.empty(replicas)
-    for r in range(replicas):
-        result = catalyst(
-            problem,
-            workers=workers,
-            samples=samples,
-            x0=STEEP,
-            seed=int(key(context.stream(samples, workers), r)),
-            **options,
-        )
-        found[r] = result.mean_squared_gradient
-    return found, result
+def outcomes(context, *, workers, samples, noise, start=STEEP, runs=8, copies=500, **options):
+    """Means of f'(y)^2 over the outer steps on u^2/(2 + 2 u^2), and over 500 independent copies in one run."""
+    context.used.add("run")
+    problem = saturating_quadratic(np.ones(copies), covariance=noise)
+    known: dict[str, Any] = dict(workers=workers, samples=samples, x0=np.full(copies, start)) | options
+    seeds = [context.stream(samples, workers, r) for r in range(runs)]
+    return np.array([catalyst(problem, seed=seed, **known).mean_squared_gradient for seed in seeds]) / copies
 
 
 @claim(
     "catalyst.theta",
-    title="The weight of the proximal term",
-    statement="(theta + L)^2/(theta - L) is smallest for theta = 3 L, where it is 8 L; the proximal problem then has"
-    " the condition number 2, and the best growth of its batches is the square root of 2.",
     latex=r"\operatorname*{arg\,min}_{\theta>L}\frac{(\theta+L)^2}{\theta-L}=3L",
     source="derived",
-    kind="identity",
     proof="The derivative has the sign of 2 (theta - L) - (theta + L).",
     bound=bounds.catalyst_theta,
     subject=bounds.catalyst_theta,
@@ -58,21 +47,12 @@ def outcomes(context, options, *, workers, samples, replicas, noise=SIGMA2):
 def _(context):
     from scipy.optimize import minimize_scalar
 
-    checks = []
     for L in (1.0, 0.3):
-        theta = context.subject(L)
-        best = minimize_scalar(
-            lambda t, L=L: bounds.catalyst_factor(L, t, "distance"),
-            method="bounded",
-            bounds=(1.01 * L, 20.0 * L),
-            options={"xatol": 1e-12},
-        ).x
-        checks += [
-            identity(f"theta, L={L:g}", theta, best, 1e-5),
-            identity("half of the factor", bounds.catalyst_factor(L, theta, "distance") / 2.0, 8.0 * L, 1e-12),
-            identity("growth", bounds.optimal_rho(theta - L, theta + L), np.sqrt(2.0), 1e-12),
-        ]
-    return Measurement(*checks, note="the minimiser is found numerically, hence to half of the digits")
+        theta, factor = context.subject(L), functools.partial(bounds.catalyst_factor, L, form="distance")
+        best = minimize_scalar(factor, method="bounded", bounds=(1.01 * L, 20.0 * L), options={"xatol": 1e-12}).x
+        yield identity(f"the minimiser, found numerically, L={L:g}", best, theta, 1e-5)
+        yield identity("half of the factor", 0.5 * factor(float(theta)), 8.0 * L, 1e-12)
+        yield identity("growth", bounds.optimal_rho(theta - L, theta + L), np.sqrt(2.0), 1e-12)
 
 
 @claim(
@@ -83,7 +63,6 @@ def _(context):
     latex=r"\|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)",
     source=f"derived, for the proof of {YU}, Theorem 2",
     bibtex="yu2019computation",
-    kind="tight",
     tight_where="f = (L/2)||x||^2",
     proof="grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta + L)-smooth h.",
     bound=bounds.catalyst_factor,
@@ -94,21 +73,18 @@ def _(context):
     },
 )
 def _(context):
-    L, checks = 1.0, []
+    L = 1.0
     for theta in (3.0, 1.5):
-        c, ratios = context.subject(L, theta), {}
         for h in (1.0, 0.5, -0.5, -1.0):  # f = (h/2) x^2 at y = 1: min h(x) = h theta/(2 (h + theta))
-            ratios[h] = h**2 / (c * 0.5 * (h - h * theta / (h + theta)))
-        checks.append(identity(f"||grad f||^2 / bound, curvature L, theta={theta:g}", ratios[1.0], 1.0))
-        checks.append(upper("largest, curvatures -L to L", exactly(max(ratios.values())), 1.0))
-    problem = saturating_quadratic(np.ones(D), covariance=1.0)
-    for y in (STEEP, 3.0 * STEEP):
+            progress = 0.5 * (h - h * theta / (h + theta))
+            yield upper(f"||grad f||^2, curvature {h:g}, theta={theta:g}", h**2, progress * context.subject(L, theta))
+    problem = saturating_quadratic(np.ones(4), covariance=1.0)
+    for y in (np.full(4, STEEP), np.full(4, 3.0 * STEEP)):
         inner, x = proximal(problem, y, 3.0), np.array(y)
-        for _ in range(200):  # its condition number is at most 2
+        for _ in range(50):  # its condition number is at most 2
             x = x - gradient(inner, x) / 4.0
-        ratio = np.sum(gradient(problem, y) ** 2) / (context.subject(L, 3.0) * (value(problem, y) - value(inner, x)))
-        checks.append(upper(f"a saturating quadratic, |y_j|={y[0]:.3g}", exactly(ratio), 1.0))
-    return Measurement(*checks)
+        bound = (value(problem, y) - value(inner, x)) * context.subject(L, 3.0)
+        yield upper(f"||grad f||^2, saturating, |y_j|={y[0]:.3g}", np.sum(gradient(problem, y) ** 2), bound)
 
 
 @claim(
@@ -120,25 +96,43 @@ def _(context):
     r"\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)",
     source=f"derived, for {YU}, Algorithm 2 and Theorem 2",
     bibtex="yu2019computation",
-    kind="upper",
+    tight_where="where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*",
     proof="E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.",
     bound=bounds.catalyst,
     subject={},
     mutants={"steps a hundred times too small": {"step": 1.0 / 400.0, "rho": 1.001}},
-    see=("catalyst.progress", "cr-psgd.equality"),
+    see=("catalyst.progress", "cr-psgd.bound"),
+    certificate="composition",
 )
 def _(context):
-    workers, samples, replicas, checks = 4, 400, context.samples(24, 8), []
-    found, result = outcomes(context, context.subject, workers=workers, samples=samples, replicas=replicas)
-    problem = saturating_quadratic(np.ones(D), covariance=SIGMA2 / D)
+    workers, samples, noise = 4, 256, 0.05
     outer, inner = bounds.catalyst_budget(samples, workers)
-    known: dict[str, Any] = dict(lipschitz=1.0, variance=SIGMA2, workers=workers, gap=value(problem, STEEP))
-    batches = bounds.growing_batches(inner, np.sqrt(2.0))
+    batches, gap = bounds.growing_batches(inner, np.sqrt(2.0)), 0.5 * STEEP**2 / (1.0 + STEEP**2)
+    known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, workers=workers, gap=gap)
+    found = outcomes(
+        context, workers=workers, samples=samples, noise=noise, runs=context.samples(16, 8), **context.subject
+    )
+    x = np.linspace(0.0, 3.0, 3001)
+    slope = x / (1.0 + x**2) ** 2
     for form in ("sharp", "distance"):
         bound = bounds.catalyst(outer, batches, **known, form=form)
-        label = f"mean of E||grad f||^2, N={workers}, T={samples}, {form}"
-        checks.append(upper(label, mean_interval(found), bound, trivial=problem.steepest))
-    return Measurement(*checks, samples=replicas, note=f"K={outer}, {result.nit} rounds, theta=3L")
+        yield upper(
+            f"mean of E||grad f||^2, N={workers}, T={samples}, K={outer}, {form}",
+            found,
+            bound,
+            trivial=slope.max() ** 2,
+        )
+    yield assumption("L: the largest difference quotient of f'", np.abs(np.diff(slope) / 0.001).max(), 1.0)
+    for noise, first in ((0, 3), (6, 0), (6, 3)):  # theta = 3, L = 1, gamma = 1/4, N = 2, B = 1, 1, 2, 2; K = 5
+        a, b = Fraction(1, 2) ** 4, Fraction(0)
+        for size in (1, 1, 2, 2):
+            b = b / 2 + Fraction(4, 16) * noise / (2 * 2 * size)
+        shares, squares = [Fraction(k + 1, 15) for k in range(5)], []
+        for share in shares:  # what f loses in an outer step, f(y_{k-1}) - E f(y_k) + b = (1 - a)(f - min h)
+            squares.append(8 * (share * first + b) / (1 - a))
+        bound = bounds.catalyst(5, (1, 1, 2, 2), lipschitz=1.0, variance=noise, workers=2, gap=first, form="sharp")
+        label = f"both lemmas as equalities, K=5, sigma^2={noise}, f(y_0) - f*={first}, in rational arithmetic"
+        yield identity(label, float(sum(squares) / 5), bound)
 
 
 @claim(
@@ -151,53 +145,53 @@ def _(context):
     kind="rate",
     proof="catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).",
     bound=bounds.catalyst,
-    subject=lambda samples, workers: (samples, workers, SIGMA2),
+    subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
-        "a budget that is the same for all": lambda samples, workers: (64, 1, SIGMA2),
-        "the same noise for all workers": lambda samples, workers: (samples, workers, workers * SIGMA2),
+        "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),
+        "the same noise for all workers": lambda samples, workers: (samples, workers, 0.1 * workers),
     },
     see=("catalyst.theorem",),
 )
 def _(context):
-    replicas, cells, found = context.samples(40, 20), ((64, 4), (1024, 4), (256, 16), (256, 1), (256, 4)), {}
-    for T, N in cells:
+    def found(T, N):
         samples, workers, noise = context.subject(T, N)
-        found[T, N], _ = outcomes(context, {}, workers=workers, samples=samples, replicas=replicas, noise=noise)
-    level = context.level(3)
-    in_T = loglog_slope([64, 1024], np.stack([found[64, 4], found[1024, 4]], axis=1), level=level)
-    together = loglog_slope([256, 4096], np.stack([found[64, 4], found[256, 16]], axis=1), level=level)
-    in_N = loglog_slope([1, 4, 16], np.stack([found[256, N] for N in (1, 4, 16)], axis=1), level=level)
-    return Measurement(
-        rate("slope in T, N=4, T from 64 to 1024", in_T, -0.5, 0.25),
-        rate("slope in N, T=256, N from 1 to 16", in_N, -0.5, 0.15),
-        rate("slope in N T, T/N = 16", together, -0.5, 0.25),
-        samples=5 * replicas,
-    )
+        return outcomes(context, workers=workers, samples=samples, noise=noise, start=0.2, runs=context.samples(16, 8))
+
+    def bound(T, N):
+        outer, inner = bounds.catalyst_budget(T, N)
+        return bounds.catalyst(outer, bounds.growing_batches(inner, 2**0.5), lipschitz=1, variance=1, workers=N, gap=1)
+
+    cells = {cell: found(*cell) for cell in ((16, 1), (16, 4), (64, 4))}
+    for name, x, other in (("N T, T/N=16", (16, 256), (64, 4)), ("N, T=16", (1, 4), (16, 4))):
+        pair = np.stack([cells[16, 1], cells[other]], axis=1)
+        yield rate(f"slope in {name}", lambda level, x=x, y=pair: loglog_slope(x, y, level=level), -0.5, 0.25)
+    for name, one, other in (("T", (2**16, 4), (2**28, 4)), ("N", (2**24, 1), (2**24, 64))):
+        slope = math.log(bound(*other) / bound(*one)) / math.log(math.prod(other) / math.prod(one))
+        yield rate(f"slope of the bound in {name}", slope, -0.5, 0.05)
 
 
 @claim(
     "catalyst.rounds",
     title="CR-PSGD-Catalyst: rounds",
     statement="The rounds of K = sqrt(N T) proximal problems with a budget of sqrt(T/N) each are at most K log_rho(1 +"
-    " 2 (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.",
-    latex=r"\text{rounds}\le\sqrt{NT}\,\log_\rho\Big(1+\frac{2(\rho-1)}{B_1}\sqrt{T/N}\Big)",
+    " (1 + 1/B_1) (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.",
+    latex=r"\text{rounds}\le\sqrt{NT}\,\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{\rho-1}{B_1}\sqrt{T/N}\Big)",
     source=f"{YU}, Theorem 2 (O(sqrt(N T) log(T/N))); constants derived",
     bibtex="yu2019computation",
-    kind="upper",
     proof="cr-psgd.rounds, K times.",
     bound=bounds.catalyst_rounds,
-    subject=lambda problem, **options: catalyst(problem, **options),
+    subject=catalyst,
     mutants={"batches that hardly grow": lambda problem, **options: catalyst(problem, **options | {"rho": 1.0001})},
+    measured_by="the package's run",
 )
 def _(context):
-    problem, checks = saturating_quadratic(np.ones(D), covariance=SIGMA2 / D), []
-    for workers, samples, first in ((1, 900, 1), (2, 450, 1)):
+    problem = saturating_quadratic(np.ones(4), covariance=0.25)
+    for workers, samples, first in ((1, 900, 1), (1, 289, 4), (2, 1568, 4)):
         result = context.subject(problem, workers=workers, samples=samples, first=first)
         found, spent = result.history["rounds"][-1], result.history["samples"][-1] / workers
         bound = bounds.catalyst_rounds(samples, workers, np.sqrt(2.0), first)
-        checks.append(upper(f"rounds, N={workers}, T={samples}", exactly(found), bound, trivial=float(samples)))
-        checks.append(upper("gradients of a worker", exactly(spent), samples))
-    return Measurement(*checks)
+        yield upper(f"rounds, N={workers}, T={samples}, B_1={first}", found, bound, trivial=float(samples))
+        yield upper("gradients of a worker", spent, samples)
 
 
 @claim(
@@ -209,7 +203,7 @@ def _(context):
     latex=r"\frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},"
     r"\quad K=\sqrt{NT}",
     source="derived",
-    kind="upper",
+    tight_where="(L/2)||x||^2, but for sigma^2/(K N B)",
     proof="The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by"
     " sigma^2/(2 L N B).",
     bound=bounds.square_root_batch,
@@ -221,26 +215,62 @@ def _(context):
     see=("catalyst.theorem",),
 )
 def _(context):
-    workers, samples, replicas, noise = 4, 1600, context.samples(200, 60), 8.0
-    problem, found = saturating_quadratic(np.ones(D), covariance=noise / D), np.empty(replicas)
+    workers, samples, d, noise = 2, 32, 400, 60.0
     steps, batch, length = context.subject(*bounds.catalyst_budget(samples, workers))
     method = ParallelSGD(Identity(), step=Constant(length), batch=batch)
-    for r in range(replicas):
-        history = run(
-            method, problem, workers=workers, steps=steps, x0=STEEP, record_every=1, seed=int(key(context.stream(), r))
-        ).history
-        found[r] = np.mean(history["gradient_norm"][:-1] ** 2)
-    known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, gap=value(problem, STEEP))
-    bound = bounds.square_root_batch(samples, workers, **known)
+    saturating = saturating_quadratic(np.ones(d), covariance=noise / d)
+    for problem, start in ((quadratic(np.ones(d), covariance=noise / d), 0.2), (saturating, STEEP)):
+        known: dict[str, Any] = dict(workers=workers, steps=steps, x0=np.full(d, start), record_every=1)
+        means = []
+        for r in range(context.samples(40, 16)):
+            history = context.run(method, problem, r, f"{start:.3g}", **known).history
+            means.append(np.mean(history["gradient_norm"][:-1] ** 2))
+        gap = value(problem, np.full(d, start))
+        bound = bounds.square_root_batch(samples, workers, lipschitz=1.0, variance=noise, gap=gap)
+        yield upper(
+            f"mean of E||grad f||^2, {type(problem).__name__}, T={samples}, {steps} rounds", np.array(means), bound
+        )
     outer, inner = bounds.catalyst_budget(samples, workers)
-    theirs = bounds.catalyst(outer, bounds.growing_batches(inner, np.sqrt(2.0)), workers=workers, **known)
-    return Measurement(
-        upper(
-            f"mean of E||grad f||^2, N={workers}, T={samples}, {outer} rounds",
-            mean_interval(found),
-            bound,
-            trivial=problem.steepest,
-        ),
-        upper("its bound, against Catalyst's", exactly(bound), theirs),
-        samples=replicas,
+    theirs = bounds.catalyst(
+        outer, bounds.growing_batches(inner, 2**0.5), lipschitz=1, variance=noise, workers=workers, gap=gap
     )
+    yield upper("its bound, against Catalyst's", bound, theirs)
+
+
+# --- with which they compare ------------------------------------------------------------------------------------------
+
+
+@claim(
+    "rounds.orders",
+    title="Rounds that keep the rate, of all methods compared",
+    statement="With the local steps, batches and budgets of their theorems, parallel SGD takes T rounds, local SGD"
+    " sqrt(N T), or N^(3/4) T^(3/4) without convexity, CR-PSGD log T up to a factor, and CR-PSGD-Catalyst"
+    " sqrt(N T) log(T/N) up to a factor.",
+    latex=r"T,\quad\sqrt{NT},\quad N^{3/4}T^{3/4},\quad\log T,\quad\sqrt{NT}\log(T/N)",
+    source=f"{YU}, section 1, where they are compared; Stich, ICLR 2019; Yu, Yang, Zhu, AAAI 2019",
+    bibtex="yu2019computation",
+    proof="T/H rounds of local SGD; cr-psgd.rounds; catalyst.rounds.",
+    bound=bounds.rounds_order,
+    subject=bounds.local_steps_limit,
+    mutants={
+        "local steps of the convex theorem without convexity": lambda T, N, convex=True: bounds.local_steps_limit(T, N),
+        "sqrt(T) local steps": lambda T, N, convex=True: bounds.local_steps_limit(T, 1, convex),
+    },
+    see=("cr-psgd.rounds", "catalyst.rounds", "local-sgd.theorem", "local-sgd.nonconvex"),
+)
+def _(context):
+    for N, T in ((4, 4**3 * 3**4), (16, 16**3 * 2**8)):
+        label = f", N={N}, T={T}"
+        yield identity("parallel SGD" + label, T / 1, bounds.rounds_order("parallel SGD", T, N))
+        for name, convex in (("local SGD", True), ("local SGD, non-convex", False)):
+            if convex or N**3 < T:
+                yield identity(name + label, T / context.subject(T, N, convex), bounds.rounds_order(name, T, N))
+    for rho in (1.5, math.sqrt(2.0)):
+        doubled = bounds.growing_rounds(1e16, rho) - bounds.growing_rounds(1e8, rho)
+        order = bounds.rounds_order("CR-PSGD", 10**16, 1) - float(bounds.rounds_order("CR-PSGD", 10**8, 1))
+        yield identity(f"CR-PSGD, from T to T^2, times log rho={rho:.3g}", doubled * math.log(rho), order, 1e-6)
+    T, N = 2**40, 16
+    found, name = [bounds.catalyst_rounds(4**k * T, N, 2.0**0.5) / 2**k for k in (0, 1)], "CR-PSGD-Catalyst"
+    order = 0.5 * bounds.rounds_order(name, 4 * T, N) - float(bounds.rounds_order(name, T, N))
+    label = "CR-PSGD-Catalyst, from T to 4 T, by sqrt(N T), times log 2"
+    yield identity(label, (found[1] - found[0]) * math.log(2.0), order, 1e-4)

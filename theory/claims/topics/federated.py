@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...measure import mean_interval
 from ...methods.local_sgd import LocalSGD
 from ...methods.schedules import Constant
 from ...problems.linear import ridge
 from ..base import claim
-from ..checks import Measurement, equality, identity
+from ..checks import equality, identity
 
-
-def train(rows, targets, *, l2, workers, step, local_steps, rounds, shards="contiguous", replicas=1, seed=0):
-    """The last iterate of local SGD on ridge regression; each worker owns as many rows as the others."""
-    method = LocalSGD(Identity(), step=Constant(step), local_steps=local_steps, shards=shards)
-    return run(
-        method,
-        ridge((rows, targets), l2=l2),
-        workers=workers,
-        steps=rounds * local_steps,
-        replicas=replicas,
-        seed=seed,
-        record_every=rounds * local_steps,
-        wire_dtype=np.float64,
-    ).last
-
-
-def quadratics(rows, targets, l2, workers):
-    """The workers' A_k and b_k, if each owns as many rows as the others."""
-    own, own_targets = np.array_split(rows, workers), np.array_split(targets, workers)
-    A = np.stack([a.T @ a / len(a) + l2 * np.eye(rows.shape[1]) for a in own])
-    right = np.stack([a.T @ c / len(a) for a, c in zip(own, own_targets, strict=True)])
-    return A, np.linalg.solve(A, right[:, :, None])[:, :, 0]
-
-
-def _with(**changes):
-    return lambda rows, targets, **settings: train(rows, targets, **settings | changes)
+WORKERS = 4
 
 
 @claim(
@@ -50,48 +25,40 @@ def _with(**changes):
     latex=r"x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H",
     source="derived; Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020",
     bibtex="malinovskiy2020local",
-    kind="identity",
-    tight_where="everywhere",
     proof="H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  A row drawn afresh for each step does"
     " not depend on where the worker is, so E x moves in the same way.",
     bound=bounds.local_sgd_fixed_point,
-    subject=train,
+    subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={
-        "one local step": lambda rows, targets, **settings: train(rows, targets, **settings | {"local_steps": 1}),
-        "all rows for everybody": _with(shards="shared"),
-        "steps of half the size": lambda rows, targets, *, step, **settings: train(
-            rows, targets, step=step / 2, **settings
-        ),
+        "one local step": lambda step, local_steps: (step, 1, "contiguous"),
+        "all rows for everybody": lambda step, local_steps: (step, local_steps, "shared"),
+        "steps of half the size": lambda step, local_steps: (step / 2.0, local_steps, "contiguous"),
     },
     see=("local-sgd.quadratic",),
 )
 def _(context):
-    checks, workers, samples = [], 4, context.samples(2000, 500)
+    def end(rows, targets, l2, eta, H, rounds, replicas=1):
+        step, local, shards = context.subject(eta, H)
+        method = LocalSGD(Identity(), step=Constant(step), local_steps=local, shards=shards)
+        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds * local, record_every=rounds * local)
+        known |= dict(replicas=replicas, wire_dtype=np.float64)
+        return context.run(method, ridge((rows, targets), l2=l2), len(rows), **known).last
+
+    def fixed(rows, targets, l2, eta, H):
+        own, b = np.array_split(rows, WORKERS), np.array_split(targets, WORKERS)
+        A = np.stack([a.T @ a / len(a) + l2 * np.eye(rows.shape[1]) for a in own])
+        right = np.stack([a.T @ c / len(a) for a, c in zip(own, b, strict=True)])
+        return bounds.local_sgd_fixed_point(A, np.linalg.solve(A, right[:, :, None])[:, :, 0], step=eta, local_steps=H)
+
     for d, l2, H, eta in ((1, 0.0, 5, 0.1), (2, 0.3, 20, 0.05)):
-        rows, targets = 1.0 + 0.4 * context.normal((workers, d), "rows", d), context.normal(workers, "targets", d)
-        A, b = quadratics(rows, targets, l2, workers)
-        predicted = bounds.local_sgd_fixed_point(A, b, step=eta, local_steps=H)
-        best = bounds.local_sgd_fixed_point(A, b, step=eta, local_steps=1)
-        found = context.subject(rows, targets, l2=l2, workers=workers, step=eta, local_steps=H, rounds=600)
-        away = np.linalg.norm(predicted - best)
-        off = float(np.linalg.norm(found - predicted))
-        label = f"distance from the fixed point, which is {away:.3g} from x*, d={d}, H={H}, eta={eta:g}"
-        checks.append(identity(label, off, 0.0, tolerance=1e-9))
-    rows, targets = 1.0 + 0.4 * context.normal((3 * workers, 1), "many"), context.normal(3 * workers, "many targets")
-    A, b = quadratics(rows, targets, 0.0, workers)
-    found = context.subject(
-        rows,
-        targets,
-        l2=0.0,
-        workers=workers,
-        step=0.1,
-        local_steps=5,
-        rounds=60,
-        replicas=samples,
-        seed=context.stream(),
-    )
-    predicted = bounds.local_sgd_fixed_point(A, b, step=0.1, local_steps=5)[0]
-    checks.append(
-        equality("E x, three rows each, drawn", mean_interval(found[:, 0], context.level(1)), predicted, tolerance=1e-6)
-    )
-    return Measurement(*checks, samples=samples)
+        rows = 1.0 + 0.4 * context.normal((WORKERS, d), "rows", d)
+        targets = context.normal(WORKERS, "targets", d)
+        there, best = fixed(rows, targets, l2, eta, H), fixed(rows, targets, l2, eta, 1)
+        label = f"d={d}, H={H}, eta={eta:g}, {np.linalg.norm(there - best):.3g} from x*"
+        away = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - best))
+        yield identity(f"distance from x*, {label}", away, float(np.linalg.norm(there - best)), 1e-6)
+        off = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - there))
+        yield identity(f"distance from the fixed point, {label}", off, 0.0, 1e-9)
+    rows, targets = np.repeat([[0.4], [0.8], [1.2], [1.6]], 3, axis=0), 2.0 + np.arange(12.0) % 5
+    found = end(rows, targets, 0.0, 0.1, 5, 60, context.samples(2000, 1000))[:, 0]
+    yield equality("E x, three rows each, drawn", found, fixed(rows, targets, 0.0, 0.1, 5)[0], 1e-6)

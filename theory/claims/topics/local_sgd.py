@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...measure import loglog_slope, mean_interval
+from ...measure import loglog_slope
 from ...methods.local_sgd import LocalSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import Measurement, equality, identity, rate, upper
+from ..checks import assumption, equality, identity, rate, upper
 from ..paths import local_steps_path
 
 STICH = "Stich, Local SGD converges fast and communicates little, ICLR 2019"
 SIGMA2 = 0.5  # variance of a gradient
 
 
-def _train(problem, method, *, workers, steps, replicas, seed, start):
-    return run(
-        method,
-        problem,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        seed=seed,
-        x0=np.full(problem.d, start),
-        record_every=steps,
-        wire_dtype=np.float64,
-    )
+def _train(context, method, *path, workers, steps, **options):
+    """The package's run from (1, 1) on (1/2)(x_1^2 + 2 x_2^2)."""
+    known = dict(workers=workers, steps=steps, x0=np.ones(2), record_every=steps, wire_dtype=np.float64)
+    return context.run(method, quadratic([1.0, 2.0], covariance=SIGMA2 / 2.0), *path, **known | options)
 
 
 @claim(
@@ -43,79 +36,134 @@ def _train(problem, method, *, workers, steps, replicas, seed, start):
     latex=r"\bar x_{t+1}=\bar x_t-\eta_t\Big(H(\bar x_t-x^*)+\tfrac1N\sum_k\xi_t^k\Big)",
     source="derived",
     kind="identity",
-    tight_where="everywhere",
     proof="The gradient is affine, so the mean of the gradients is the gradient at the mean.",
-    subject=lambda step, H, seed: (InverseTime(1.0, 1.0, step), H, seed),
+    subject=lambda step, H: (InverseTime(1.0, 1.0, step), H, "noise"),
     mutants={
-        "other noise": lambda step, H, seed: (InverseTime(1.0, 1.0, step), H, seed + H - 1),
-        "step sizes of the round, not of the local step": lambda step, H, seed: (
-            InverseTime(1.0, 1.0 / H, H * step),
+        "other noise": lambda step, H: (InverseTime(1.0, 1.0, step), H, f"noise {H}"),
+        "step sizes of the round, not of the local step": lambda step, H: (
+            InverseTime(1.0, 1 / H, H * step),
             H,
-            seed,
+            "noise",
         ),
     },
     see=("local-sgd.deviation",),
 )
 def _(context):
-    problem, steps, workers, checks = quadratic([1.0, 2.0], covariance=SIGMA2 / 2.0), 40, 4, []
     ends, averages = {}, {}
     for H in (1, 4, 40):
-        step, local, seed = context.subject(4.0, H, context.stream())
+        step, local, noise = context.subject(4.0, H)
         method = LocalSGD(Identity(), step=step, local_steps=local, average=Polynomial(4.0))
-        result = _train(problem, method, workers=workers, steps=steps, replicas=2, seed=seed, start=1.0)
+        result = _train(context, method, noise, workers=4, steps=40, replicas=2)
         ends[H], averages[H] = result.last, result.x
     for H in (4, 40):
         for name, found in (("mean iterate", ends), ("average", averages)):
             away = float(np.abs(found[H] - found[1]).max() / np.abs(found[1]).max())
-            checks.append(identity(f"{name}: largest difference from H=1, relative, H={H}", away, 0.0))
-    return Measurement(*checks)
+            yield identity(f"{name}: largest difference from H=1, relative, H={H}", away, 0.0)
+
+
+def _worst(steps, shift, *, mu, lipschitz, local_steps, second_moment, variance, workers, distance):
+    """The largest weighted mean of e_t that `local_sgd_step` and dev_t <= 4 eta_t^2 G^2 H^2 allow.
+
+    It is a linear program in the e_t >= 0; since w_t (1 - mu eta_t)/eta_t <= w_{t-1}/eta_{t-1}, all that a step allows
+    is best spent at once: then xbar_1 = x*.
+    """
+    found, left = 0.0, distance
+    for t in range(steps):
+        eta = 4.0 / (mu * (shift + t))
+        dev = bounds.local_sgd_deviation(eta, local_steps=local_steps, second_moment=second_moment, form="paper")
+        most = bounds.local_sgd_step(
+            left, 0.0, dev, mu=mu, lipschitz=lipschitz, step=eta, variance=variance, workers=workers
+        )
+        found, left = found + (shift + t) ** 2 * float(most) / (0.5 * eta), 0.0
+    return found / bounds.mem_sgd_weight_sum(steps, shift)
 
 
 @claim(
     "local-sgd.theorem",
     title="Local SGD",
-    statement="With the steps 4/(mu (a + t)), a >= max(16 L/mu, H), and weights (a + t)^2, E f(xhat_T) - f* is at most"
-    " mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T) + 256 T G^2 H^2 L/(mu^2 S_T).",
     latex=r"\mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu NS_T}\sigma^2"
     r"+\frac{256T}{\mu^2S_T}G^2H^2L",
     source=f"{STICH}, Theorem 2.2",
     bibtex="stich2019local",
-    kind="upper",
-    proof="With the mean iterate: a_{t+1} <= (1 - mu eta) a_t + eta^2 sigma^2/N - (eta/2) e_t + 2 eta L dev_t, dev_t <="
-    " 4 eta^2 G^2 H^2; times w_t/eta_t it telescopes.",
+    tight_where="nearly attained by the recursion of its proof, in which each step gives all that its lemma allows",
+    proof="local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.",
     bound=bounds.local_sgd,
     subject=lambda shift: InverseTime(4.0, 1.0, shift),
     mutants={"steps a hundred times too small": lambda shift: InverseTime(0.04, 1.0, shift)},
-    see=("local-sgd.deviation", "local-sgd.quadratic"),
+    see=("local-sgd.step", "local-sgd.deviation", "local-sgd.quadratic"),
+    certificate="composition",
 )
 def _(context):
-    mu, L, H, steps, start, replicas, checks = 1.0, 2.0, 5, 2000, 1.0, context.samples(400, 100), []
-    problem, shift = quadratic([mu, L], covariance=SIGMA2 / 2.0), bounds.local_sgd_shift(mu, L, H)
-    step = context.subject(shift)
-    method = LocalSGD(Identity(), step=step, local_steps=H, average=Polynomial(shift))
-    for workers in (4, 1):
-        found = _train(
-            problem, method, workers=workers, steps=steps, replicas=replicas, seed=context.stream(workers), start=start
-        ).funs
-        # a single worker runs SGD: E x_j^2 is below its start or its stationary value, eta sigma_j^2/(2 - eta h_j)/h_j
-        second = (mu**2 + L**2) * start**2 + SIGMA2
-        bound = bounds.local_sgd(
-            steps,
-            mu=mu,
-            lipschitz=L,
-            local_steps=H,
-            shift=shift,
-            second_moment=second,
-            variance=SIGMA2,
-            workers=workers,
-            distance=2.0 * start**2,
-        )
-        label = f"E f - f*, T={steps}, H={H}, N={workers}"
-        checks.append(upper(label, mean_interval(found, context.level(2)), bound, trivial=0.5 * (mu + L) * start**2))
-    return Measurement(*checks, samples=2 * replicas, note=f"a = {shift:g}, G^2 = {second:g}: the start's")
+    mu, L, H, steps, replicas = 1.0, 2.0, 5, 2000, context.samples(400, 100)
+    shift = bounds.local_sgd_shift(mu, L, H)
+    method = LocalSGD(Identity(), step=context.subject(shift), local_steps=H, average=Polynomial(shift))
+    # a single worker runs SGD: E x_j^2 is below its start or its stationary value, eta sigma_j^2/(2 - eta h_j)/h_j
+    second = mu**2 + L**2 + SIGMA2
+    for N in (4, 1):
+        found = _train(context, method, N, workers=N, steps=steps, replicas=replicas).funs
+        known: dict[str, Any] = dict(mu=mu, lipschitz=L, local_steps=H, shift=shift, workers=N, distance=2.0)
+        bound = bounds.local_sgd(steps, second_moment=second, variance=SIGMA2, **known)
+        yield upper(f"E f - f*, T={steps}, H={H}, N={N}", found, bound, trivial=0.5 * (mu + L))
+        x2 = _train(context, method, "G", N, workers=N, steps=4 * H, replicas=replicas, record_every=H).last ** 2
+        yield assumption("E||g||^2 after four rounds", x2 @ [mu**2, L**2] + SIGMA2, second)
+    for T, first, sigma2, G2 in ((200, 1.0, 0.0, 0.0), (200, 0.0, 3.0, 3.0), (20, 0.0, 0.0, 1.0), (50, 5.0, 3.0, 4.0)):
+        known = dict(mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=2, distance=first)
+        worst, label = _worst(T, shift, **known), f"T={T}, ||x_0||^2={first:g}, sigma^2={sigma2:g}, G^2={G2:g}"
+        yield upper(f"the most that the lemmas allow, {label}", worst, bounds.local_sgd(T, shift=shift, **known))
+    yield f"a = {float(shift):g}, G^2 = {second:g}: the start's"
 
 
 # --- what happens between two exchanges: the workers' own iterates ----------------------------------------------------
+
+
+def lopsided(x):
+    """The derivative of x^2/2 + (20/3) log(1 + e^(3x)) - 5x/2: curvature 1 to 16, not symmetric at its minimum."""
+    return x + 20.0 / (1.0 + np.exp(-3.0 * x)) - 2.5
+
+
+def lopsided_value(x):
+    """Its integral."""
+    return 0.5 * x * x + 20.0 / 3.0 * np.logaddexp(0.0, 3.0 * x) - 2.5 * x
+
+
+def lopsided_minimum():
+    """Its zero."""
+    from scipy.optimize import brentq
+
+    return brentq(lopsided, -5.0, 5.0)
+
+
+@claim(
+    "local-sgd.step",
+    title="One step of the workers' mean",
+    latex=r"\mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)"
+    r"+2\eta L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N",
+    source=f"{STICH}, Lemma 3.1, with f at the mean iterate",
+    bibtex="stich2019local",
+    tight_where="short steps; the noise at the minimum",
+    proof="Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.",
+    bound=bounds.local_sgd_step,
+    subject=1.0,
+    mutants={"steps of the other sign": -1.0, "steps twenty times as long": 20.0},
+)
+def _(context):
+    mu, L, best, sigma2 = 1.0, 16.0, lopsided_minimum(), 4.0
+    for eta, variance in ((0.002, 0.0), (0.25 / L, 0.0), (0.25 / L, sigma2)):
+        worst: Any = None
+        for mean in best + np.concatenate([[0.0], np.geomspace(1e-3, 3.0, 20), -np.geomspace(1e-3, 3.0, 20)]):
+            for apart in (0.0, 0.1, 0.5, 2.0):
+                x = mean + apart * np.array([-1.0, 1.0])
+                moved = mean - context.subject * eta * np.mean(lopsided(x)) - best
+                after = moved**2 + eta**2 * variance / 2.0
+                gap = max(0.0, lopsided_value(mean) - lopsided_value(best))
+                known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=eta, variance=variance, workers=2)
+                bound = bounds.local_sgd_step((mean - best) ** 2, gap, apart**2, **known)
+                if bound > 0.0 and (worst is None or after * worst[1] > worst[0] * bound):
+                    worst = after, bound, f"xbar - x*={mean - best:.3g}, {apart:g} apart"
+        yield upper(f"at its worst, eta={eta:g}, sigma^2={variance:g}: {worst[2]}", worst[0], worst[1])
+    alone = bounds.local_sgd_step(0.0, 0.0, 4.0, mu=mu, lipschitz=L, step=0.25 / L)
+    moved = -0.25 / L * np.mean(lopsided(best + np.array([-2.0, 2.0])))
+    yield upper("xbar = x*, workers 2 apart", (context.subject * moved) ** 2, alone)
 
 
 @claim(
@@ -127,7 +175,7 @@ def _(context):
     source=f"{STICH}, Lemma 3.3; the equality is derived",
     bibtex="stich2019local",
     kind="tight",
-    tight_where="the equality: everywhere on the isotropic quadratic",
+    tight_where="the equality: everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2: noise that a worker keeps",
     proof="x^k - xbar is a sum of m noises less their mean over the workers; in general, at most H - 1 gradients.",
     bound=bounds.local_sgd_deviation_exact,
     subject=(True, 1.0),
@@ -137,40 +185,20 @@ def _(context):
     },
 )
 def _(context):
-    H, N, curvature, sigma2, eta, replicas, checks = 5, 4, 1.0, 2.0, 0.2, context.samples(4000, 2000), []
+    context.used.add("run")
+    H, N, sigma2, eta, replicas = 5, 4, 2.0, 0.2, context.samples(4000, 2000)
     exchange, scale = context.subject
-    _, spread, squares = local_steps_path(
-        lambda x: curvature * x,
-        steps=4 * H,
-        local_steps=H,
-        step=Constant(eta),
-        workers=N,
-        deviation=scale * math.sqrt(sigma2),
-        replicas=replicas,
-        start=0.5,
-        seed=context.stream(),
-        exchange=exchange,
-    )
+    known: dict[str, Any] = dict(steps=4 * H, local_steps=H, step=Constant(eta), workers=N, seed=context.stream())
+    noise: dict[str, Any] = dict(deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5, exchange=exchange)
+    _, spread, squares = local_steps_path(lambda x: x, **known, **noise)
     for since in (H - 1, 1):
-        t = 3 * H + since
-        exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=curvature, variance=sigma2, workers=N)
-        checks.append(
-            equality(
-                f"E|xbar - x^k|^2, {since} steps after an exchange, H={H}, N={N}",
-                mean_interval(spread[t], context.level(3)),
-                exact,
-            )
-        )
-    largest = mean_interval(spread[3 * H + H - 1], context.level(3))
+        exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=1.0, variance=sigma2, workers=N)
+        yield equality(f"E|xbar - x^k|^2, {since} steps after an exchange, H={H}, N={N}", spread[3 * H + since], exact)
     for form in ("sharp", "paper"):
         bound = bounds.local_sgd_deviation(eta, local_steps=H, second_moment=float(squares.max()), form=form)
-        checks.append(upper(f"the same, {H - 1} steps after, {form}", largest, bound))
-    return Measurement(*checks, samples=replicas)
-
-
-def lopsided(x):
-    """The derivative of x^2/2 + (20/3) log(1 + e^(3x)) - 5x/2: curvature 1 to 16, not symmetric at its minimum."""
-    return x + 20.0 / (1.0 + np.exp(-3.0 * x)) - 2.5
+        yield upper(f"the same, {H - 1} steps after, {form}", spread[3 * H + H - 1], bound)
+    kept = np.var(eta * (H - 1) * np.array([-1.0, 1.0]))  # f = 0, worker k always gets the gradient +-1
+    yield upper("noise that a worker keeps", kept, bounds.local_sgd_deviation(eta, local_steps=H, second_moment=1.0))
 
 
 @claim(
@@ -188,30 +216,58 @@ def lopsided(x):
     see=("local-sgd.theorem",),
 )
 def _(context):
-    from scipy.optimize import brentq
-
-    steps, counts, replicas, found = 1000, (1, 4, 16), context.samples(1500, 700), []
-    mu, L, best = 1.0, 16.0, brentq(lopsided, -5.0, 5.0)
-    curvature = 1.0 + 60.0 * math.exp(-3.0 * best) / (1.0 + math.exp(-3.0 * best)) ** 2
-    shift = bounds.local_sgd_shift(mu, L, bounds.local_steps_limit(steps, 1))
+    context.used.add("run")
+    steps, counts, replicas, found = 200, (1, 4, 16), context.samples(1600, 800), []
+    best = lopsided_minimum()
+    shift = bounds.local_sgd_shift(1.0, 16.0, bounds.local_steps_limit(steps, 1))
     weights = (shift + np.arange(steps)) ** 2
+    known: dict[str, Any] = dict(steps=steps, deviation=8.0, step=InverseTime(4.0, 1.0, shift), start=best)
     for N in counts:
-        means, _, _ = local_steps_path(
-            lopsided,
-            steps=steps,
-            local_steps=context.subject(steps, N),
-            workers=N,
-            deviation=8.0,
-            step=InverseTime(4.0, mu, shift),
-            replicas=replicas,
-            start=best,
-            seed=context.stream(N),
-        )
-        average = weights @ means / weights.sum()
-        found.append(0.5 * curvature * (average - best) ** 2)  # f - f*, to the leading order
-    law = loglog_slope(counts, np.stack(found, axis=1))
-    return Measurement(
-        rate(f"slope in N, 1 to 16, T={steps}", law, -1.0, 0.25),
-        samples=3 * replicas,
-        note="H = 31, 15, 7 local steps; f - f* by the curvature at the minimum",
-    )
+        own: dict[str, Any] = dict(local_steps=context.subject(steps, N), workers=N, replicas=replicas)
+        means, _, _ = local_steps_path(lopsided, seed=context.stream(N), **known, **own)
+        found.append(lopsided_value(weights @ means / weights.sum()) - lopsided_value(best))
+    law = functools.partial(loglog_slope, counts, np.stack(found, axis=1))
+    yield rate(f"slope in N, 1 to 16, T={steps}", lambda level: law(level=level), -1.0, 0.25)
+    T, known = 10**12, dict(mu=1.0, lipschitz=16.0, second_moment=1.0, variance=1.0, distance=1.0)
+    values = [bounds.local_sgd(T, local_steps=bounds.local_steps_limit(T, N), workers=N, **known) for N in (1, 64)]
+    yield rate(f"slope of the bound in N, 1 to 64, T={T:g}", math.log(values[1] / values[0]) / math.log(64), -1.0, 0.05)
+
+
+@claim(
+    "local-sgd.nonconvex",
+    title="Local SGD without convexity",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}"
+    r"+\frac{\eta L\sigma^2}N+4\eta^2G^2H^2L^2",
+    source="Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019, Theorem 1",
+    tight_where="the first two summands: (L/2)||x||^2, step 1/L; the third: lemma by lemma",
+    proof="f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2"
+    " + L eta^2 sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.",
+    bound=bounds.local_sgd_nonconvex,
+    subject=1.0,
+    mutants={"steps a hundred times too small": 0.01, "steps of 1.9/L": 1.9},
+    see=("local-sgd.deviation", "rounds.orders"),
+    certificate="composition",
+)
+def _(context):
+    context.used.add("run")
+    N, replicas, sigma2 = 4, context.samples(8000, 4000), 1.0
+    for name, slope, eta, H, T, gap in (
+        ("x", lambda x: x, 1.0, 1, 8, 0.5),
+        ("x/(1 + x^2)^2", lambda x: x / (1.0 + x * x) ** 2, 0.5, 4, 40, 0.25),
+    ):
+        known: dict[str, Any] = dict(steps=T, local_steps=H, workers=N)
+        own: dict[str, Any] = dict(deviation=sigma2**0.5, replicas=replicas, start=1.0, seed=context.stream(T))
+        means, _, squares = local_steps_path(slope, step=Constant(eta * context.subject), **known, **own)
+        given: dict[str, Any] = dict(step=eta, lipschitz=1.0, second_moment=2.0, gap=gap)
+        bound = bounds.local_sgd_nonconvex(**known, **given, variance=sigma2)
+        yield upper(f"mean of E f'^2, f'={name}, H={H}, eta={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound)
+        yield assumption("E||g||^2, at its largest", float(squares.max()), 2.1)
+    eta, H, G2 = 0.25, 3, 2.0
+    for form in ("sharp", "paper"):
+        apart = float(bounds.local_sgd_deviation(eta, local_steps=H, second_moment=G2, form=form))
+        # a step that loses all that the descent lemma allows: 2 (f - f_+)/eta + L eta sigma^2/N + L^2 apart
+        squares = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
+        gap = sum(0.5 * t + 1.0 for t in range(T))
+        given = dict(steps=T, step=eta, lipschitz=2.0, local_steps=H, second_moment=G2, workers=N)
+        bound = bounds.local_sgd_nonconvex(**given, variance=1.5, gap=gap, form=form)
+        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(squares)), bound)

@@ -9,14 +9,13 @@ import scipy.sparse as sp
 
 from ...compressors.sparsifiers import TopK
 from ...core.random import derive, integer, key
-from ...measure import exactly
 from ...methods.feedback import ErrorFeedback
 from ...methods.lock_free import run_lock_free
 from ...methods.schedules import InverseTime
 from ...methods.sgd import ParallelSGD
 from ...problems import ridge
 from ..base import claim
-from ..checks import Measurement, identity, upper
+from ..checks import identity, upper
 from ..mutants.shared import WrongFeedback
 
 SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Algorithm 2 (Parallel-Mem-SGD)"
@@ -26,7 +25,7 @@ LOST = 0.05  # far above the loss with two threads: at most 0.004 in 7000 runs o
 
 def _rounded_up(share, digits):
     """The fraction, rounded so coarsely that the order of the threads' steps hardly matters."""
-    return exactly(math.ceil(10**digits * share - 1e-5) / 10**digits)
+    return math.ceil(10**digits * share - 1e-5) / 10**digits
 
 
 def _rows(seed, w, steps, n):
@@ -40,6 +39,7 @@ def _conserved(context, threads, steps):
 
     Gradients do not depend on x here, so the order of the threads' steps does not matter.
     """
+    context.used.add("run")
     feedback, combine = context.subject
     n, d, seed = 40, 600, context.stream()
     A = abs(sp.random_array((n, d), density=0.03, format="csr", rng=np.random.default_rng(0)))
@@ -73,8 +73,8 @@ def _(context):
     steps = 300
     found, expected, kept = _conserved(context, 1, steps)
     error = float(np.abs(found - expected).max() / expected.max())
-    note = f"the memory holds {kept:.2g} at most, x - m {expected.max():.2g}"
-    return Measurement(identity(f"largest difference / largest entry, top-3 of 600, T={steps}", error, 0.0), note=note)
+    yield identity(f"largest difference / largest entry, top-3 of 600, T={steps}", error, 0.0)
+    yield f"the memory holds {kept:.2g} at most, x - m {expected.max():.2g}"
 
 
 @claim(
@@ -108,13 +108,10 @@ def _(context):
     largest = float(expected.max() / expected.sum())
     lost = "less than 1e-4" if share < 1e-4 else f"{share:.0e}"
     label = f"{threads} threads, top-3 of 600, T={steps}"
-    note = (
+    yield upper(f"largest share of a coordinate's steps that arrived, {label}", _rounded_up(worst, 4), 1.0)
+    yield upper(f"share of all steps that was lost, {label}", _rounded_up(share, 2), LOST)
+    yield (
         f"rounded up, since the run is not repeatable; lost in this run: {lost} of all steps; a thread that is"
         f" halted in the midst of an update undoes the others' moves of that coordinate, {largest:.2g} of all"
         " steps at most"
-    )
-    return Measurement(
-        upper(f"largest share of a coordinate's steps that arrived, {label}", _rounded_up(worst, 4), 1.0),
-        upper(f"share of all steps that was lost, {label}", _rounded_up(share, 2), LOST),
-        note=note,
     )

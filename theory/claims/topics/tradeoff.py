@@ -1,4 +1,4 @@
-"""Claims about the trade-off of every compressor: error against bits."""
+"""Claims about the trade-off of every compressor: error against bits, and against non-zeros."""
 
 from __future__ import annotations
 
@@ -6,29 +6,22 @@ import numpy as np
 
 from ... import bounds
 from ...compressors.codec import compress
+from ...compressors.optimal_sparsifier import OptimalSparsifier
 from ...compressors.qsgd import QSGD
+from ...compressors.sparsifiers import RandK
 from ...measure import empirical_entropy, mean_interval
 from ..base import claim
-from ..checks import Measurement, equality, lower
+from ..checks import equality, identity, lower
+from ..laws import gaussian
 
 D = 4096
 
 
-def qsgd(s, v, seed):
+def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
     """Squared error and bits of a message: QSGD's levels in an entropy code, and a norm."""
-    sent = compress(QSGD(s), v, seed, wire_dtype=np.float64)
-    levels = np.rint(sent * s / np.linalg.norm(v))
-    return np.sum((sent - v) ** 2), v.size * empirical_entropy(levels) + 32.0
-
-
-def _without_signs(s, v, seed):
-    sent = compress(QSGD(s), v, seed, wire_dtype=np.float64)
-    return np.sum((sent - v) ** 2), v.size * empirical_entropy(np.abs(np.rint(sent * s / np.linalg.norm(v)))) + 32.0
-
-
-def _mean_of_four(s, v, seed):
-    sent = [compress(QSGD(s), v, seed + i, wire_dtype=np.float64) for i in range(4)]
-    return np.sum((np.mean(sent, axis=0) - v) ** 2), qsgd(s, v, seed)[1]
+    sent = [compress(QSGD(s), v, seed + i, wire_dtype=np.float64) for i in range(messages)]
+    levels = count(np.rint(sent[0] * s / np.linalg.norm(v)))
+    return np.sum((np.mean(sent, axis=0) - v) ** 2), v.size * empirical_entropy(levels) + 32.0
 
 
 @claim(
@@ -47,42 +40,60 @@ def _mean_of_four(s, v, seed):
     bound=bounds.least_unbiased_bits,
     subject=qsgd,
     mutants={
-        "the signs are not counted": _without_signs,
-        "the mean of four messages, the bits of one": _mean_of_four,
+        "the signs are not counted": lambda s, v, seed: qsgd(s, v, seed, np.abs),
+        "the mean of four messages, the bits of one": lambda s, v, seed: qsgd(s, v, seed, messages=4),
+    },
+    measured_by="the package's run",
+)
+def _(context):
+    samples = context.samples(80, 30)
+    for s in (512, 64):
+        inputs = [context.normal(D, s, i) for i in range(samples)]
+        pairs = [context.subject(s, v, context.stream(s, i) % 2**63) for i, v in enumerate(inputs)]
+        errors, bits = np.transpose(pairs) / D  # E||v||^2 = d
+        omega = mean_interval(errors, context.level(4))  # taken at the lower end of its interval
+        least = bounds.least_unbiased_bits(D, omega.low) / D
+        yield lower(f"bits a coordinate, Gaussian, d={D}, s={s}, omega={omega.estimate:.4g}", bits, least)
+        contracted = bounds.least_bits(D, 1.0 / (1.0 + omega.low)) / D
+        yield identity("the same, of the contraction Q/(1 + omega)", contracted, least, 1e-9)
+
+
+@claim(
+    "sparsifier.least-variance",
+    title="Variance and non-zeros cannot both be small",
+    latex=r"\mathbb{E}\|Q(v)-v\|^2\ge\Big(\frac{\|v\|_1^2}{k\,\|v\|_2^2}-1\Big)\|v\|^2",
+    source="derived from sparsifier.product",
+    tight_where="probabilities proportional to |v_i|, none of them above 1",
+    proof="E||Q||^2 >= sum v_i^2/p_i >= (sum |v_i|)^2/sum p_i by Cauchy and Schwarz.",
+    bound=bounds.least_variance,
+    subject=lambda k: OptimalSparsifier(budget=k),
+    mutants={
+        "twice the non-zeros": lambda k: OptimalSparsifier(budget=2 * k),
+        "not multiplied by d/k": RandK,
     },
 )
 def _(context):
-    checks, samples = [], context.samples(80, 30)
-    for s in (256, 64):
-        pairs = []
-        for i in range(samples):
-            v = context.normal(D, s, i)
-            error, bits = context.subject(s, v, context.stream(s, i) % 2**63)
-            pairs.append((error / D, bits / D))  # E||v||^2 = d
-        error, bits = (mean_interval(column, context.level(4)) for column in np.transpose(pairs))
-        least = bounds.least_unbiased_bits(D, error.low) / D
-        checks.append(lower(f"bits a coordinate, Gaussian, d={D}, s={s}, omega={error.estimate:.4g}", bits, least))
-    return Measurement(*checks, samples=2 * samples, note="omega taken at the lower end of its interval")
+    for vector, k in ((gaussian(1000), 100), (gaussian(1000, 3), 10)):
+        v = vector.make(context)
+        found = context.moments(context.subject(k), v, context.samples(8000, 2000), k)
+        yield lower(f"variance, {vector.label}, k={k}", found.variance, bounds.least_variance(v, k) * (1.0 - 0.05))
+        yield equality(f"variance, {vector.label}, k={k}, attained", found.variance, bounds.least_variance(v, k))
 
 
-def coin(x, step, rng):
-    """Levels and error of rounding to a neighbour by a coin."""
-    low = np.floor(x / step)
-    levels = low + (rng.random(x.size) < x / step - low)
-    return levels, levels * step - x
+def dithered(subtracted):
+    """Levels and error of rounding to the nearest after adding a number, which the receiver subtracts or does not."""
+
+    def rounding(x, step, rng):
+        dither = rng.random(x.size) - 0.5
+        levels = np.rint(x / step + dither)
+        return levels, (levels - subtracted * dither) * step - x
+
+    return rounding
 
 
-def shared(x, step, rng):
-    """Levels and error of rounding to the nearest after adding a number that the receiver subtracts."""
-    dither = rng.random(x.size) - 0.5
-    levels = np.rint(x / step + dither)
-    return levels, (levels - dither) * step - x
-
-
-def _unsubtracted(x, step, rng):
-    dither = rng.random(x.size) - 0.5
-    levels = np.rint(x / step + dither)
-    return levels, levels * step - x
+def nearest(x, step, rng):
+    """Levels and error of rounding to the nearest."""
+    return np.rint(x / step), np.rint(x / step) * step - x
 
 
 @claim(
@@ -95,32 +106,22 @@ def _unsubtracted(x, step, rng):
     r"\frac12\log_2\frac{2\pi e}{12}",
     source="derived; Zamir, Feder, IEEE Transactions on Information Theory 1992, for the second",
     kind="equality",
-    proof="Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D.",
+    proof="Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D; a coin is the same as"
+    " a uniform number that is not subtracted.",
     bound=bounds.uniform_levels_gap,
-    subject={"coin": coin, "shared": shared},
+    subject={"coin": dithered(0), "shared": dithered(1)},
     mutants={
-        "the shared number is not subtracted": {"coin": coin, "shared": _unsubtracted},
-        "always to the nearest": {
-            "coin": lambda x, step, rng: (np.rint(x / step), np.rint(x / step) * step - x),
-            "shared": shared,
-        },
+        "the shared number is not subtracted": {"coin": dithered(0), "shared": dithered(0)},
+        "always to the nearest": {"coin": nearest, "shared": dithered(1)},
     },
 )
 def _(context):
-    checks, n, parts, step = [], context.samples(40_000, 20_000), 20, 0.125
+    n, step = context.samples(40_000, 20_000), 0.125
     for name, rounding in context.subject.items():
         gaps = []
-        for i in range(parts):
+        for i in range(20):
             rng = np.random.default_rng(context.stream(name, i))
-            x = rng.standard_normal(n)
-            levels, error = rounding(x, step, rng)
+            levels, error = rounding(rng.standard_normal(n), step, rng)
             gaps.append(empirical_entropy(levels) - bounds.least_unbiased_bits(1, np.mean(error**2)))
-        checks.append(
-            equality(
-                f"gap, {name}, step {step:g} sigma",
-                mean_interval(gaps, context.level(2)),
-                bounds.uniform_levels_gap(name),
-                tolerance=0.01,
-            )
-        )
-    return Measurement(*checks, samples=2 * parts * n, note="1 % is left for levels that are not dense")
+        value = bounds.uniform_levels_gap(name)  # 1 % is left for levels that are not dense
+        yield equality(f"gap, {name}, step {step:g} sigma", np.array(gaps), value, tolerance=0.01)

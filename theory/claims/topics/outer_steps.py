@@ -1,0 +1,142 @@
+"""Claims about outer steps of local SGD: what they do on quadratics, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.identity import Identity
+from ...compressors.sparsifiers import RandK
+from ...methods.local_sgd import LocalSGD
+from ...methods.schedules import Constant
+from ...methods.server import Momentum
+from ...methods.sgd import ParallelSGD
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import equality, identity, upper
+from ..mutants.shared import LeakyFeedback
+
+CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta
+
+
+def differences(context, x, curvatures, H, eta):
+    """What the package's local SGD moves by in a round from x, with two workers and exact gradients."""
+    problem = quadratic(curvatures, covariance=0.0)
+    known: dict[str, Any] = dict(workers=2, steps=H, x0=x, record_every=H, wire_dtype=np.float64)
+    return x - context.run(LocalSGD(Identity(), step=Constant(eta), local_steps=H), problem, **known).last
+
+
+@claim(
+    "outer.rate",
+    title="The best outer step of local gradient descent",
+    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad"
+    r"q(\lambda)=1-(1-\eta\lambda)^H",
+    source="derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021",
+    kind="identity",
+    proof="x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.",
+    bound=bounds.outer_rate,
+    subject=bounds.outer_step,
+    mutants={
+        "plain averaging, gamma = 1": lambda mu, L, eta, H: 1.0,
+        "gamma = 0.7": lambda mu, L, eta, H: 0.7,
+        "the step of a single local step": lambda mu, L, eta, H: 2.0 / (eta * (mu + L)),
+    },
+)
+def _(context):
+    for mu, L, H, eta in CASES:
+        h, label = np.array([mu, L]), f"mu={mu:g}, L={L:g}, H={H}, eta={eta:g}"
+        best, x = bounds.outer_rate(mu, L, eta, H), np.ones(2)
+        for _ in range(10):
+            x = x - float(context.subject(mu, L, eta, H)) * differences(context, x, h, H, eta)
+        yield identity(f"contraction, ten rounds, {label}", np.abs(x).max() ** 0.1, best, 1e-9)
+        moved = differences(context, np.ones(2), h, H, eta)
+        for name, share, curvature in zip(("q(mu)", "q(L)"), moved, h, strict=True):
+            yield identity(f"{name}, {label}", share, bounds.local_gain(curvature, eta, H), 1e-9)
+        for gamma in (0.7, 1.0, 1.2):
+            yield identity(
+                f"a round with gamma={gamma:g}, {label}",
+                np.abs(1.0 - gamma * moved).max(),
+                bounds.outer_rate(mu, L, eta, H, gamma),
+                1e-9,
+            )
+            yield upper(f"gamma* is no worse than {gamma:g}", best, np.abs(1.0 - gamma * moved).max())
+        yield upper("1, against gamma*", 1.0, bounds.outer_step(mu, L, eta, H))
+
+
+@claim(
+    "outer.nesterov",
+    title="The best outer Nesterov momentum",
+    statement="With the step 4/(3 q(L) + q(mu)), momentum (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1) + 2) and kappa ="
+    " q(L)/q(mu), the spectral radius of a round of local gradient descent is 1 - 2/sqrt(3 kappa + 1), and no other"
+    " pair has a smaller one.",
+    latex=r"\rho=1-\frac2{\sqrt{3\kappa_q+1}},\quad\kappa_q=\frac{q(L)}{q(\mu)}",
+    source="Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, with q(A) for the Hessian",
+    kind="identity",
+    proof="Both roots for q(mu), and one for q(L), have this modulus.",
+    bound=bounds.outer_nesterov,
+    subject=lambda mu, L, eta, H: bounds.outer_nesterov(mu, L, eta, H)[:2],
+    mutants={
+        "the step 1/q(L)": lambda mu, L, eta, H: (
+            1 / bounds.local_gain(L, eta, H),
+            bounds.outer_nesterov(mu, L, eta, H)[1],
+        ),
+        "kappa = L/mu": lambda mu, L, eta, H: (
+            bounds.outer_nesterov(mu, L, eta, H)[0],
+            bounds.outer_nesterov(mu, L, 1e-9, 1)[1],
+        ),
+        "no momentum": lambda mu, L, eta, H: (bounds.outer_nesterov(mu, L, eta, H)[0], 0.0),
+    },
+)
+def _(context):
+    for mu, L, H, eta in CASES:
+        shares = differences(context, np.ones(2), np.array([mu, L]), H, eta)
+
+        def radius(gamma, beta, shares=shares):
+            ahead = [(1.0 - gamma * q) * np.array([1.0 + beta, -beta]) for q in shares]
+            return max(np.abs(np.linalg.eigvals(np.array([row, [1.0, 0.0]]))).max() for row in ahead)
+
+        gamma, beta = context.subject(mu, L, eta, H)
+        best, label = bounds.outer_nesterov(mu, L, eta, H), f"mu={mu:g}, L={L:g}, H={H}, eta={eta:g}"
+        yield identity(f"spectral radius, {label}", radius(gamma, beta), best.rate, 1e-6)
+        near = [
+            radius(best.step * a, best.momentum * b) for a in (0.8, 0.95, 1.05, 1.2) for b in (0.8, 0.95, 1.05, 1.2)
+        ]
+        yield upper("no other pair nearby is better", best.rate, min(near))
+
+
+@claim(
+    "outer.leaky-memory",
+    title="A leaky memory is momentum",
+    statement="Random-k with p = k/d, whose memory keeps the factor beta, moves in expectation like heavy ball with the"
+    " momentum beta (1 - p) and steps of p eta.",
+    latex=r"\mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad"
+    r"\mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t",
+    source="derived",
+    kind="equality",
+    proof="E[sent | m] = p m and E[memory | m] = beta (1 - p) m; on a quadratic all is affine.",
+    bound=bounds.leaky_memory_momentum,
+    subject=lambda k, kept: (RandK(k), LeakyFeedback(kept)),
+    mutants={
+        "the whole memory kept": lambda k, kept: (RandK(k), LeakyFeedback(1.0)),
+        "no memory": lambda k, kept: (RandK(k), LeakyFeedback(0.0)),
+        "the factor d/k applied": lambda k, kept: (RandK(k, unbiased=True), LeakyFeedback(kept)),
+    },
+)
+def _(context):
+    d, k, kept, eta, steps = 20, 6, 0.8, 0.15, 8
+    problem = quadratic(np.ones(d), covariance=0.0)
+    known: dict[str, Any] = dict(workers=1, steps=steps, x0=np.ones(d), record_every=steps, wire_dtype=np.float64)
+    compressor, feedback = context.subject(k, kept)
+    method = ParallelSGD(compressor, step=Constant(eta), feedback=feedback)
+    runs = context.run(method, problem, "memory", replicas=context.samples(1600, 400), **known).last.mean(axis=1)
+    ball = bounds.leaky_memory_momentum(k / d, kept)
+    server = ParallelSGD(Identity(), step=Constant(ball.step * eta), server=Momentum(ball.momentum))
+    predicted = context.run(server, problem, **known).last
+    yield equality(f"E x_t, t={steps}, p={k / d:g}, beta={kept:g}, against heavy ball", runs, predicted.mean())
+    x = m = 0.0
+    for _ in range(400):  # equal gradients
+        m = 1.0 + ball.momentum * m
+        x, last = x + ball.step * m, x
+    yield identity("the step after many equal gradients", x - last, ball.gain)
