@@ -307,6 +307,7 @@ from .ternary import (
     ternary_variance_exact,
     terngrad_downlink_bits,
 )
+from .terngrad import terngrad_distance, terngrad_step
 from .time_to_accuracy import (
     FewestIterations,
     best_batch,
@@ -580,7 +581,9 @@ __all__ = [
     "ternary_nonzeros_exact",
     "ternary_product",
     "ternary_variance_exact",
+    "terngrad_distance",
     "terngrad_downlink_bits",
+    "terngrad_step",
     "threshold_contraction",
     "top_k_contraction",
     "turboquant_prod_variance",
