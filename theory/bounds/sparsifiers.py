@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "bernoulli_variance",
@@ -288,7 +288,7 @@ def sparsity_lemma(rho: float, s: float) -> float:
     15.0
     """
     positive(rho=rho, s=s)
-    return (1.0 + rho) * s
+    return total(inside=s, outside=rho * s)
 
 
 @formula
@@ -315,7 +315,7 @@ def sparsified_distance(T: int, mu: float, step: float, variance: float, distanc
 
     Setting: f(x) = (mu/2) ``||x||^2``, gradients mu x + noise of this variance, each sparsified with E Q(g) = g and
     ``E||Q(g)||^2 = ||g||^2/p``; constant step p times ``step``.
-    Statement: ``E||x_T||^2 = floor + (1 - p (2 a - a^2))^T (distance - floor)`` with a = step mu and
+    Statement: ``E||x_T||^2 = r^T distance + (1 - r^T) floor`` with r = 1 - p (2 a - a^2), a = step mu and
     floor = a variance/(mu^2 (2 - a)), which does not depend on p: with a step p times as long, everything takes 1/p
     times as many steps.
     Kind: identity.
@@ -335,4 +335,5 @@ def sparsified_distance(T: int, mu: float, step: float, variance: float, distanc
     require(distance >= 0, "distance", distance, "a number, at least 0")
     a = step * mu
     floor = a * variance / (mu**2 * (2.0 - a))
-    return floor + math.pow(1.0 - p * (2.0 * a - a * a), T) * (distance - floor)
+    kept = math.pow(1.0 - p * (2.0 * a - a * a), T)
+    return total(start=kept * distance, noise=(1.0 - kept) * floor)
