@@ -254,14 +254,13 @@ from .sketched_memory import (
     sketch_frontier,
 )
 from .sparsification import rand_k_contraction, rand_k_variance, top_k_contraction
+from .sparsified_sgd import sparsified_distance, sparsified_iterations
 from .sparsifiers import (
     bernoulli_variance,
     greedy_probabilities,
     optimal_probabilities,
     optimal_variance,
     product_bound,
-    sparsified_distance,
-    sparsified_iterations,
     sparsifier_variance,
     sparsity_lemma,
     threshold_contraction,
