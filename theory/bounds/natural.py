@@ -25,6 +25,7 @@ def half_variance(d: int) -> float:
     Kind: tight (the first part is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
     Source: derived.  Between the levels a and b = rho a the relative variance is at most (rho - 1)^2/(4 rho), and rho
     is at most 1 + 2^-10; coordinates below 2^-14, spaced by 2^-24, lose at most 2^-50 each, against a norm of 2^14.
+
     >>> half_variance(1000) * 2**22
     0.999
     """
@@ -42,6 +43,7 @@ def natural_variance(d: int) -> float:
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3: for ``t = 2^a (1 + m)`` the relative variance
     is ``m (1 - m)/(1 + m)^2``, largest at m = 1/3.
     d: Dimension, at least 1; the bound is the same for all.
+
     >>> natural_variance(1000)
     0.125
     """
@@ -57,6 +59,7 @@ def natural_variance_exact(v) -> float:
     Statement: for ``|v_i| = 2^a_i (1 + m_i)`` with m_i in [0, 1), ``E||Q(v) - v||^2 = sum_i 4^a_i m_i (1 - m_i)``.
     Kind: identity.
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3.
+
     >>> natural_variance_exact([3.0, -1.5, 0.0, 8.0])
     1.25
     """

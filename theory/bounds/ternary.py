@@ -91,6 +91,7 @@ def ternary_l2_variance(d: int) -> float:
     Statement: ``E||Q(v) - v||^2 <= (sqrt(d) - 1) ||v||^2``.
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
     Source: derived (``||v||_1 <= sqrt(d) ||v||_2``).
+
     >>> ternary_l2_variance(100)
     9.0
     """
@@ -108,6 +109,7 @@ def ternary_iterations(d: int) -> float:
     as large.
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
     Source: derived from :func:`ternary_l2_variance`.
+
     >>> ternary_iterations(100)
     10.0
     """
@@ -122,6 +124,7 @@ def ternary_inf_variance(d: int) -> float:
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
+
     >>> ternary_inf_variance(100)
     4.5
     """
@@ -137,6 +140,7 @@ def ternary_nonzeros(d: int) -> float:
     Statement: ``E||Q(v)||_0 = ||v||_1/||v||_2 <= sqrt(d)``.  (With the scale ||v||_inf it can be d.)
     Kind: tight (attained by vectors of equal magnitudes).
     Source: derived.
+
     >>> ternary_nonzeros(10_000)
     100.0
     """
@@ -152,6 +156,7 @@ def terngrad_downlink_bits(workers: int) -> float:
     Statement: the sum takes one of 2 N + 1 values, log2(2 N + 1) bits.
     Kind: upper (an entropy coder may need less).
     Source: Wen et al., TernGrad, NIPS 2017 (scaler sharing).
+
     >>> round(terngrad_downlink_bits(1), 3), round(terngrad_downlink_bits(8), 3)
     (1.585, 4.087)
     """
@@ -191,6 +196,7 @@ def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     Kind: identity, in the limit d to infinity.
     Source: derived; the clipping is that of Wen et al., TernGrad, NIPS 2017.
     clip: c, above 0.
+
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]
     [0.3176, 1.9847, 0.0024, 0.0124]
     """

@@ -173,7 +173,7 @@ def _(context):
         yield identity(f"{label}, against the dual", second, least_by_duality(g, budget), 1e-9)
         yield identity(f"{label}, against scipy.optimize", second, least_by_search(g, budget), 1e-6)
         left = budget - np.count_nonzero(p == 1.0)
-        yield identity(f"{label}, in closed form", second - g @ g, rest.sum() ** 2 / left - rest @ rest, 1e-9)
+        yield identity(f"{label}, in closed form", second - float(g @ g), rest.sum() ** 2 / left - rest @ rest, 1e-9)
         yield identity(f"sum of p, {name}", p.sum(), budget)
 
 

@@ -180,4 +180,4 @@ def _(context):
         workers = [context.normal(ROWS * COLUMNS, number, i) for i in range(number)]
         mean, stream = np.mean(workers, axis=0), key(context.stream(number))
         away = np.linalg.norm(context.subject(c, workers, stream) - alone(c, [mean], stream)) / np.linalg.norm(mean)
-        yield identity(f"distance from PowerSGD on the mean, {number} workers", away, 0.0)
+        yield identity(f"distance from PowerSGD on the mean, {number} workers", float(away), 0.0)

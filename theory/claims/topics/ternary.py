@@ -186,7 +186,8 @@ def _(context):
     dimensions = (16, 64, 256) if context.quick else (16, 64, 256, 1024)
     replicas, taken = GROUP * context.samples(24, 20), []
     for d in dimensions:
-        times, found = squared_distances(context, *context.subject(d), d, replicas)
+        compressor, factor = context.subject(d)
+        times, found = squared_distances(context, compressor, factor, d, replicas)
         there = found.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
         taken.append(np.where(there.any(axis=1), times[there.argmax(axis=1)], times[-1]).astype(float))
     given = np.array(dimensions, float)
