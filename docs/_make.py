@@ -73,6 +73,7 @@ CLAIM_TOPICS = {
     "qsgd": "QSGD",
     "nuqsgd": "NUQSGD",
     "natural": "Natural compression",
+    "half": "Half precision",
     "sign": "Signs",
     "sketch": "Count sketches",
     "lloyd-max": "Lloyd-Max levels",

@@ -264,14 +264,13 @@ from .sketched_memory import (
     sketch_frontier,
 )
 from .sparsification import rand_k_contraction, rand_k_variance, top_k_contraction
+from .sparsified_sgd import sparsified_distance, sparsified_iterations
 from .sparsifiers import (
     bernoulli_variance,
     greedy_probabilities,
     optimal_probabilities,
     optimal_variance,
     product_bound,
-    sparsified_distance,
-    sparsified_iterations,
     sparsifier_variance,
     sparsity_lemma,
     threshold_contraction,
@@ -317,6 +316,7 @@ from .ternary import (
     ternary_variance_exact,
     terngrad_downlink_bits,
 )
+from .terngrad import terngrad_distance, terngrad_step
 from .time_to_accuracy import (
     FewestIterations,
     best_batch,
@@ -598,7 +598,9 @@ __all__ = [
     "ternary_nonzeros_exact",
     "ternary_product",
     "ternary_variance_exact",
+    "terngrad_distance",
     "terngrad_downlink_bits",
+    "terngrad_step",
     "threshold_contraction",
     "top_k_contraction",
     "turboquant_prod_variance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["composed_contraction", "composed_variance", "scaled_contraction"]
 
@@ -28,7 +28,7 @@ def composed_variance(outer: float, inner: float) -> float:
     3.5
     """
     non_negative(outer=outer, inner=inner)
-    return outer * inner + outer + inner
+    return total(both=outer * inner, outer=outer, inner=inner)
 
 
 @formula
@@ -80,4 +80,4 @@ def scaled_contraction(omega: float, factor: float | None = None) -> float:
     if factor is None:
         return 1.0 / (1.0 + omega)
     require(factor > 0, "factor", factor, "a number above 0")
-    return 2.0 * factor - factor**2 * (1.0 + omega)
+    return total(inner_product=2.0 * factor, squared_norm=-(factor**2) * (1.0 + omega))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
 
 __all__ = ["half_variance", "natural_dithering_variance", "natural_variance", "natural_variance_exact"]
@@ -22,20 +22,15 @@ def half_variance(d: int) -> float:
     is rounded without bias to one of the two float16 around it; that power must be a float of the wire (a largest entry
     of at least 2^-135 for float32).
     Statement: E||Q(v) - v||^2 <= (2^-22/(1 + 2^-10) + (d - 1) 2^-78) ||v||^2.
-    Kind: upper (the first part is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
+    Kind: tight (the first part is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
     Source: derived.  Between the levels a and b = rho a the relative variance is at most (rho - 1)^2/(4 rho), and rho
     is at most 1 + 2^-10; coordinates below 2^-14, spaced by 2^-24, lose at most 2^-50 each, against a norm of 2^14.
-
-    Raises
-    ------
-    ValueError
-        If d < 1.
 
     >>> half_variance(1000) * 2**22
     0.999
     """
     whole(1, d=d)
-    return 2.0**-22 / (1.0 + 2.0**-10) + (d - 1) * 2.0**-78
+    return total(normal=2.0**-22 / (1.0 + 2.0**-10), subnormal=(d - 1) * 2.0**-78)
 
 
 @formula
@@ -48,11 +43,6 @@ def natural_variance(d: int) -> float:
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3: for ``t = 2^a (1 + m)`` the relative variance
     is ``m (1 - m)/(1 + m)^2``, largest at m = 1/3.
     d: Dimension, at least 1; the bound is the same for all.
-
-    Raises
-    ------
-    ValueError
-        If d < 1.
 
     >>> natural_variance(1000)
     0.125
@@ -69,11 +59,6 @@ def natural_variance_exact(v) -> float:
     Statement: for ``|v_i| = 2^a_i (1 + m_i)`` with m_i in [0, 1), ``E||Q(v) - v||^2 = sum_i 4^a_i m_i (1 - m_i)``.
     Kind: identity.
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
 
     >>> natural_variance_exact([3.0, -1.5, 0.0, 8.0])
     1.25
@@ -108,4 +93,4 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     if form == "sharp":
         return nuqsgd_variance(d, s - 1) if norm == 2 else nuqsgd_inf_variance(d, s - 1)
     x = math.sqrt(d) * 2.0 ** (1 - s)
-    return 0.125 + x * min(1.0, x)
+    return total(between_levels=0.125, below_the_smallest=x * min(1.0, x))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "best_rank_contraction",
@@ -146,7 +146,8 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
         return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
     good = 1 <= target <= rank - 2 and float(target).is_integer()
     require(good, "target", target, f"an integer from 1 to rank - 2 = {rank - 2}")
-    return float((1.0 + target / (rank - target - 1)) * np.sum(s[target:] ** 2))
+    tail = float(np.sum(s[target:] ** 2))
+    return total(best=tail, excess=target / (rank - target - 1) * tail)
 
 
 @formula

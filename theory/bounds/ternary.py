@@ -92,11 +92,6 @@ def ternary_l2_variance(d: int) -> float:
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
     Source: derived (``||v||_1 <= sqrt(d) ||v||_2``).
 
-    Raises
-    ------
-    ValueError
-        If d < 1.
-
     >>> ternary_l2_variance(100)
     9.0
     """
@@ -115,11 +110,6 @@ def ternary_iterations(d: int) -> float:
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
     Source: derived from :func:`ternary_l2_variance`.
 
-    Raises
-    ------
-    ValueError
-        If d < 1.
-
     >>> ternary_iterations(100)
     10.0
     """
@@ -134,11 +124,6 @@ def ternary_inf_variance(d: int) -> float:
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
-
-    Raises
-    ------
-    ValueError
-        If d < 1.
 
     >>> ternary_inf_variance(100)
     4.5
@@ -156,11 +141,6 @@ def ternary_nonzeros(d: int) -> float:
     Kind: tight (attained by vectors of equal magnitudes).
     Source: derived.
 
-    Raises
-    ------
-    ValueError
-        If d < 1.
-
     >>> ternary_nonzeros(10_000)
     100.0
     """
@@ -176,11 +156,6 @@ def terngrad_downlink_bits(workers: int) -> float:
     Statement: the sum takes one of 2 N + 1 values, log2(2 N + 1) bits.
     Kind: upper (an entropy coder may need less).
     Source: Wen et al., TernGrad, NIPS 2017 (scaler sharing).
-
-    Raises
-    ------
-    ValueError
-        If workers < 1.
 
     >>> round(terngrad_downlink_bits(1), 3), round(terngrad_downlink_bits(8), 3)
     (1.585, 4.087)
@@ -221,11 +196,6 @@ def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     Kind: identity, in the limit d to infinity.
     Source: derived; the clipping is that of Wen et al., TernGrad, NIPS 2017.
     clip: c, above 0.
-
-    Raises
-    ------
-    ValueError
-        If clip <= 0.
 
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]
     [0.3176, 1.9847, 0.0024, 0.0124]

@@ -326,7 +326,10 @@ class Context:
         return run(method, problem, **{"seed": self.stream(*path)} | options)
 
     def moments(self, compressor, v, samples: int, *path: int | str):
-        """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``."""
+        """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``.
+
+        In place of a compressor, a wrong one may be a function ``(v, samples, rng)``; see `theory.measure.moments`.
+        """
         from ..measure import moments
 
         self.used.add("compressor")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compressors.base import check, new_symbols, payload_bits, quantize, restore, state_size
 from ..core import kernel, require
-from ..core.random import derive, key
+from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
 
 __all__ = ["Moments", "moments"]
@@ -47,6 +47,19 @@ def sample(c, v, wire, stream, first, table) -> None:
     _fill(c, v, new_symbols(c, v.size, wire), np.zeros(state_size(c, v.size)), stream, first, table)
 
 
+def sample_function(function, v, stream, table) -> None:
+    """Fill ``table`` from the messages that a function returns many at a time; it counts no bits."""
+    rng, rows = generator(stream), 2 * max(1, 2**18 // (2 * v.size))
+    table[:, 5] = np.nan
+    for first in range(0, len(table), rows):
+        part = table[first : first + rows]
+        out = np.asarray(function(v, len(part), rng), float)
+        require(out.shape == (len(part), v.size), "c", f"messages of shape {out.shape}", f"{(len(part), v.size)}")
+        e = out - v
+        part[:, 0], part[:, 1], part[:, 2] = (e * e).sum(axis=1), (out * out).sum(axis=1), e @ v
+        part[1::2, 3], part[:, 4] = (e[::2] * e[1::2]).sum(axis=1), np.count_nonzero(out, axis=1)
+
+
 class Moments(NamedTuple):
     """Samples of a compressor at one vector v, one entry for each independent draw.
 
@@ -63,7 +76,7 @@ class Moments(NamedTuple):
     nonzeros : numpy.ndarray
         Non-zero coordinates of Q(v).
     bits : numpy.ndarray
-        Payload bits of the message.
+        Payload bits of the message; empty for a function.
     squared_norm : float
         ||v||^2.
     """
@@ -90,8 +103,9 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
 
     Parameters
     ----------
-    c : compressor
-        Its state, if it has one, is reset for every draw.
+    c : compressor or function
+        Its state, if it has one, is reset for every draw.  A function ``c(v, samples, rng)`` returns that many messages
+        as rows, drawn with a ``numpy.random.Generator``.
     v : array_like, shape (d,)
         A vector of finite numbers, not zero.
     samples : int
@@ -117,14 +131,20 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     >>> from theory import TopK
     >>> float(moments(TopK(1), [3.0, 4.0], 2).variance().estimate)  # (1 - 16/25): nothing is drawn
     0.36
+    >>> coins = lambda v, samples, rng: 2.0 * v * (rng.random((samples, v.size)) < 0.5)
+    >>> 1.0 in moments(coins, [3.0, 4.0], 1000).variance(), 0.0 in moments(coins, [3.0, 4.0], 1000).bias()
+    (True, True)
     """
     v = np.ascontiguousarray(v, float)
     require(v.ndim == 1 and bool(np.all(np.isfinite(v))) and bool(v.any()), "v", v.shape, "(d,), finite, not zero")
     require(samples >= 2, "samples", samples, "an integer, at least 2")
-    check(c, v.size)
+    if not callable(c):
+        check(c, v.size)
     table = np.empty((samples + samples % 2, len(COLUMNS)))
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
-    if threads == 1:
+    if callable(c):
+        sample_function(c, v, stream, table)
+    elif threads == 1:
         sample(c, v, wire, stream, 0, table)
     else:
         cuts = 2 * np.linspace(0, table.shape[0] // 2, threads + 1).astype(int)
@@ -133,4 +153,5 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
             list(pool.map(lambda part: sample(c, v, wire, stream, part[0], part[1]), parts))
     columns = dict(zip(COLUMNS, table.T, strict=True))
     columns["cross"] = columns["cross"][1::2]
+    columns["bits"] = columns["bits"][: 0 if callable(c) else None]
     return Moments(**columns, squared_norm=float(v @ v))

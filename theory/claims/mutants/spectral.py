@@ -1,95 +1,47 @@
-"""Deliberately wrong compressors of matrices, for claims to refute."""
+"""Wrong compressors of matrices, as functions of a vector, for `theory.measure.moments`; and a loop of compressions."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from ...compressors.base import accumulate, capacity, payload_bits, quantize, restore, state_size, update_state
-from ...compressors.kernels.linear_algebra import room
-from ...compressors.kernels.spectral import decompose, put_weighted, spread, words
-from ...compressors.low_rank import PowerSGD, scale_by_power, size_exponent, start
-from ...compressors.spectral import SpectralAtomo
-from ...core import kernel, setting
-from ...core.random import uniform
-from ...core.vectors import entry
-from ...wire.frame import register_wire
+from ...bounds import atomo_probabilities
+from ...compressors.base import quantize, restore, state_size, update_state
+from ...core import kernel
 
 __all__ = ["CLIPPED", "REDRAWN", "UNDIVIDED", "WrongAtomo", "WrongPowerSGD", "repeat"]
 
 CLIPPED, REDRAWN, UNDIVIDED = 1, 2, 3
 
 
-@setting
-class WrongAtomo(NamedTuple):
+def WrongAtomo(rows: int, columns: int, budget: float, fault: int):
     """Spectral ATOMO with a fault, each of which occurs in published code.
 
     Clipped: probabilities are clipped at 1, and the excess is not redistributed.  Redrawn: drawn again until the number
     of triplets is the budget.  Undivided: kept triplets are sent unscaled.
     """
 
-    rows: int
-    columns: int
-    budget: float
-    fault: int
+    def wrong(v, samples, rng):
+        left, s, right = np.linalg.svd(v.reshape(rows, columns), full_matrices=False)
+        p = atomo_probabilities(s, budget) if fault == UNDIVIDED else np.minimum(1.0, budget * s / s.sum())
+        sent = rng.random((samples, s.size)) < p
+        while fault == REDRAWN and (again := sent.sum(axis=1) != int(budget)).any():
+            sent[again] = rng.random((np.count_nonzero(again), s.size)) < p
+        weights = s if fault == UNDIVIDED else np.divide(s, p, out=np.zeros_like(s), where=p > 0.0)
+        return sent @ np.einsum("ir,r,rj->rij", left, weights, right).reshape(s.size, -1)
 
-    def quantize(c, state, v, stream, symbols):
-        vectors, turned, values, exponent, rank = decompose(c.rows, c.columns, v, symbols.scratch)
-        weights = room(symbols.scratch, words(c.rows, c.columns) // 2 - values.size, values.size)
-        total = 0.0
-        for i in range(rank):
-            total += values[i]
-        for attempt in range(1000):
-            if c.fault == UNDIVIDED:
-                spread(values, rank, c.budget, weights)
-            else:
-                for i in range(values.size):
-                    weights[i] = min(1.0, c.budget * values[i] / total)
-            kept = 0
-            for i in range(values.size):
-                if uniform(stream, attempt * values.size + i) < weights[i]:
-                    weights[i] = values[i] / (1.0 if c.fault == UNDIVIDED else weights[i])
-                    kept += 1
-                else:
-                    weights[i] = 0.0
-            if c.fault != REDRAWN or kept == c.budget:
-                break
-        put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
+    return wrong
 
 
-@setting
-class WrongPowerSGD(NamedTuple):
-    """PowerSGD that does not orthonormalize the columns of P."""
+def WrongPowerSGD(rows: int, columns: int, rank: int, warm: bool = False):
+    """PowerSGD, from a fresh start, that divides P by its largest entry in place of orthonormalizing its columns."""
 
-    rows: int
-    columns: int
-    rank: int
-    warm: bool = True
+    def wrong(v, samples, rng):
+        X = v.reshape(rows, columns)
+        P = X @ rng.standard_normal((samples, columns, rank))
+        P /= np.abs(P).max(axis=(1, 2), keepdims=True)
+        return (P @ (P.transpose(0, 2, 1) @ X)).reshape(samples, -1)
 
-    def quantize(c, state, v, stream, symbols):
-        r, Q = c.rank, start(c, state, stream)
-        P = np.zeros(c.rows * r)
-        for i in range(c.rows):
-            for j in range(c.columns):
-                for k in range(r):
-                    P[i * r + k] += entry(v, i * c.columns + j) * Q[j * r + k]
-        scale_by_power(P, -size_exponent(P))
-        for p in range(symbols.value.size):
-            symbols.value[p] = P[p] if p < P.size else 0.0
-        for i in range(c.rows):
-            for j in range(c.columns):
-                for k in range(r):
-                    symbols.value[P.size + j * r + k] += entry(v, i * c.columns + j) * P[i * r + k]
-        symbols.count[1] = symbols.value.size
-
-
-for ask in (capacity, accumulate, payload_bits):
-    ask.register(WrongAtomo)(ask.table[SpectralAtomo].py_func)
-for ask in (capacity, accumulate, payload_bits, state_size, update_state):
-    ask.register(WrongPowerSGD)(ask.table[PowerSGD].py_func)
-register_wire(250, WrongAtomo)
-register_wire(251, WrongPowerSGD)
+    return wrong
 
 
 @kernel

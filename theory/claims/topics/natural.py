@@ -1,4 +1,4 @@
-"""Claims about natural compression and natural dithering."""
+"""Claims about natural compression, natural dithering, and half precision."""
 
 from __future__ import annotations
 
@@ -9,49 +9,36 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import compress
+from ...compressors.half_precision import HalfPrecision
 from ...compressors.natural import Natural, NaturalDithering
 from ...compressors.nuqsgd import NUQSGD
 from ...core.random import key
-from ...measure import moments
 from ..base import claim
-from ..checks import Measurement, equality, identity, upper
+from ..checks import equality, identity, upper
+from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
-from .qsgd import flat
 
 SOURCE = "Horvath et al., Natural Compression, MSML 2022"
-
-
-def powers(fault: int):
-    """Rounding to powers of two (of the largest magnitude), with a fault."""
-    return WrongRounding(60, norm=math.inf, fault=fault)
-
-
+POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
 MUTANTS = {
-    "rounding with the probability inverted": partial(powers, INVERTED),
-    "rounding to the nearest power of two": partial(powers, NEAREST),
-    "the exponent off by one": partial(powers, SHIFTED),
+    "rounding with the probability inverted": lambda: POWERS(fault=INVERTED),
+    "rounding to the nearest power of two": lambda: POWERS(fault=NEAREST),
+    "the exponent off by one": lambda: POWERS(fault=SHIFTED),
 }
 
-
-@claim(
+compressor_law(
     "natural.unbiased",
+    Natural,
+    at=[(gaussian(64), {}), (gaussian(64, 3), {})],
+    quantity="bias",
+    mutants=MUTANTS,
     title="Natural compression is unbiased",
     statement="Random rounding to the two powers of two around a number keeps the mean.",
     latex=r"\mathbb{E}\,C_{\mathrm{nat}}(v) = v",
     source=f"{SOURCE}, Theorem 3",
     bibtex="horvath2022natural",
     kind="equality",
-    subject=Natural,
-    mutants=MUTANTS,
 )
-def _(context):
-    samples, checks = context.samples(16_000, 2_000), []
-    for power in (1, 3):
-        v = context.normal(64) ** power
-        found = moments(context.subject(), v, samples, seed=context.stream(power))
-        label = f"||E Q(v) - v||^2/||v||^2, Gaussian to the power {power}, d=64"
-        checks.append(equality(label, found.bias(context.level(2)), 0.0))
-    return Measurement(*checks, samples=2 * samples)
 
 
 @claim(
@@ -59,9 +46,7 @@ def _(context):
     title="Variance of natural compression",
     statement="E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).",
     latex=r"\mathbb{E}\|C(v)-v\|^2 = \sum_i 4^{a_i} m_i(1-m_i) \le \tfrac18\|v\|^2,\quad |v_i| = 2^{a_i}(1+m_i)",
-    source=f"{SOURCE}, Theorem 3",
     bibtex="horvath2022natural",
-    kind="tight",
     tight_where="every coordinate 4/3 of a power of two",
     proof="m (1 - m)/(1 + m)^2 is largest at m = 1/3.",
     bound=bounds.natural_variance,
@@ -70,20 +55,14 @@ def _(context):
     | {"powers of four": lambda: NUQSGD(25, 0.25, math.inf), "powers of 4/3": lambda: NUQSGD(99, 0.75, math.inf)},
 )
 def _(context):
-    samples, checks, level = context.samples(8_000, 1_000), [], context.level(4)
-    v = np.ldexp(4.0 / 3.0, np.arange(64) % 9 - 4) * np.where(np.arange(64) % 2, 1.0, -1.0)
-    found = moments(context.subject(), v, samples, seed=context.stream("worst"))
-    checks.append(
-        equality("variance at 4/3 times powers of two, d=64", found.variance(level), bounds.natural_variance(64))
-    )
-    for power in (1, 3):
-        v = context.normal(500) ** power
-        found = moments(context.subject(), v, samples, seed=context.stream(power))
-        predicted = bounds.natural_variance_exact(v) / found.squared_norm
-        label = f"variance, Gaussian to the power {power}, d=500"
-        checks.append(equality(label, found.variance(level), predicted))
-        checks.append(upper(f"{label}, against 1/8", found.variance(level), bounds.natural_variance(500)))
-    return Measurement(*checks, samples=3 * samples)
+    worst = np.ldexp(4.0 / 3.0, np.arange(64) % 9 - 4) * np.where(np.arange(64) % 2, 1.0, -1.0)
+    found = context.moments(context.subject(), worst, context.samples(8_000, 1_000), "worst")
+    yield equality("variance at 4/3 times powers of two, d=64", found.variance, bounds.natural_variance(64))
+    for vector in (gaussian(500), gaussian(500, 3)):
+        v = vector.make(context)
+        found = context.moments(context.subject(), v, context.samples(8_000, 1_000), vector.label)
+        yield equality(f"variance, {vector.label}", found.variance, bounds.natural_variance_exact(v) / (v @ v))
+        yield upper(f"variance, {vector.label}, against 1/8", found.variance, bounds.natural_variance(500))
 
 
 @claim(
@@ -94,7 +73,8 @@ def _(context):
     source=f"{SOURCE}, Theorem 7",
     bibtex="horvath2022natural",
     kind="upper",
-    tight_where="nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1",
+    tight_where="nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1.  The first summand is"
+    " attained where many levels leave x small, the second where one level makes it large",
     bound=partial(bounds.natural_dithering_variance, form="paper"),
     subject=NaturalDithering,
     mutants={
@@ -105,22 +85,20 @@ def _(context):
     see=("natural.dithering.sharp",),
 )
 def _(context):
-    samples, checks = context.samples(4_000, 1_000), []
-    for s in (4, 1):
-        found = moments(context.subject(s), flat(1024), samples, seed=context.stream(s))
-        bound = bounds.natural_dithering_variance(1024, s, form="paper")
-        checks.append(upper(f"variance, equal magnitudes, d=1024, s={s}", found.variance(context.level(2)), bound))
-    return Measurement(*checks, samples=2 * samples)
+    worst = Input("equal magnitudes, d=9", lambda context: np.full(9, -1.0))  # |v_i| = ||v||/3 = (4/3) ||v||/4
+    for vector, s in ((equal_magnitudes(1024), 4), (equal_magnitudes(1024), 1), (worst, 6)):
+        v = vector.make(context)
+        found = context.moments(context.subject(s), v, context.samples(4_000, 1_000), s)
+        bound = bounds.natural_dithering_variance(v.size, s, form="paper")
+        yield upper(f"variance, {vector.label}, s={s}", found.variance, bound)
 
 
 @claim(
     "natural.dithering.sharp",
-    title="Worst variance of natural dithering",
     statement="Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.",
     latex=r"D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}",
     source=f"derived; sharpens {SOURCE}, Theorem 7",
     bibtex="horvath2022natural",
-    kind="tight",
     tight_where="equal magnitudes, d >= (81/64) 4^s",
     bound=bounds.natural_dithering_variance,
     subject=NaturalDithering,
@@ -132,12 +110,49 @@ def _(context):
     },
 )
 def _(context):
-    samples, d, s = context.samples(8_000, 2_000), 1024, 4
-    found = moments(context.subject(s), flat(d), samples, seed=context.stream("flat"))
-    v, stream = context.normal(d), key(context.stream("same"))
-    apart = np.abs(compress(context.subject(s), v, stream) - compress(NUQSGD(s - 1), v, stream)).max()
-    return Measurement(
-        equality("variance, equal magnitudes, d=1024, s=4", found.variance(), bounds.natural_dithering_variance(d, s)),
-        identity("largest difference to NUQSGD(3) with the same random numbers", apart, 0.0),
-        samples=samples,
-    )
+    d, s = 1024, 4
+    flat, v, stream = equal_magnitudes(d), context.normal(d), key(context.stream("same"))
+    found = context.moments(context.subject(s), flat.make(context), context.samples(8_000, 2_000), "flat")
+    yield equality(f"variance, {flat.label}, s=4", found.variance, bounds.natural_dithering_variance(d, s))
+    if not callable(context.subject(s)):
+        apart = np.abs(compress(context.subject(s), v, stream) - compress(NUQSGD(s - 1), v, stream)).max()
+        yield identity("largest difference to NUQSGD(3) with the same random numbers", apart, 0.0)
+
+
+def nearest(v, samples, rng):
+    """Rounding to the nearest float16, as in hardware."""
+    return np.tile(v.astype(np.float16).astype(float), (samples, 1))
+
+
+def law_at(v) -> float:
+    """The relative variance of unbiased rounding to float16, from NumPy's own float16."""
+    near = v.astype(np.float16)
+    low = np.where(near > v, np.nextafter(near, np.float16(0)), near).astype(np.float16)
+    below, above = low.astype(float), np.nextafter(low, np.float16(np.inf)).astype(float)
+    return math.fsum((v - below) * (above - v)) / math.fsum(v * v)
+
+
+@claim(
+    "half.variance",
+    latex=r"\omega=\frac{2^{-22}}{1+2^{-10}}+(d-1)\,2^{-78}",
+    tight_where="the first summand where every coordinate is halfway, in the sense of 2ab/(a + b), between two levels"
+    " a, b; the second where besides d - 1 coordinates are half of the least float16",
+    bound=bounds.half_variance,
+    subject=HalfPrecision,
+    mutants={
+        "to the nearest float16": lambda: nearest,
+        "only every second coordinate is rounded": lambda: (
+            lambda v, samples, rng: np.where(
+                np.arange(v.size) % 2, v, v * (1.0 + 2.0**-11 * np.sign(rng.random((samples, v.size)) - 0.5))
+            )
+        ),
+    },
+)
+def _(context):
+    worst = 2.0 * (1.0 + 2.0**-10) / (2.0 + 2.0**-10)
+    found = context.moments(context.subject(), np.full(64, worst), context.samples(8_000, 2_000))
+    yield equality("variance halfway between two float16, d=64", found.variance, bounds.half_variance(64))
+    d = 2**21 + 1  # so many that the second summand is above the rounding errors of float64
+    v = np.append(worst * 2.0**14, np.full(d - 1, 2.0**-25))
+    label = f"relative variance, one such coordinate in [2^14, 2^15), the others 2^-25, d={d}"
+    yield identity(label, law_at(v), bounds.half_variance(d))

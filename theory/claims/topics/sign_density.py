@@ -8,10 +8,9 @@ import numpy as np
 
 from ... import bounds
 from ...compressors.sign import ScaledSign
-from ...measure import exactly, moments
 from ...problems import batch_gradient, gradient, softmax, solve
 from ..base import claim
-from ..checks import Measurement, identity, lower, upper
+from ..checks import identity, lower, upper
 from ..mutants.sign import WrongSign
 from .mem_sgd import rcv1
 
@@ -37,12 +36,6 @@ def gradients(problem, optimum, rng):
     yield "batch of 32, x=x*", batch_gradient(problem, batch, optimum)
 
 
-def relative_error(c, g) -> float:
-    """||C(g) - g||^2 / ||g||^2, by compressing g."""
-    found = moments(c, g, 2)
-    return float(found.error[0] / found.squared_norm)
-
-
 @claim(
     "sign.density.rcv1",
     title="Density of real gradients",
@@ -64,24 +57,26 @@ def relative_error(c, g) -> float:
     see=("sign.error", "sign.l2.error", "sign.l2.contraction"),
 )
 def _(context):
-    sign, l2 = context.subject
-    rng, kept, errors, sizes = np.random.default_rng(context.stream()), [], [], []
-    text, optimum = rcv1(context, share=0.125)
+    def error(make, g):
+        found = context.moments(make(), g, 2)
+        return float(found.error[0] / found.squared_norm)
+
+    (sign, l2), kept = context.subject, []
+    rng, (text, optimum) = np.random.default_rng(context.stream()), rcv1(context, share=0.125)
     for name, problem, x in (("digits", *digits()), (text.name, text, optimum.x)):
         for where, g in gradients(problem, x, rng):
-            error, label = relative_error(sign(), g), f"{name}, {where}"
-            errors.append(identity(f"error / norm^2, {label}", error, 1.0 - bounds.sign_density(g) ** 2, 1e-6))
-            kept.append(1.0 - error)
-            delta = exactly(kept[-1])
+            label, found = f"{name}, {where}", error(sign, g)
+            phi = bounds.sign_density(g)
+            yield identity(f"share kept over phi, {label}", (1.0 - found) / float(phi), phi, 1e-6)
+            kept.append(1.0 - found)
             if problem is not text:
-                sizes.append(lower(f"delta, {label}", delta, 0.2))
+                yield lower(f"delta, {label}", kept[-1], 0.2)
                 continue
-            sizes.append(upper(f"delta and share of non-zeros, {label}", delta, np.count_nonzero(g) / g.size))
-            far = relative_error(l2(), g)
-            errors.append(identity(f"error with the l2 scale, {label}", far, bounds.l2_sign_error(g), 1e-6))
+            yield upper(f"delta and share of non-zeros, {label}", kept[-1], np.count_nonzero(g) / g.size)
+            far = error(l2, g)
+            yield identity(f"error with the l2 scale, {label}", far, bounds.l2_sign_error(g), 1e-6)
             if context.data is None:
-                sizes.append(upper(f"delta, {label}", delta, 0.1))
-                sizes.append(lower(f"error with the l2 scale, {label}", exactly(far), 1.0))
+                yield upper(f"delta, {label}", kept[-1], 0.1)
+                yield lower(f"error with the l2 scale, {label}", far, 1.0)
     shown = [", ".join(f"{share:.2g}" for share in kept[i : i + 4]) for i in (0, 4)]
-    note = f"delta at x=0, at 0.9 x*, of a batch at 0, at x*: digits {shown[0]}; {text.name} {shown[1]}"
-    return Measurement(*errors, *sizes, note=note)
+    yield f"delta at x=0, at 0.9 x*, of a batch at 0, at x*: digits {shown[0]}; {text.name} {shown[1]}"

@@ -1,0 +1,60 @@
+"""Convergence of SGD with TernGrad: its Lemma 1, and what follows where the gradient points to the minimum strongly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import require
+from ._domain import non_negative, positive
+from .closed_form import formula, total
+
+__all__ = ["terngrad_distance", "terngrad_step"]
+
+
+@formula
+def terngrad_step(step: float, distance: float, descent: float, offset: float, slope: float) -> float:
+    """Expected squared distance to the minimum after one step of TernGrad.
+
+    Setting: w' = w - gamma Q(g), where Q is TernGrad (scale ``max|g_i|``), E g = grad C(w), and
+    ``E max|g_i| ||g||_1 <= A + B ||w - w*||^2``; h = ||w - w*||^2.
+    Statement: ``E h' <= (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A``.
+    Kind: tight (attained where the assumption is an equality).
+    Source: Wen et al., TernGrad, NIPS 2017, Lemma 1.
+    distance: h, at least 0.
+    descent: ``<w - w*, grad C(w)>``, at least 0.
+    offset, slope: A and B, at least 0.
+
+    >>> terngrad_step(step=0.1, distance=1.0, descent=1.0, offset=2.0, slope=3.0)
+    0.85
+    """
+    positive(step=step)
+    non_negative(distance=distance, descent=descent, offset=offset, slope=slope)
+    here, noise = step**2 * slope * distance, step**2 * offset
+    return total(distance=distance, growth=here, descent=-2.0 * step * descent, noise=noise)
+
+
+@formula
+def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: float) -> float:
+    """Expected squared distance to the minimum after many steps of TernGrad.
+
+    Setting: as for `terngrad_step`, and ``<w - w*, grad C(w)> >= mu ||w - w*||^2``; step sizes gamma_0, ...
+    Statement: ``E h_T <= h_0 prod_t r_t + A sum_t gamma_t^2 prod_{s>t} r_s``, r_t = 1 - 2 gamma_t mu + gamma_t^2 B.  It
+    tends to 0 if the steps have an infinite sum and their squares a finite one.
+    Kind: tight (attained where both assumptions are equalities).
+    Source: derived: `terngrad_step` T times.  Wen et al., TernGrad, NIPS 2017, Theorem 1 states that w_t tends to w*
+    almost surely, under weaker assumptions and without a rate.
+    steps (array_like): The step sizes, above 0.
+    distance: h_0, at least 0.
+    offset, slope: A, at least 0, and B, at least mu^2, as follows from the assumptions.
+
+    >>> terngrad_distance([0.1, 0.1], distance=1.0, mu=1.0, offset=2.0, slope=3.0)  # 0.83^2 + 0.02 (1 + 0.83)
+    0.7255
+    """
+    sizes = np.asarray(steps, float).ravel()
+    require(sizes.size > 0 and bool(np.all(sizes > 0)), "steps", steps, "at least one number, all above 0")
+    positive(mu=mu)
+    non_negative(distance=distance, offset=offset)
+    require(slope >= mu**2, "slope", slope, f"at least mu^2 = {mu**2:g}")
+    after = np.cumprod((1.0 - 2.0 * sizes * mu + sizes**2 * slope)[::-1])[::-1]
+    later = np.append(after[1:], 1.0)
+    return total(start=distance * after[0], noise=offset * float(np.sum(sizes**2 * later)))

@@ -1,0 +1,235 @@
+"""Claims about ATOMO: on singular values, and on entries."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from ... import bounds
+from ...compressors.spectral import SpectralAtomo
+from ..base import claim
+from ..checks import equality, identity
+from ..laws import Input, compressor_law, gaussian
+from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo
+
+ATOMO = "Wang, Sievert, Liu, Charles, Wright, Papailiopoulos, ATOMO, NeurIPS 2018"
+ROWS, COLUMNS = 12, 6
+STEEP = np.array([8.0, 4.0, 2.0, 1.0, 1.0, 0.5])  # one of these has probability 1 at a budget of 3
+
+
+def matrix(context, singular_values, rows: int = ROWS, columns: int = COLUMNS) -> np.ndarray:
+    """A matrix with these singular values and random singular vectors, row by row in one vector."""
+    s = np.asarray(singular_values, float)
+    left, _ = np.linalg.qr(context.normal((rows, s.size), "left"))
+    right, _ = np.linalg.qr(context.normal((columns, s.size), "right"))
+    return np.ascontiguousarray((left * s) @ right.T).ravel()
+
+
+def spectrum_of(v) -> np.ndarray:
+    """The singular values of the matrix."""
+    return np.linalg.svd(v.reshape(ROWS, COLUMNS), compute_uv=False)
+
+
+STEEP_MATRIX = Input("steep spectrum", lambda context: matrix(context, STEEP))
+FLAT_MATRIX = Input("equal singular values", lambda context: matrix(context, np.ones(COLUMNS)))
+DIAGONAL = Input("diagonal, so that a triplet is one entry", lambda context: (np.eye(ROWS, COLUMNS) * STEEP).ravel())
+GAUSSIAN = Input("Gaussian matrix", lambda context: context.normal(ROWS * COLUMNS))
+
+spectral = partial(SpectralAtomo, ROWS, COLUMNS)
+FAULTS = {
+    "probabilities cut off at 1 without sharing what that saves": partial(WrongAtomo, ROWS, COLUMNS, fault=CLIPPED),
+    "drawn again until the number is the budget": partial(WrongAtomo, ROWS, COLUMNS, fault=REDRAWN),
+    "division by the probability forgotten": partial(WrongAtomo, ROWS, COLUMNS, fault=UNDIVIDED),
+}
+CUT_OFF, AGAIN, FORGOTTEN = ({name: wrong} for name, wrong in FAULTS.items())
+MORE = {"half a triplet more": lambda budget: spectral(budget + 0.5)}
+
+compressor_law(
+    "atomo.spectral.unbiased",
+    spectral,
+    at=[(STEEP_MATRIX, {"budget": 2.0}), (STEEP_MATRIX, {"budget": 3.0})],
+    quantity="bias",
+    samples=40_000,
+    quick=6_000,
+    mutants=AGAIN | FORGOTTEN,
+    title="Spectral ATOMO is unbiased",
+    statement="Singular triplets kept with probability p_i and divided by it: E Q(X) = X.",
+    latex=r"\mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X",
+    source=f"{ATOMO}, section 3",
+    bibtex="wang2018atomo",
+    kind="equality",
+    proof="E t_i = p_i.",
+)
+
+compressor_law(
+    "atomo.spectral.variance",
+    spectral,
+    at=[(STEEP_MATRIX, {"budget": 3.0}), (GAUSSIAN, {"budget": 2.0})],
+    formula=lambda v, budget: bounds.atomo_variance(spectrum_of(v), budget) / float(v @ v),
+    samples=40_000,
+    quick=6_000,
+    mutants=FAULTS | MORE,
+    title="Variance of spectral ATOMO",
+    statement="E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum"
+    " of their squares, if k triplets have probability 1.",
+    latex=r"\mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2",
+    source=f"derived (KKT); {ATOMO}, section 3 for k = 0",
+    bibtex="wang2018atomo",
+    kind="equality",
+    tight_where="everywhere",
+    proof="p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.",
+    bound=bounds.atomo_variance,
+)
+
+compressor_law(
+    "atomo.spectral.worst",
+    spectral,
+    at=[(FLAT_MATRIX, {"budget": 2.0}), (STEEP_MATRIX, {"budget": 2.0}, "upper")],
+    formula=lambda v, budget: bounds.spectral_atomo_variance(ROWS, COLUMNS, budget),
+    samples=40_000,
+    quick=6_000,
+    mutants=FORGOTTEN | {"half a triplet less": lambda budget: spectral(budget - 0.5)},
+    title="Worst variance of spectral ATOMO",
+    statement="E||Q(X) - X||_F^2 <= (min(rows, columns)/budget - 1) ||X||_F^2.",
+    latex=r"\sup_X \frac{\mathbb{E}\|Q(X)-X\|_F^2}{\|X\|_F^2} = \frac{\min(m,n)}{b}-1",
+    source="derived",
+    tight_where="equal singular values",
+    proof="p_i = b/min(m, n) for all i is allowed, and gives it for every X; for equal singular values it is optimal.",
+    bound=bounds.spectral_atomo_variance,
+    see=("atomo.spectral.unbiased",),
+)
+
+compressor_law(
+    "atomo.spectral.budget",
+    spectral,
+    at=[(DIAGONAL, {"budget": budget}) for budget in (1.5, 3.0, 4.5)],
+    quantity="nonzeros",
+    formula=lambda v, budget: budget,
+    samples=40_000,
+    quick=6_000,
+    mutants=CUT_OFF | MORE,
+    title="Spectral ATOMO spends exactly its budget",
+    statement="The expected number of triplets sent is the budget, also where some have probability 1.",
+    latex=r"\sum_i p_i = b",
+    source=f"{ATOMO}, Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
+    bibtex="wang2018atomo",
+    kind="equality",
+    proof="c is chosen so.",
+    see=("atomo.spectral.unbiased",),
+)
+
+
+def least_by_duality(g, budget: float) -> float:
+    """The Lagrangian dual of the least second moment, maximized over its one multiplier."""
+
+    def dual(log_multiplier):
+        m = math.exp(log_multiplier)
+        best = np.minimum(1.0, np.abs(g) / math.sqrt(m))
+        return m * budget - float(np.sum(g**2 / best + m * best))
+
+    return -minimize_scalar(dual, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10}).fun
+
+
+def least_by_search(g, budget: float) -> float:
+    """The least second moment, found by scipy.optimize."""
+    found = minimize(
+        lambda q: np.sum(g**2 / q),
+        np.full(len(g), budget / len(g)),
+        method="SLSQP",
+        bounds=[(1e-3, 1.0)] * len(g),
+        constraints={"type": "eq", "fun": lambda q: q.sum() - budget},
+        options={"ftol": 1e-12, "maxiter": 300},
+    )
+    return float(found.fun)
+
+
+@claim(
+    "atomo.optimal",
+    title="ATOMO's probabilities are the best",
+    statement="Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second moment"
+    " sum g_i^2/p_i.",
+    latex=r"\min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}",
+    source=f"{ATOMO}, Theorem 3 and Algorithm 1",
+    bibtex="wang2018atomo",
+    kind="identity",
+    proof="Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.",
+    bound=bounds.atomo_probabilities,
+    subject=bounds.atomo_probabilities,
+    mutants={
+        "cut off at 1 without sharing what that saves": lambda g, budget: np.minimum(
+            1.0, budget * np.abs(g) / np.abs(g).sum()
+        ),
+        "all equal": lambda g, budget: np.full(len(g), budget / len(g)),
+        "in proportion to the squares": lambda g, budget: np.clip(budget * g**2 / np.sum(g**2), 1e-12, 1.0),
+    },
+)
+def _(context):
+    for name, g, budget in (("steep", STEEP, 3.0), ("Gaussian", context.normal(12), 4.0), ("flat", np.ones(5), 2.5)):
+        p, label = context.subject(g, budget), f"second moment, {name}, budget {budget:g}"
+        second, rest = float(np.sum(g**2 / p)), np.abs(g[p < 1.0])
+        yield identity(f"{label}, against the dual", second, least_by_duality(g, budget), 1e-9)
+        yield identity(f"{label}, against scipy.optimize", second, least_by_search(g, budget), 1e-6)
+        left = budget - np.count_nonzero(p == 1.0)
+        yield identity(f"{label}, in closed form", second - float(g @ g), rest.sum() ** 2 / left - rest @ rest, 1e-9)
+        yield identity(f"sum of p, {name}", p.sum(), budget)
+
+
+@claim(
+    "atomo.ternary",
+    title="QSGD with one level and TernGrad are ATOMO",
+    statement="Ternary rounding with scale ||g||_q sends entry i with ATOMO's probability for the budget"
+    " ||g||_1/||g||_q: q = 2 is QSGD with s = 1, q = inf is TernGrad.",
+    latex=r"\frac{|g_i|}{\|g\|_q} = p_i\Big(b=\frac{\|g\|_1}{\|g\|_q}\Big)",
+    source=f"{ATOMO}, section 3",
+    bibtex="wang2018atomo",
+    kind="identity",
+    proof="b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is cut off.",
+    bound=bounds.ternary_budget,
+    subject=bounds.ternary_budget,
+    mutants={
+        "the norms exchanged": lambda g, norm: 1.0 / bounds.ternary_budget(g, norm),
+        "the other norm": lambda g, norm: bounds.ternary_budget(g, math.inf if norm == 2.0 else 2.0),
+        "sqrt(d), the largest it can be": lambda g, norm: math.sqrt(len(g)),
+    },
+)
+def _(context):
+    for vector in (gaussian(64), gaussian(64, 3)):
+        g = vector.make(context)
+        for norm, name in ((2.0, "QSGD, s = 1"), (math.inf, "TernGrad")):
+            budget, label = context.subject(g, norm), f"{name}, {vector.label}"
+            p = bounds.atomo_probabilities(g, float(budget))
+            away = np.abs(p - np.abs(g) / np.linalg.norm(g, norm)).max()
+            yield identity(f"largest difference of probabilities, {label}", away, 0.0)
+            yield identity(f"non-zeros, {label}", float(bounds.qsgd_nonzeros_exact(g, 1, norm=norm)), budget)
+            variance = float(bounds.qsgd_variance_exact(g, 1, norm=norm))
+            yield identity(f"variance, {label}", variance, bounds.atomo_variance(g, float(budget)))
+
+
+@claim(
+    "atomo.spectral-or-entries",
+    title="When singular triplets are better than entries",
+    statement="At the same number of floats, the second moment of spectral ATOMO is that of entry-wise ATOMO times"
+    " (rows + columns) ||X||_*^2 / ||X||_1^2.",
+    latex=r"\frac{\mathbb{E}\|Q_{\rm spectral}\|_F^2}{\mathbb{E}\|Q_{\rm entries}\|_F^2}"
+    r" = (m+n)\frac{\|X\|_*^2}{\|X\|_1^2}",
+    source=f"derived; {ATOMO}, section 4",
+    bibtex="wang2018atomo",
+    kind="equality",
+    tight_where="where no probability is 1",
+    proof="||X||_*^2/b against ||X||_1^2/(b (m + n)).",
+    bound=bounds.spectral_beats_entrywise,
+    subject=spectral,
+    mutants=FORGOTTEN | MORE,
+)
+def _(context):
+    shapes = {"Gaussian": 0.0, "rank one and a little noise": matrix(context, [40.0])}
+    for name, v in shapes.items():
+        v = v + context.normal(ROWS * COLUMNS, name)
+        entries = np.abs(v).sum() ** 2 / (ROWS + COLUMNS)  # E||Q||^2 of entry-wise ATOMO with budget 1 (rows + columns)
+        found = context.moments(context.subject(1.0), v, context.samples(40_000, 6_000), name)
+        ratio = bounds.spectral_beats_entrywise(spectrum_of(v), v, ROWS, COLUMNS)
+        yield equality(f"ratio of second moments over its root, {name}", found.second / entries / float(ratio), ratio)
+        yield f"{name}: {float(ratio) ** 2:.3g} times the second moment of entries."

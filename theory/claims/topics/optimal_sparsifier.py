@@ -1,0 +1,205 @@
+"""Claims about the optimal sparsifier with independent coins."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.bernoulli import Bernoulli
+from ...compressors.optimal_sparsifier import OptimalSparsifier, magnitude
+from ...compressors.sparsifiers import TopK
+from ..base import claim
+from ..checks import equality, identity, lower, upper
+from ..laws import compressor_law, equal_magnitudes, gaussian
+from .sparsification import WANGNI
+
+ATOMO = "Wang, Sievert, Liu, Charles, Wright, Papailiopoulos, ATOMO, NeurIPS 2018"
+
+
+def atomo(v, budget: float) -> np.ndarray:
+    """ATOMO's Algorithm 1 verbatim: the largest first, p = 1 while the rest is unbalanced."""
+    sizes = np.abs(v)
+    order, left, p = np.argsort(-sizes), budget, np.zeros(len(v))
+    for rank, i in enumerate(order):
+        rest = sizes[order[rank:]].sum()
+        if sizes[i] * left <= rest:
+            p[order[rank:]] = left * sizes[order[rank:]] / rest
+            break
+        p[i], left = 1.0, left - 1.0
+    return p
+
+
+def least_second_moment(v, budget: float) -> float:
+    """The least second moment with a budget, found numerically by SLSQP."""
+    from scipy.optimize import minimize
+
+    found = minimize(
+        lambda p: np.sum(v * v / p),
+        np.full(v.size, budget / v.size),
+        jac=lambda p: -v * v / p**2,
+        bounds=[(1e-6, 1.0)] * v.size,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - budget, "jac": lambda p: np.ones(v.size)},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    return float(found.fun)
+
+
+@claim(
+    "optimal.closed-form",
+    title="The optimal probabilities",
+    statement="p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's algorithm, the"
+    " compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.",
+    latex=r"p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s",
+    source=f"{WANGNI}, Algorithms 2 and 3; {ATOMO}, Algorithm 1; that they agree is derived",
+    bibtex="wangni2018gradient",
+    kind="identity",
+    proof="Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1.  The rounds are Newton's method for"
+    " sum min(1, |v_i|/m) = s, which is concave and piecewise linear in 1/m.",
+    bound=bounds.optimal_probabilities,
+    subject=lambda v, budget: bounds.optimal_probabilities(v, budget=budget),
+    mutants={
+        "clipped at 1, what that leaves not spread": lambda v, budget: bounds.greedy_probabilities(v, budget, 1),
+        "one round too few": lambda v, budget: bounds.greedy_probabilities(v, budget, 2),
+        "in proportion to squares": lambda v, budget: bounds.optimal_probabilities(v * v, budget=budget),
+        "the same for all": lambda v, budget: np.full(v.size, budget / v.size),
+    },
+)
+def _(context):
+    for d, budget, power in ((200, 40.0, 3), (1000, 300.0, 5), (12, 5.0, 3)):
+        v = context.normal(d, d) ** power
+        p, where = context.subject(v, budget), f"d={d}, budget={budget:g}"
+        variance = bounds.sparsifier_variance(v, p) / float(v @ v)
+        for name, other in (
+            ("greedy", bounds.greedy_probabilities(v, budget, d)),
+            ("ATOMO", atomo(v, budget)),
+            ("the compressor's", np.minimum(1.0, np.abs(v) / magnitude(v, budget, 0.0, 0))),
+            ("that of least budget for this variance", bounds.optimal_probabilities(v, variance=float(variance))),
+        ):
+            yield identity(f"largest difference from {name}, {where}", np.abs(p - other).max(), 0.0)
+        yield identity(f"sum of the probabilities, {where}", p.sum(), budget)
+    least = least_second_moment(v, budget)
+    yield identity(f"second moment against SLSQP, {where}", float(np.sum(v * v / p)), least, 1e-7)
+
+
+@claim(
+    "optimal.law",
+    title="The optimal sparsifier, measured",
+    statement="Unbiased, with the variance sum v_i^2 (1/p_i - 1) and exactly its budget of expected non-zeros.",
+    latex=r"\mathbb{E}\|Q(v)-v\|^2=\sum_i v_i^2(1/p_i-1),\quad \mathbb{E}\|Q(v)\|_0=s",
+    source=f"{WANGNI}; {ATOMO}",
+    bibtex="wangni2018gradient",
+    kind="equality",
+    tight_where="everywhere",
+    proof="Independent coins; the second moment of coordinate i is v_i^2/p_i.",
+    bound=bounds.sparsifier_variance,
+    subject=OptimalSparsifier,
+    mutants={
+        "clipped at 1, what that leaves not spread": partial(OptimalSparsifier, rounds=1),
+        "the same probability for all": lambda budget: Bernoulli(budget / 200),
+        "the largest coordinates": lambda budget: TopK(int(budget)),
+    },
+)
+def _(context):
+    budget = 40.0
+    for vector in (gaussian(200, 3), gaussian(200)):
+        v = vector.make(context)
+        found = context.moments(context.subject(budget), v, context.samples(16_000, 6_000), vector.label)
+        variance = bounds.sparsifier_variance(v, bounds.optimal_probabilities(v, budget=budget))
+        yield equality(f"non-zeros, {vector.label}, budget={budget:g}", found.nonzeros, budget)
+        yield equality(f"variance, {vector.label}", found.variance, variance / found.squared_norm)
+        yield equality(f"||E Q(v) - v||^2/||v||^2, {vector.label}", found.bias, 0.0)
+
+
+def worst_variance(v, budget=0.0, variance=0.0):
+    """The worst variance with a budget; or the variance that was given."""
+    return bounds.optimal_variance(v.size, budget) if budget else variance
+
+
+compressor_law(
+    "optimal.variance",
+    OptimalSparsifier,
+    at=[
+        (equal_magnitudes(200), {"budget": 40.0}),
+        (gaussian(200, 3), {"budget": 40.0}, "upper"),
+        (gaussian(200, 3), {"variance": 0.5}),
+    ],
+    formula=worst_variance,
+    quick=6_000,
+    mutants={
+        "0.9 of the budget or of the variance": lambda budget=0.0, variance=0.0: OptimalSparsifier(
+            0.9 * budget, 0.9 * variance
+        ),
+        "the same probability for all": lambda budget=0.0, variance=0.0: Bernoulli(0.25),
+    },
+    title="Worst variance of the optimal sparsifier",
+    statement="E||Q(v) - v||^2 <= (d/s - 1) ||v||^2 with the budget s, and = eps ||v||^2 for every v with the variance"
+    " eps.",
+    latex=r"\sup_v\frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2}=\frac ds-1",
+    source="derived",
+    tight_where="equal magnitudes",
+    proof="p_i = s/d is allowed and has this variance at every v.",
+    bound=bounds.optimal_variance,
+)
+
+
+@claim(
+    "sparsifier.product",
+    title="Second moment times non-zeros",
+    statement="For every unbiased sparsifier with independent coins, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.",
+    latex=r"\Big(\sum_i v_i^2/p_i\Big)\Big(\sum_i p_i\Big)\ge\|v\|_1^2",
+    source="derived",
+    tight_where="p_i in proportion to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1",
+    proof="Cauchy-Schwarz.",
+    bound=bounds.product_bound,
+    subject=lambda v, p: float(bounds.sparsifier_variance(v, p)) + float(v @ v),
+    mutants={
+        "what is kept not divided by p": lambda v, p: float(np.sum(v * v * p)),
+        "the variance in place of the second moment": lambda v, p: float(bounds.sparsifier_variance(v, p)),
+    },
+)
+def _(context):
+    v, rng = context.normal(100), np.random.default_rng(context.stream())
+    bound = bounds.product_bound(v)
+    for budget in (20.0, 2.0):
+        p = bounds.optimal_probabilities(v, budget=budget)
+        assert p.max() < 1.0, "balanced"
+        yield identity(f"product, optimal, budget={budget:g}", context.subject(v, p) * p.sum(), bound)
+    p = bounds.optimal_probabilities(v, budget=80.0)
+    yield lower("product, optimal, unbalanced", context.subject(v, p) * p.sum(), bound)
+    drawn = [rng.random(v.size) ** power for power in (0.5, 1, 3) for _ in range(100)]
+    least = min(context.subject(v, p) * p.sum() for p in drawn)
+    yield lower("least product of 300 random choices", least, bound)
+
+
+def non_zeros(v, rho) -> float:
+    """The expected non-zeros of the optimal sparsifier with the variance rho."""
+    return float(bounds.optimal_probabilities(v, variance=rho).sum())
+
+
+@claim(
+    "sparsifier.sparsity",
+    title="Approximately sparse vectors need few coordinates",
+    statement="If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho with at most"
+    " (1 + rho) s expected non-zeros.",
+    latex=r"\mathbb{E}\|Q(v)\|_0\le(1+\rho)s",
+    source=f"{WANGNI}, the lemma on (rho, s)-approximate sparsity",
+    bibtex="wangni2018gradient",
+    tight_where="nearly, where v_S has equal magnitudes and the rest is long and small",
+    proof="p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the"
+    " second moment.",
+    bound=bounds.sparsity_lemma,
+    subject=non_zeros,
+    mutants={
+        "the same probability for all": lambda v, rho: v.size / (1.0 + rho),
+        "a quarter of the variance": lambda v, rho: non_zeros(v, rho / 4),
+    },
+)
+def _(context):
+    for d, s, rho in ((2000, 20, 0.2), (2000, 5, 0.2), (2000, 20, 0.05), (200_000, 10, 2.0)):
+        outside = np.abs(context.normal(d - s, s))
+        v = np.concatenate([np.ones(s), outside * (rho * s / outside.sum())])
+        label = f"non-zeros, s={s}, rho={rho}, d={d}"
+        yield upper(label, context.subject(v, rho), bounds.sparsity_lemma(rho, s), trivial=d)

@@ -1,0 +1,183 @@
+"""Claims about PowerSGD."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.base import new_symbols, propose, quantize, restore, settle, state_size
+from ...compressors.low_rank import PowerSGD
+from ...core.random import key
+from ..base import claim
+from ..checks import equality, identity, lower, rate, upper
+from ..laws import Input, compressor_law
+from ..mutants.spectral import WrongPowerSGD, repeat
+from .atomo import COLUMNS, ROWS, STEEP, matrix
+
+POWER = "Vogels, Karimireddy, Jaggi, PowerSGD, NeurIPS 2019"
+
+
+@claim(
+    "powersgd.cold",
+    title="PowerSGD from a fresh start contracts",
+    statement="E||C(X) - X||_F^2 <= (1 - r/rank(X)) ||X||_F^2 for a Gaussian start with r columns.",
+    latex=r"\mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1-\frac{r}{\mathrm{rank}\,X}\Big)\|X\|_F^2",
+    source=f"derived; for the operator of {POWER}",
+    bibtex="vogels2019powersgd",
+    tight_where="where all non-zero singular values are equal, in every draw",
+    proof="P^ spans X V for a uniform r-dimensional V of the row space; ||P^P^'X||_F >= ||X P_V||_F, whose expected"
+    " square is r/rank(X) ||X||_F^2.",
+    bound=bounds.power_sgd_cold_error,
+    subject=partial(PowerSGD, ROWS, COLUMNS, warm=False),
+    mutants={
+        "columns not made orthonormal": partial(WrongPowerSGD, ROWS, COLUMNS),
+        "one column fewer": lambda rank: PowerSGD(ROWS, COLUMNS, rank - 1, warm=False),
+    },
+)
+def _(context):
+    spectra = (("6 equal values", np.ones(6), 2), ("4 equal values", np.ones(4), 2), ("steep", STEEP, 4))
+    for name, s, rank in spectra:
+        v, label = matrix(context, s), f"error, {name}, r={rank}"
+        found = context.moments(context.subject(rank), v, context.samples(40_000, 6_000), name)
+        bound = bounds.power_sgd_cold_error(s, rank) / float(s @ s)
+        yield (upper if name == "steep" else equality)(label, found.variance, bound)
+    yield lower(f"{label}, the best rank", found.variance, bounds.best_rank_error(s, rank) / float(s @ s))
+
+
+LARGE, SIZE, COLUMNS_OF_Q = 4, 64, 9
+GAP = Input(
+    f"{LARGE} values 10^4 and {SIZE - LARGE} values 1",
+    lambda context: matrix(context, np.repeat([1e4, 1.0], [LARGE, SIZE - LARGE]), SIZE, SIZE),
+)
+
+
+def halko_share(v, rank: int):
+    """The bound for this spectrum, over the squared norm."""
+    return bounds.power_sgd_halko(np.repeat([1e4, 1.0], [LARGE, SIZE - LARGE]), rank) / float(v @ v)
+
+
+compressor_law(
+    "powersgd.halko",
+    partial(PowerSGD, SIZE, SIZE, warm=False),
+    at=[(GAP, {"rank": COLUMNS_OF_Q}, "upper")],
+    formula=halko_share,
+    samples=8_000,
+    quick=2_000,
+    mutants={
+        "columns not made orthonormal": partial(WrongPowerSGD, SIZE, SIZE),
+        "one column fewer than singular values are large": lambda rank: PowerSGD(SIZE, SIZE, LARGE - 1, warm=False),
+        "half of the oversampling": lambda rank: PowerSGD(SIZE, SIZE, LARGE + (rank - LARGE) // 2, warm=False),
+    },
+    title="PowerSGD from a fresh start, where the spectrum decays",
+    statement="E||C(X) - X||_F^2 <= (1 + k/(r - k - 1)) sum_{j>k} s_j^2 for a Gaussian start with r >= k + 2 columns.",
+    latex=r"\mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1+\frac{k}{r-k-1}\Big)\sum_{j>k}s_j^2",
+    kind="upper",
+    tight_where="nearly, where k values are far above many equal ones: the share (r - k)/(min(m, n) - k) is missing",
+    bound=bounds.power_sgd_halko,
+)
+
+
+def errors(warm: bool, v, rank: int, steps: int, stream) -> np.ndarray:
+    """Squared errors of PowerSGD, which compresses the same matrix again and again."""
+    c, found = PowerSGD(ROWS, COLUMNS, rank, warm), np.empty(steps)
+    repeat(c, v, stream, new_symbols(c, v.size, np.empty(0)), np.empty(v.size), found)
+    return found
+
+
+def errors_of_skewed(v, rank: int, steps: int, stream) -> np.ndarray:
+    """The same, with P divided by its largest entry in place of an orthonormal basis."""
+    X, found = v.reshape(ROWS, COLUMNS), []
+    Q = np.random.default_rng(int(stream)).standard_normal((COLUMNS, rank))
+    for _ in range(steps):
+        P = X @ Q
+        P /= np.abs(P).max()
+        Q = X.T @ P
+        found.append(np.sum((P @ Q.T - X) ** 2))
+    return np.array(found)
+
+
+@claim(
+    "powersgd.warm",
+    title="A warm start finds the best rank",
+    statement="On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor"
+    " (s_{r+1}/s_r)^4 a step.",
+    latex=r"\frac{\|C_{t+1}(X)-X\|_F^2-\sum_{j>r}s_j^2}{\|C_t(X)-X\|_F^2-\sum_{j>r}s_j^2}\to"
+    r"\Big(\frac{s_{r+1}}{s_r}\Big)^4",
+    source=f"derived; for the operator of {POWER}",
+    bibtex="vogels2019powersgd",
+    proof="A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in them.",
+    bound=bounds.power_sgd_warm_factor,
+    subject=partial(errors, True),
+    mutants={
+        "columns not made orthonormal": errors_of_skewed,
+        "a new start in every step": partial(errors, False),
+    },
+    measured_by="the package's run",
+)
+def _(context):
+    s, rank = np.array([3.0, 2.0, 1.5, 0.5, 0.2, 0.1]), 2
+    found = context.subject(matrix(context, s), rank, 14, key(context.stream("start")))
+    best = float(bounds.best_rank_error(s, rank))
+    excess, factor = found - best, bounds.power_sgd_warm_factor(s, rank)
+    yield rate("excess of step 10 over that of step 9", excess[9] / excess[8], factor, 0.01)
+    yield upper("error after 14 steps, relative to the best", found[-1] / best, 1.001)
+    yield f"the excess at step 10 is {excess[9] / best:.1e} of the best error: small angles, far above rounding"
+
+
+def together(c, workers, stream):
+    """What PowerSGD restores when the workers combine their openings and their messages."""
+    d = workers[0].size
+    states = [np.zeros(state_size(c, d)) for _ in workers]
+    mean = np.zeros(c.rows * c.rank)
+    for state, v in zip(states, workers, strict=True):
+        numbers = np.empty_like(mean)
+        propose(c, state, v, stream, numbers)
+        mean += numbers / len(workers)
+    for state in states:
+        settle(c, d, state, mean)
+    return mean_of_messages(c, workers, states, stream)
+
+
+def alone(c, workers, stream):
+    """The wrong way: every worker makes its own basis, and messages are summed as if the bases were equal."""
+    return mean_of_messages(c, workers, [np.zeros(state_size(c, v.size)) for v in workers], stream)
+
+
+def mean_of_messages(c, workers, states, stream):
+    """What is restored from the common first half and the mean of the second halves."""
+    total, out = None, np.empty(workers[0].size)
+    for state, v in zip(states, workers, strict=True):
+        symbols = new_symbols(c, v.size, np.empty(0))
+        quantize(c, state, v, stream, symbols)
+        if total is None:
+            total = symbols
+            symbols.value[c.rows * c.rank :] /= len(workers)
+        else:
+            total.value[c.rows * c.rank :] += symbols.value[c.rows * c.rank :] / len(workers)
+    restore(c, total, out)
+    return out
+
+
+@claim(
+    "powersgd.linear",
+    title="PowerSGD's messages can be added",
+    statement="Workers that average P and then Q restore what one worker would that holds the mean of their matrices.",
+    latex=r"\hat P\Big(\frac1N\sum_i M_i^\top\hat P\Big)^\top=\hat P\hat P^\top\bar M,\quad"
+    r" \hat P=\mathrm{orth}\Big(\frac1N\sum_i M_iQ\Big)",
+    source=f"{POWER}, section 3",
+    bibtex="vogels2019powersgd",
+    kind="identity",
+    proof="Both halves are linear in M_i once Q, then P^, is common.",
+    subject=together,
+    mutants={"every worker has a basis of its own": alone},
+    measured_by="the package's run",
+)
+def _(context):
+    c = PowerSGD(ROWS, COLUMNS, 2)
+    for number in (2, 5):
+        workers = [context.normal(ROWS * COLUMNS, number, i) for i in range(number)]
+        mean, stream = np.mean(workers, axis=0), key(context.stream(number))
+        away = np.linalg.norm(context.subject(c, workers, stream) - alone(c, [mean], stream)) / np.linalg.norm(mean)
+        yield identity(f"distance from PowerSGD on the mean, {number} workers", float(away), 0.0)

@@ -1,0 +1,243 @@
+"""Claims about TernGrad: its variance, sharing and clipping, and its convergence."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors import compress
+from ...compressors.base import new_symbols, propose, quantize, settle, state_size
+from ...compressors.qsgd import QSGD
+from ...compressors.ternary import ClippedTernGrad, TernGrad
+from ...core.random import key
+from ...methods.schedules import Constant, InverseTime, step_size
+from ...methods.sgd import ParallelSGD
+from ...problems.linear import ridge
+from ..base import claim
+from ..checks import assumption, equality, identity
+from ..laws import Input, compressor_law, gaussian
+from ..mutants.quantizers import INVERTED, NEAREST, WrongRounding
+
+SOURCE = "Wen et al., TernGrad, NIPS 2017"
+
+
+def extremal(d: int) -> Input:
+    """One coordinate -1, the others 1/(sqrt(d) + 1)."""
+    return Input(
+        f"the worst vector, d={d}", lambda context: np.append(-1.0, np.full(d - 1, 1.0 / (math.sqrt(d) + 1.0)))
+    )
+
+
+compressor_law(
+    "terngrad.variance",
+    TernGrad,
+    at=[(extremal(400), {}), (gaussian(400), {}, "upper"), (gaussian(400, 3), {}, "upper")],
+    formula=lambda v: bounds.ternary_inf_variance(v.size),
+    bound=bounds.ternary_inf_variance,
+    quick=4_000,
+    mutants={
+        "the 2-norm as the scale": lambda: QSGD(1),
+        "the probability inverted": lambda: WrongRounding(0, norm=math.inf, fault=INVERTED),
+        "to the nearest level": lambda: WrongRounding(0, norm=math.inf, fault=NEAREST),
+        "clipped first": ClippedTernGrad,
+    },
+    title="Worst variance of TernGrad",
+    statement="With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization can have.",
+    latex=r"\sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 ="
+    r" \tfrac12(\sqrt d - 1)",
+    bibtex="wen2017terngrad",
+    tight_where="one coordinate 1, the others 1/(sqrt(d) + 1)",
+)
+
+
+def sum_of_messages(c, vectors, stream) -> np.ndarray:
+    """The sum of the workers' messages, after they agreed on a scale if ``c`` shares it."""
+    d, agreed = vectors[0].size, np.zeros(1)
+    states = [np.zeros(state_size(c, d)) for _ in vectors]
+    if c == TernGrad(shared=True):
+        for v, state in zip(vectors, states, strict=True):
+            own = np.zeros(1)
+            propose(c, state, v, np.uint64(0), own)
+            agreed = np.maximum(agreed, own)
+        for state in states:
+            settle(c, d, state, agreed)
+    total = np.zeros(d)
+    for i, (v, state) in enumerate(zip(vectors, states, strict=True)):
+        symbols = new_symbols(c, d, np.empty(0, np.float32))
+        quantize(c, state, v, key(stream, i), symbols)
+        total += float(symbols.value[0]) * symbols.level[:d]
+    return total
+
+
+@claim(
+    "terngrad.shared",
+    title="TernGrad with a shared scale",
+    statement="If N workers share the largest of their scales, the sum of their messages takes 2 N + 1 values, so"
+    " log2(2 N + 1) bits a coordinate come down.",
+    latex=r"\mathrm{downlink} = \log_2(2N+1)",
+    source=f"{SOURCE}, scaler sharing",
+    bibtex="wen2017terngrad",
+    kind="identity",
+    bound=bounds.terngrad_downlink_bits,
+    subject=partial(TernGrad, shared=True),
+    mutants={"every worker its own scale": TernGrad, "more levels than three": lambda: QSGD(2, math.inf)},
+    measured_by="the package's run",
+)
+def _(context):
+    d = 20_000
+    for workers in (2, 4):
+        rng = np.random.default_rng(context.stream(workers))
+        shape = rng.choice([-1.0, 1.0], d) * rng.uniform(0.3, 1.0, d)
+        vectors = [shape * rng.uniform(0.5, 1.0) for _ in range(workers)]
+        total = sum_of_messages(context.subject(), vectors, context.stream(workers))
+        distinct = np.unique(np.round(total / np.abs(total).max(), 9)).size
+        label = f"log2 of the number of values of the sum of {workers} messages, d={d}"
+        yield identity(label, math.log2(distinct), bounds.terngrad_downlink_bits(workers))
+
+
+@claim(
+    "terngrad.clip",
+    title="TernGrad with clipping, on a Gaussian vector",
+    statement="Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985 ||v||^2"
+    " as the second moment and a squared bias of 0.24 %.",
+    latex=r"\mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad"
+    r" \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)",
+    source=f"derived, for the clipping of {SOURCE}",
+    bibtex="wen2017terngrad",
+    kind="equality",
+    tight_where="as d grows; here d = 20000",
+    bound=bounds.clipped_gaussian,
+    subject=ClippedTernGrad,
+    mutants={
+        "clipped at 3": lambda: ClippedTernGrad(3.0),
+        "clipped at 2": lambda: ClippedTernGrad(2.0),
+        "not clipped": TernGrad,
+    },
+    measured_by="the package's run",
+)
+def _(context):
+    d, predicted = 20_000, bounds.clipped_gaussian(2.5)
+    rng, density, second, bias = np.random.default_rng(context.stream("vectors")), [], [], []
+    for i in range(context.samples(200, 100)):
+        v = rng.standard_normal(d)
+        restored = compress(context.subject(), v, key(context.stream("rounding"), i), wire_dtype=np.float64)
+        density.append(np.count_nonzero(restored) / d)
+        second.append(np.sum(restored**2) / np.sum(v**2))
+        cut = np.maximum(np.abs(v) - np.abs(restored).max(), 0.0)  # the bias of the restored vector
+        bias.append(np.sum(cut**2) / np.sum(v**2))
+    yield equality("density, d=20000, c=2.5", density, predicted.density, tolerance=1e-4)
+    yield equality("second moment", second, predicted.second_moment, tolerance=1e-4)
+    yield equality("squared bias", bias, predicted.squared_bias, tolerance=1e-2)
+    yield "the tolerances of 1e-4, and 1e-2 for the small bias, are for d = 20000 instead of infinity"
+
+
+# --- convergence ------------------------------------------------------------------------------------------------------
+# The stochastic gradients are d <u, w> u +- noise sqrt(d) u for one u of an orthonormal basis of worst vectors of
+# TernGrad: then every inequality of the proof is an equality, for every w.
+
+PRIME = 7  # d = 8
+
+
+def worst_basis(prime: int) -> np.ndarray:
+    """An orthonormal basis of vectors with one large entry and others 1/(sqrt(d) + 1) of it; d = prime + 1.
+
+    The off-diagonal entries have the signs of Paley's skew conference matrix S, prime = 3 mod 4: S S' = (d - 1) I.
+    """
+    d, numbers = prime + 1, np.arange(prime)
+    square = np.isin(np.subtract.outer(numbers, numbers) % prime, np.unique(numbers[1:] ** 2 % prime))
+    S = np.ones((d, d))
+    S[1:, 1:] = np.where(square, 1.0, -1.0)
+    S[1:, 0] = -1.0
+    U = np.where(np.eye(d) > 0, 1.0, S / (math.sqrt(d) + 1.0))
+    return U / np.linalg.norm(U[0])
+
+
+def extremal_data(noise: float):
+    """The rows and targets of C(w) = ||w||^2/2 + noise^2/2 as a mean of squares."""
+    U = worst_basis(PRIME)
+    return np.vstack([U, U]) * math.sqrt(len(U)), np.repeat([noise, -noise], len(U))
+
+
+def constants(noise: float) -> dict:
+    """A and B for these data: max|g| ||g||_1 / ||g||^2 is the same for all gradients, the largest there is."""
+    slope = (PRIME + 1) * (1.0 + bounds.ternary_inf_variance(PRIME + 1))
+    return {"offset": slope * noise**2, "slope": slope}
+
+
+def distances(context, noise: float, schedule, w, times, replicas: int):
+    """||w_t||^2 at these times in independent runs: a row for each time."""
+    problem, method = ridge(extremal_data(noise), 0.0), ParallelSGD(context.subject, step=schedule)
+    options = {"x0": w, "steps": max(times), "record_every": math.gcd(*times), "wire_dtype": np.float64}
+    result = context.run(method, problem, str(noise), workers=1, replicas=replicas, **options)
+    kept = np.isin(result.history["step"], times)
+    return 2.0 * result.replica_last[kept] - noise**2
+
+
+def stays_assumed(noise: float, w):
+    """The assumption of Lemma 1 at w, from the gradients of all samples."""
+    (rows, targets), given = extremal_data(noise), constants(noise)
+    g = rows * (rows @ w - targets)[:, None]
+    found = float(np.mean(np.abs(g).max(axis=1) * np.abs(g).sum(axis=1)))
+    return assumption("E max|g| ||g||_1 at the start", found, given["offset"] + given["slope"] * float(w @ w))
+
+
+MUTANTS = {
+    "the 2-norm as the scale": QSGD(1),
+    "clipped first, at one standard deviation": ClippedTernGrad(1.0),
+    "two levels above zero": QSGD(2, math.inf),
+}
+
+
+@claim(
+    "terngrad.lemma-1",
+    title="A step of TernGrad",
+    statement="If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, a step with TernGrad leaves E h' <="
+    " (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A.",
+    latex=r"\mathbb{E}\,h_{t+1}\le(1+\gamma_t^2B)\,h_t-2\gamma_t\langle w_t-w^*,\nabla C(w_t)\rangle+\gamma_t^2A",
+    bibtex="wen2017terngrad",
+    source_known="quoted",
+    proof="E||Q(g)||^2 = max|g| ||g||_1, and E Q(g) = grad C(w).",
+    bound=bounds.terngrad_step,
+    subject=TernGrad(),
+    mutants=MUTANTS,
+)
+def _(context):
+    for noise, size, step in ((0.0, 1.0, 0.1), (1.0, 0.5, 0.1), (1.0, 0.5, 0.02)):
+        w = context.normal(PRIME + 1)
+        w *= size / np.linalg.norm(w)
+        (found,) = distances(context, noise, Constant(step), w, [1], context.samples(20_000, 4_000))
+        bound = bounds.terngrad_step(step, size**2, size**2, **constants(noise))
+        yield equality(f"E h after a step from h = {size**2:g}, noise {noise:g}, step {step:g}", found, bound)
+        yield stays_assumed(noise, w)
+
+
+@claim(
+    "terngrad.theorem-1",
+    title="TernGrad converges",
+    statement="SGD with TernGrad comes to the minimum almost surely if the steps have an infinite sum and their squares"
+    " a finite one; where <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most Lemma 1 applied T times, which tends to"
+    " 0.",
+    latex=r"\mathbb{E}\,h_T\le h_0\prod_t r_t+A\sum_t\gamma_t^2\prod_{s>t}r_s,\quad r_t=1-2\gamma_t\mu+\gamma_t^2B",
+    source=f"{SOURCE}, Theorem 1, which has no rate; the bound is derived from Lemma 1",
+    bibtex="wen2017terngrad",
+    source_known="quoted",
+    proof="Lemma 1 makes h_t an almost supermartingale: Robbins and Siegmund.",
+    bound=bounds.terngrad_distance,
+    subject=TernGrad(),
+    mutants=MUTANTS,
+    see=("terngrad.lemma-1",),
+)
+def _(context):
+    noise, times, w = 0.5, [10, 40, 160], np.full(PRIME + 1, 1.0)
+    schedule = InverseTime(c=1.0, mu=1.0, shift=constants(noise)["slope"])  # at first 1/B
+    steps = [step_size(schedule, t) for t in range(max(times))]
+    for T, found in zip(
+        times, distances(context, noise, schedule, w, times, context.samples(6_000, 2_400)), strict=True
+    ):
+        bound = bounds.terngrad_distance(steps[:T], float(w @ w), 1.0, **constants(noise))
+        yield equality(f"E h_T, steps 1/(B + t), T={T}", found, bound)
+    yield stays_assumed(noise, w)
+    yield "the limit itself, and that it is almost sure, is not measured"
