@@ -95,6 +95,15 @@ from .dynamic_batches import (
     pl_contraction,
 )
 from .elias import expected_elias_bits
+from .exact_feedback_rates import (
+    compressed_descent_rate,
+    compressed_descent_step,
+    exact_feedback_multiplier,
+    exact_feedback_rate,
+    exact_feedback_step,
+    two_workers_feedback_rate,
+    two_workers_feedback_step,
+)
 from .federated import local_sgd_fixed_point
 from .feedback_rates import (
     conef,
@@ -371,6 +380,8 @@ __all__ = [
     "clipped_gaussian",
     "composed_contraction",
     "composed_variance",
+    "compressed_descent_rate",
+    "compressed_descent_step",
     "compressed_distance",
     "conef",
     "conef_factor",
@@ -398,6 +409,9 @@ __all__ = [
     "ef_sgd_convex_step",
     "ef_sgd_variance",
     "elias_length",
+    "exact_feedback_multiplier",
+    "exact_feedback_rate",
+    "exact_feedback_step",
     "expected_elias_bits",
     "expected_smoothness",
     "exponential_order_mean",
@@ -604,6 +618,8 @@ __all__ = [
     "threshold_contraction",
     "top_k_contraction",
     "turboquant_prod_variance",
+    "two_workers_feedback_rate",
+    "two_workers_feedback_step",
     "ultra_contraction",
     "ultra_variance",
     "uniform_levels_gap",

@@ -1,0 +1,192 @@
+"""Exact rates on smooth strongly convex functions, without noise: error feedback, EF21, and no memory at all.
+
+``s`` is sqrt(1 - delta) and kappa = L/mu.  The compressor is any map with ||C(v) - v|| <= s ||v||, a worst one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core import require
+from ._domain import positive
+from .closed_form import formula
+
+__all__ = [
+    "compressed_descent_rate",
+    "compressed_descent_step",
+    "exact_feedback_multiplier",
+    "exact_feedback_rate",
+    "exact_feedback_step",
+    "two_workers_feedback_rate",
+    "two_workers_feedback_step",
+]
+
+
+def _missing(delta: float) -> float:
+    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
+    return math.sqrt(1.0 - delta)
+
+
+def _condition(mu: float, lipschitz: float) -> None:
+    positive(mu=mu)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+
+
+@formula
+def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
+    """Best constant step size of error feedback and of EF21.
+
+    Setting: as for :func:`exact_feedback_rate`.
+    Statement: eta = 2/(L + mu) (1 - s)/(1 + s).
+    Kind: identity.
+    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025;
+    derived again: with C(v) = (1 + s) v the characteristic polynomials at mu and at L have opposite traces.
+    lipschitz: At least mu.
+
+    >>> exact_feedback_step(0.96, mu=1.0, lipschitz=2.0)  # s = 1/5
+    0.4444
+    """
+    s = _missing(delta)
+    _condition(mu, lipschitz)
+    return 2.0 / (lipschitz + mu) * (1.0 - s) / (1.0 + s)
+
+
+@formula
+def exact_feedback_rate(delta: float, kappa: float) -> float:
+    """Factor of a step of error feedback, and of EF21, with the best constant step size.
+
+    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
+    :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
+    Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)],
+    r = (kappa - 1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21
+    V = mean ||grad f - g||^2 + s ||grad f||^2.
+    Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
+    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025
+    (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa - 1)^2)]), and "A tight theory
+    of error feedback algorithms in distributed optimization", arXiv 2605.31594 (N workers).  Derived again: rho is the
+    largest z^2 with z^2 - (1 - s) r z - s = 0.
+    kappa: L/mu, at least 1.
+
+    >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
+    0.36
+    """
+    s = _missing(delta)
+    require(kappa >= 1, "kappa", kappa, "a number, at least 1")
+    trace = (1.0 - s) * (kappa - 1.0) / (kappa + 1.0)
+    return s + trace / 2.0 * (trace + math.sqrt(trace**2 + 4.0 * s))
+
+
+@formula
+def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
+    """Multiplier of the function's inequality in the proof of the rate of error feedback.
+
+    Setting: as for :func:`exact_feedback_rate`, one worker.
+    Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e,
+    I = [(L + mu) <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and
+    lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 + s)^2 (L - mu)^2 + 16 L mu s)].  For EF21 it is s lambda/eta^2,
+    for the inequality between x_t and x_{t+1}.
+    Kind: identity.
+    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025
+    (error feedback); the multiplier of EF21 is derived.
+    delta: In (0, 1).
+    lipschitz: Above mu.
+
+    >>> exact_feedback_multiplier(0.96, mu=1.0, lipschitz=2.0)  # 8/15
+    0.5333
+    """
+    s, eta = _missing(delta), exact_feedback_step(delta, mu=mu, lipschitz=lipschitz)
+    require(s > 0, "delta", delta, "a number in (0, 1)")
+    width = lipschitz - mu
+    require(width > 0, "lipschitz", lipschitz, f"a number above mu = {mu}")
+    root = math.sqrt(((1.0 + s) * width) ** 2 + 16.0 * lipschitz * mu * s)
+    return eta / (lipschitz + mu) * ((1.0 - s) * width + root)
+
+
+@formula
+def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> float:
+    """Best constant step size of compressed gradient descent without memory.
+
+    Setting: as for :func:`compressed_descent_rate`.
+    Statement: eta = 2/((1 - s) mu + (1 + s) L).
+    Kind: identity.
+    Source: as for :func:`compressed_descent_rate`.
+    lipschitz: At least mu.
+
+    >>> compressed_descent_step(0.96, mu=1.0, lipschitz=2.0)
+    0.625
+    """
+    s = _missing(delta)
+    _condition(mu, lipschitz)
+    return 2.0 / ((1.0 - s) * mu + (1.0 + s) * lipschitz)
+
+
+@formula
+def compressed_descent_rate(delta: float, kappa: float) -> float:
+    """Factor of a step of compressed gradient descent without memory, on one worker.
+
+    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2,
+    x+ = x - eta C(grad f(x)) with :func:`compressed_descent_step`.
+    Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s).  It is false of
+    ||x - x*||^2, where L/mu = 2 and s = 1/5 have 4/15 in place of 1/4.  At most the rate of error feedback.
+    Kind: tight (attained by mu x^2/2 with C(v) = (1 - s) v, and by L x^2/2 with C(v) = (1 + s) v).
+    Source: de Klerk, Glineur, Taylor, "Worst-case convergence analysis of inexact gradient and Newton methods", SIAM J.
+    Optim. 2020 (gradients with a relative error, from memory); derived again, by a certificate in rational numbers.
+    kappa: L/mu, at least 1.
+
+    >>> compressed_descent_rate(0.96, 2.0)
+    0.25
+    """
+    s = _missing(delta)
+    require(kappa >= 1, "kappa", kappa, "a number, at least 1")
+    high, low = kappa * (1.0 + s), 1.0 - s
+    return ((high - low) / (high + low)) ** 2
+
+
+@formula
+def two_workers_feedback_step(delta: float, first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Step size of error feedback for two workers whose functions differ.
+
+    Setting: as for :func:`two_workers_feedback_rate`.
+    Statement: eta = 4/(mu_1 + L_1 + mu_2 + L_2) (1 - s)/(1 + s), that of the mean function's constants.
+    Kind: identity.
+    Source: "A tight theory of error feedback algorithms in distributed optimization", arXiv 2605.31594.
+    first, second: mu and L of each worker.
+
+    >>> two_workers_feedback_step(0.96, (1.0, 2.0), (1.0, 2.0))
+    0.4444
+    """
+    for mu, lipschitz in (first, second):
+        _condition(mu, lipschitz)
+    return exact_feedback_step(delta, mu=(first[0] + second[0]) / 2.0, lipschitz=(first[1] + second[1]) / 2.0)
+
+
+@formula
+def two_workers_feedback_rate(delta: float, first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Conjectured factor of a step of error feedback for two workers whose functions differ.
+
+    Setting: f_i is mu_i-strongly convex and L_i-smooth with the same minimum, exact gradients, a contraction delta and
+    a memory on each worker, the step size :func:`two_workers_feedback_step`.
+    Statement: the largest root of rho^3 - B rho^2 + C rho - s^4 with r = (1 - s)^2/(1 + s),
+    B = s (2 + s) + r (s K_1 + K_2), C = s^2 (1 + 2s + r (K_1 + s K_2)), S_i = L_i + mu_i, D_i = L_i - mu_i,
+    K_1 = (D_2^2 S_1 + D_1^2 S_2)/(S_1 S_2 (S_1 + S_2)), K_2 = (D_1 + D_2)^2/(S_1 + S_2)^2.
+    Kind: upper, a conjecture.  It is attained where L_1/mu_1 = L_2/mu_2, by quadratics in one dimension; elsewhere the
+    best instance that is known, with the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is below.
+    Source: "A tight theory of error feedback algorithms in distributed optimization", arXiv 2605.31594, Empirical
+    Law 4.3.
+    first, second: mu and L of each worker.
+
+    >>> two_workers_feedback_rate(0.96, (1.0, 2.0), (3.0, 6.0))
+    0.36
+    """
+    s = _missing(delta)
+    for mu, lipschitz in (first, second):
+        _condition(mu, lipschitz)
+    (s1, d1), (s2, d2) = ((high + low, high - low) for low, high in (first, second))
+    apart = (d2**2 * s1 + d1**2 * s2) / (s1 * s2 * (s1 + s2))
+    together = ((d1 + d2) / (s1 + s2)) ** 2
+    r = (1.0 - s) ** 2 / (1.0 + s)
+    squares = s * (2.0 + s) + r * (s * apart + together)
+    products = s**2 * (1.0 + 2.0 * s + r * (apart + s * together))
+    return float(np.roots([1.0, -squares, products, -(s**4)]).real.max())

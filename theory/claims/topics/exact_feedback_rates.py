@@ -1,0 +1,318 @@
+"""Claims about exact rates of error feedback without noise: a witness from below, a certificate from above.
+
+A certificate is a quadratic form in rational numbers: rho V - V_+ minus multiples of what is known to be positive.  A
+form without negative pivot is a sum of squares, so that the rate holds for every function, compressor and dimension.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import bounds
+from ...methods.feedback import ErrorFeedback
+from ...methods.sgd import ParallelSGD
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import identity, lower, upper
+from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
+from .feedback import beyond_the_frontier, unchanging
+
+ONE = "Berg Thomsen, Taylor, Dieuleveut, Tight analyses of first-order methods with error feedback, NeurIPS 2025"
+MANY = "Berg Thomsen, Taylor, Dieuleveut, A tight theory of error feedback algorithms, arXiv 2605.31594"
+RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
+
+
+class Proof(NamedTuple):
+    """Factors of what a proof consists of: all 1 in the true one."""
+
+    rate: int | Fraction = 1
+    curved: int | Fraction = 1
+    contracts: int | Fraction = 1
+    cross: int = 1
+
+
+WRONG_PROOFS = {
+    "the function's multiplier doubled": Proof(curved=2),
+    "the function's multiplier halved": Proof(curved=Fraction(1, 2)),
+    "the compressor's multiplier doubled": Proof(contracts=2),
+    "the compressor's multiplier halved": Proof(contracts=Fraction(1, 2)),
+    "V without its mixed term": Proof(cross=0),
+    "a rate that is 1 % lower": Proof(rate=Fraction(99, 100)),
+}
+
+
+def rational(value: float) -> Fraction:
+    """The fraction that a closed form rounds."""
+    return Fraction(value).limit_denominator(100_000)
+
+
+def unit_forms(n: int) -> list[np.ndarray]:
+    """Symbols x_1, ..., x_n: rational vectors, whose sums and multiples are linear combinations."""
+    return [np.array([Fraction(int(i == j)) for j in range(n)], dtype=object) for i in range(n)]
+
+
+def dot(a, b):
+    """<a, b> as a symmetric matrix."""
+    return (np.outer(a, b) + np.outer(b, a)) / Fraction(2)
+
+
+def pivots(form) -> list[Fraction]:
+    """Pivots of a rational symmetric matrix, all at least 0 if it is a sum of squares, exactly."""
+    left, found = form.copy(), []
+    for k in range(len(left)):
+        if left[k, k] == 0 and any(left[k]):
+            return [*found, Fraction(-1)]
+        found.append(left[k, k])
+        if left[k, k]:
+            left = left - np.outer(left[k], left[k]) / left[k, k]
+    return found
+
+
+def known(kappa: int, s: Fraction):
+    """L, eta, rho and the multiplier with mu = 1, from the closed forms."""
+    at = dict(mu=1.0, lipschitz=float(kappa))
+    delta = 1.0 - float(s) ** 2
+    eta, rho = bounds.exact_feedback_step(delta, **at), bounds.exact_feedback_rate(delta, kappa)
+    return kappa, rational(eta), rational(rho), rational(bounds.exact_feedback_multiplier(delta, **at))
+
+
+def error_feedback_form(kappa: int, s: Fraction, proof: Proof, workers: int = 1):
+    """The form that error feedback's proof says is a sum of squares; every worker has its own function and memory."""
+    L, eta, rho, multiplier = known(kappa, s)
+    x, *symbols = unit_forms(1 + 3 * workers)
+    e, g, after = symbols[:workers], symbols[workers : 2 * workers], symbols[2 * workers :]
+    sent = [e[i] + eta * g[i] - after[i] for i in range(workers)]
+
+    def V(x, e):
+        mean = sum(e) / Fraction(workers)
+        return dot(x, x) - 2 * proof.cross * dot(x, mean) + dot(mean, mean) + sum(dot(m, m) for m in e) / (s * workers)
+
+    curved = sum((L + 1) * dot(g[i], x) - dot(g[i], g[i]) - L * dot(x, x) for i in range(workers)) / (L - 1)
+    kept = sum(s**2 * dot(e[i] + eta * g[i], e[i] + eta * g[i]) - dot(after[i], after[i]) for i in range(workers)) / s
+    step = V(x - sum(sent) / Fraction(workers), after)
+    return proof.rate * rho * V(x, e) - step - (proof.curved * multiplier * curved + proof.contracts * kept) / workers
+
+
+def ef21_form(kappa: int, s: Fraction, proof: Proof):
+    """The form that EF21's proof says is a sum of squares: g, g+ gradients, h, h+ their estimates."""
+    L, eta, rho, multiplier = known(kappa, s)
+    g, after, h, learnt = unit_forms(4)
+
+    def V(g, h):
+        return (1 + s) * dot(g, g) - 2 * proof.cross * dot(g, h) + dot(h, h)
+
+    change = g - after
+    curved = ((L + 1) * dot(change, eta * h) - dot(change, change) - L * eta**2 * dot(h, h)) / (L - 1)
+    kept = s**2 * dot(after - h, after - h) - dot(after - learnt, after - learnt)
+    weight = proof.curved * multiplier * s / eta**2
+    return proof.rate * rho * V(g, h) - V(after, learnt) - weight * curved - proof.contracts * kept
+
+
+def squared_radius(matrix) -> float:
+    """The factor of ||z||^2 a step in the long run."""
+    return float(np.abs(np.linalg.eigvals(np.array(matrix, float))).max() ** 2)
+
+
+def feedback_matrix(step: float, factor: float, *slopes: float):
+    """A step of (x, e_1, ..., e_N) on f_i = slope_i x^2/2 with C(v) = factor v."""
+    x, *e = np.eye(1 + len(slopes))
+    p = [m + step * slope * x for m, slope in zip(e, slopes, strict=True)]
+    return [x - factor * sum(p) / len(p), *((1.0 - factor) * sent for sent in p)]
+
+
+def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: float, workers: int = 1) -> float:
+    """The factor of ||x||^2 a step, after 60 and 62 steps of the package's run on two coordinates."""
+    found, problem = [], quadratic(np.array([mu, lipschitz]), covariance=0.0)
+    method = ParallelSGD(Scaling(1.0 - s**2, over=True), unchanging(step), feedback)
+    options = dict(workers=workers, x0=np.ones(2), wire_dtype=np.float64, seed=0)
+    with beyond_the_frontier():
+        for steps in (60, 62):
+            found.append(context.run(method, problem, steps=steps, record_every=steps, **options).last)
+    return float(np.linalg.norm(found[1]) / np.linalg.norm(found[0]))
+
+
+@claim(
+    "ef.exact",
+    latex=r"\eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad"
+    r" s=\sqrt{1-\delta}",
+    source=f"{ONE}; for N workers {MANY}",
+    source_known="quoted",
+    tight_where="f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v",
+    proof="There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for"
+    " error feedback and for EF21; eta makes its traces at mu and L opposite.  From above: ef.exact.certificate.",
+    bound=bounds.exact_feedback_rate,
+    kind="tight",
+    subject=lambda step: (step, ErrorFeedback()),
+    mutants={
+        "a step 10 % longer": lambda step: (1.1 * step, ErrorFeedback()),
+        "a step 10 % shorter": lambda step: (0.9 * step, ErrorFeedback()),
+        "a memory of which half is lost": lambda step: (step, LeakyFeedback(0.5)),
+    },
+    see=("ef.exact.certificate",),
+)
+def _(context):
+    for kappa, s in ((2.0, 0.2), (4.0, 0.05), (30.0, 0.3), (30.0, 0.8)):
+        delta, mu, L = 1.0 - s**2, 0.5, 0.5 * kappa
+        step, feedback = context.subject(bounds.exact_feedback_step(delta, mu=mu, lipschitz=L))
+        rate, where = bounds.exact_feedback_rate(delta, kappa), f"L/mu={kappa:g}, s={s:g}"
+        both = [squared_radius(feedback_matrix(step, 1.0 + s, slope)) for slope in (mu, L)]
+        yield identity(f"squared spectral radius, error feedback, {where}", max(both), rate, 1e-9)
+        c = 1.0 + s
+        both = [squared_radius([[1.0, -step], [c * a, 1.0 - c - c * step * a]]) for a in (mu, L)]
+        yield identity(f"the same, EF21, {where}", max(both), rate, 1e-9)
+        if s < rate - 0.1:  # so that the second eigenvalue, s/z, has died out
+            found = run_factor(context, feedback, step, s, mu, L)
+            yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
+
+
+@claim(
+    "ef.exact.certificate",
+    title="The rate of error feedback, proved in rational numbers",
+    statement="rho V - V_+ - lambda I - (1/s)(s^2 ||p||^2 - ||e_+||^2) is a single square, and the same holds for EF21"
+    " with s lambda/eta^2 and 1: hence V_+ <= rho V, for every function, compressor and dimension.",
+    latex=r"\rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad"
+    r" V=\|x-x^*\|^2-2\langle x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2",
+    source=f"{ONE}; the multiplier of EF21 derived",
+    source_known="quoted",
+    kind="identity",
+    proof="I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.",
+    bound=bounds.exact_feedback_multiplier,
+    subject=Proof(),
+    mutants=WRONG_PROOFS,
+    see=("ef.exact",),
+)
+def _(context):
+    for name, form in (("error feedback", error_feedback_form), ("EF21", ef21_form)):
+        for kappa, s in RATIONAL:
+            found = pivots(form(kappa, s, context.subject))
+            where = f"{name}, L/mu={kappa}, s={s}"
+            yield identity(f"most negative pivot, {where}", min(0, *found), 0.0, 0.0)
+            yield identity(f"number of squares, {where}", sum(pivot > 0 for pivot in found), 1.0, 0.0)
+
+
+@claim(
+    "ef.exact.workers",
+    title="The rate of error feedback with N workers",
+    statement="N workers whose functions have the same mu, L and minimum, each with a memory, have the rate of one"
+    " worker: no better, no worse.",
+    latex=r"V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2",
+    source=f"{MANY}; with this V derived",
+    source_known="quoted",
+    kind="tight",
+    tight_where="the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained",
+    proof="The proof of ef.exact for the means; what remains is a form in the workers' deviations from them.",
+    bound=bounds.exact_feedback_rate,
+    subject=(Proof(), ErrorFeedback()),
+    mutants={name: (proof, ErrorFeedback()) for name, proof in WRONG_PROOFS.items()}
+    | {"messages summed, not averaged": (Proof(), WrongFeedback(outside=3.0))},
+    see=("ef.exact.certificate",),
+)
+def _(context):
+    proof, feedback = context.subject
+    for kappa, s in RATIONAL:
+        delta = 1.0 - float(s) ** 2
+        rate, where = bounds.exact_feedback_rate(delta, kappa), f"N=3, L/mu={kappa}, s={s}"
+        step = bounds.exact_feedback_step(delta, mu=1.0, lipschitz=float(kappa))
+        found = run_factor(context, feedback, step, float(s), 1.0, float(kappa), workers=3)
+        yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
+        found = pivots(error_feedback_form(kappa, s, proof, workers=3))
+        yield identity(f"most negative pivot, {where}", min(0, *found), 0.0, 0.0)
+
+
+def descent_form(kappa: int, s: Fraction, proof: Proof):
+    """The form that the proof without memory says is a sum of squares, mu = 1; its multipliers let f(x), f(x+) cancel.
+
+    The interpolation inequalities from x+ to x, from x to x*, and from x+ to x* have weights r, r - r^2 and 1 - r.
+    """
+    L, eta = kappa, rational(bounds.compressed_descent_step(1.0 - float(s) ** 2, mu=1.0, lipschitz=float(kappa)))
+    root = rational(bounds.compressed_descent_rate(1.0 - float(s) ** 2, kappa) ** 0.5)
+    x, g, sent, after = unit_forms(4)
+
+    def between(x, g, y, h):
+        """At most f(x) - f(y), for gradients g at x and h at y."""
+        d, u = x - y, (g - h) - (x - y)
+        return dot(h, d) + dot(d, d) / 2 + dot(u, u) / (2 * (L - 1))
+
+    nothing, moved = 0 * x, x - eta * sent
+    curved = root * between(x, g, moved, after) + (root - root**2) * between(nothing, nothing, x, g)
+    curved = curved + (1 - root) * between(nothing, nothing, moved, after)
+    kept = s**2 * dot(g, g) - dot(g - sent, g - sent)
+    return proof.curved * curved - proof.contracts * eta * root / (2 * s) * kept
+
+
+def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
+    """The largest factor of a step on (x_1^2 + kappa x_2^2)/2, over starts and errors on circles."""
+    start, turn = np.linspace(0.0, np.pi / 2, 181)[:, None], np.linspace(0.0, 2.0 * np.pi, 361)
+    slopes, x = np.array([1.0, kappa]), np.stack([np.cos(start), np.sin(start)])
+    g = slopes[:, None, None] * x
+    moved = x - step * (g + s * np.linalg.norm(g, axis=0) * np.stack([np.cos(turn), np.sin(turn)])[:, None])
+    weights = slopes if measure == "gap" else np.ones(2)
+    return float((np.einsum("i,ijk->jk", weights, moved**2) / np.einsum("i,ijk->jk", weights, x**2)).max())
+
+
+@claim(
+    "ef.exact.no-memory",
+    latex=r"f(x_+)-f^*\le\Big(\frac{\kappa_s-1}{\kappa_s+1}\Big)^2(f(x)-f^*),\quad"
+    r" \kappa_s=\kappa\,\frac{1+s}{1-s}",
+    source=f"{ONE}; for f - f*: de Klerk, Glineur, Taylor, SIAM J. Optim. 2020, derived again",
+    source_known="quoted",
+    tight_where="mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v",
+    proof="r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a"
+    " sum of two squares.",
+    kind="tight",
+    bound=bounds.compressed_descent_rate,
+    subject=(Proof(), "gap", 1.0),
+    mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}
+    | {"the distance in place of f - f*": (Proof(), "distance", 1.0)}
+    | {"(1 + s) mu in place of (1 - s) mu in the step": (Proof(), "gap", (0.8 + 2.4) / (1.2 + 2.4))},
+)
+def _(context):
+    proof, measure, factor = context.subject
+    for kappa, s in RATIONAL:
+        delta, where = 1.0 - float(s) ** 2, f"L/mu={kappa}, s={s}"
+        step = factor * bounds.compressed_descent_step(delta, mu=1.0, lipschitz=float(kappa))
+        rate = bounds.compressed_descent_rate(delta, kappa)
+        yield identity(f"worst step, {measure}, {where}", worst_step(step, float(s), kappa, measure), rate, 1e-9)
+        found = pivots(descent_form(kappa, s, proof))
+        yield identity(f"most negative pivot, {where}", min(0, *found), 0.0, 0.0)
+        yield lower(f"rate of error feedback, {where}", float(bounds.exact_feedback_rate(delta, kappa)), float(rate))
+
+
+@claim(
+    "ef.exact.two-workers",
+    statement="Conjecture: the factor of a step is at most the largest root of rho^3 - B rho^2 + C rho - s^4, B and C"
+    " as in the closed form.",
+    latex=r"\rho^3-B\rho^2+C\rho-s^4=0",
+    source=f"{MANY}, Empirical Law 4.3",
+    source_known="quoted",
+    tight_where="L_1/mu_1 = L_2/mu_2: quadratics in one dimension, all with C(v) = (1 + s) v",
+    proof="None.  With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate"
+    " is at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).",
+    kind="tight",
+    certificate="conjecture",
+    bound=bounds.two_workers_feedback_rate,
+    subject=1.0,
+    mutants={"a step 10 % longer": 1.1, "a step 10 % shorter": 0.9},
+    see=("ef.exact.workers",),
+)
+def _(context):
+    for first, second, s in (
+        ((1.0, 4.0), (2.0, 8.0), 0.3),
+        ((1.0, 20.0), (0.1, 2.0), 0.1),
+        ((1.0, 4.0), (1.0, 10.0), 0.3),
+        ((1.0, 2.0), (3.0, 30.0), 0.5),
+    ):
+        delta, ends = 1.0 - s**2, list(zip(first, second, strict=True))
+        step = context.subject * bounds.two_workers_feedback_step(delta, first, second)
+        law, where = bounds.two_workers_feedback_rate(delta, first, second), f"{first}, {second}, s={s:g}"
+        found = max(squared_radius(feedback_matrix(step, 1.0 + s, *slopes)) for slopes in ends)
+        if first[0] * second[1] == first[1] * second[0]:
+            yield identity(f"squared spectral radius, {where}", found, law, 1e-9)
+        else:
+            yield upper(f"the same, {where}", found, law)
+            one = bounds.exact_feedback_rate(delta, sum(ends[1]) / sum(ends[0]))
+            yield identity(f"one worker on the mean function, {where}", found, float(one), 1e-9)
+    yield "Where the condition numbers differ, nobody has a better instance, or a proof."
