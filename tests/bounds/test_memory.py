@@ -511,13 +511,18 @@ def test_noise_of_a_compressed_memory_is_what_the_virtual_iterate_sees():
 
 def test_terms_of_the_contractive_rate():
     common = {"residual": 0.5, "lipschitz": 2.0, "step": 0.1, "variance": 0.5, "second_moment": 3.0, "gap": 1.0}
-    one = bounds.conef(40, theta=0.25, **common, terms=True)
-    many = bounds.conef(40, theta=0.25, **common, workers=4, terms=True)
-    shared = bounds.conef(40, theta=0.25, **common, workers=4, shared=True, terms=True)
+    one, many, shared, plain = (
+        list(bounds.conef(40, **common, **case).terms.values())
+        for case in (
+            dict(theta=0.25),
+            dict(theta=0.25, workers=4),
+            dict(theta=0.25, workers=4, shared=True),
+            dict(theta=0),
+        )
+    )
     assert many == pytest.approx((one[0], one[1] / 4, one[2] / 4, one[3]))
     assert shared == pytest.approx((one[0], one[1] / 4, one[2], one[3]))
     # the memory term is 2 L^2 E||e||^2, the noise terms 2 L eta times conef_noise
     assert one[3] == pytest.approx(2 * 2.0**2 * bounds.conef_memory(0.25, 0.5, 0.1, 3.0))
     assert one[1] + one[2] == pytest.approx(2 * 2.0 * 0.1 * bounds.conef_noise(0.25, 0.5, 0.5, 3.0))
-    plain = bounds.conef(40, theta=0.0, **common, terms=True)
     assert plain[2] == 0 and plain[3] == pytest.approx(2 * 2.0**2 * bounds.memory_error(0.5, 0.1, 3.0))

@@ -63,6 +63,7 @@ from .collectives import (
     ring_doubling_crossover,
 )
 from .composition import composed_contraction, composed_variance, scaled_contraction
+from .conef_rates import conef, conef_noise, conef_noise_frontier
 from .contractive import (
     conef_factor,
     conef_frontier,
@@ -106,12 +107,11 @@ from .exact_feedback_rates import (
 )
 from .federated import local_sgd_fixed_point
 from .feedback_rates import (
-    conef,
-    conef_noise,
-    conef_noise_frontier,
     ef_sgd,
     ef_sgd_convex,
     ef_sgd_convex_step,
+    ef_sgd_descent,
+    ef_sgd_memory_step,
     ef_sgd_variance,
 )
 from .gossip import ring_gossip_factor
@@ -152,11 +152,13 @@ from .memory_stability import (
 from .memsgd import (
     mem_sgd,
     mem_sgd_alpha,
+    mem_sgd_iterate,
     mem_sgd_memory,
+    mem_sgd_recursion,
     mem_sgd_shift,
     mem_sgd_weight_sum,
 )
-from .memsgd_bits import mem_sgd_counted_bits
+from .memsgd_bits import mem_sgd_bits_ratio, mem_sgd_counted_bits
 from .minibatch import batch_bound, expected_smoothness, minibatch_second_moment, minibatch_step
 from .multilevel import multilevel_variance, multilevel_variance_exact
 from .natural import (
@@ -407,6 +409,8 @@ __all__ = [
     "ef_sgd",
     "ef_sgd_convex",
     "ef_sgd_convex_step",
+    "ef_sgd_descent",
+    "ef_sgd_memory_step",
     "ef_sgd_variance",
     "elias_length",
     "exact_feedback_multiplier",
@@ -478,8 +482,11 @@ __all__ = [
     "median_sketch_spike",
     "mem_sgd",
     "mem_sgd_alpha",
+    "mem_sgd_bits_ratio",
     "mem_sgd_counted_bits",
+    "mem_sgd_iterate",
     "mem_sgd_memory",
+    "mem_sgd_recursion",
     "mem_sgd_shift",
     "mem_sgd_weight_sum",
     "memory_error",

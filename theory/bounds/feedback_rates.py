@@ -1,4 +1,4 @@
-"""Error feedback and contractive error feedback: convergence rates of SGD with a memory.
+"""Error feedback: convergence rates of SGD with a memory, and the inequalities behind them.
 
 f is bounded from below by f*; ``gap`` is f(x_0) - f*, ``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted
 as in the package, t = 0, ..., T - 1.  All workers' gradients have the mean grad f(x_t), and each worker has a memory.
@@ -10,17 +10,15 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
-from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
+from .closed_form import formula, total
 from .memory import memory_error
 
 __all__ = [
-    "conef",
-    "conef_noise",
-    "conef_noise_frontier",
     "ef_sgd",
     "ef_sgd_convex",
     "ef_sgd_convex_step",
+    "ef_sgd_descent",
+    "ef_sgd_memory_step",
     "ef_sgd_variance",
 ]
 
@@ -42,8 +40,7 @@ def ef_sgd(
     memory: str = "paper",
     reading: str = "derived",
     averaged_second_moment: float | None = None,
-    terms: bool = False,
-):
+) -> float:
     """Mean squared gradient of SGD with error feedback on a smooth function.
 
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
@@ -65,14 +62,9 @@ def ef_sgd(
     memory ({"paper", "sharp"}):
     reading ({"derived", "quoted"}): ``quoted`` requires rho = 1.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
-    terms: Return the three terms instead of their sum.
 
-    Returns
-    -------
-    float or tuple of float
-
-    >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, terms=True)
-    (0.2, 0.1, 0.08)
+    >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0)  # 0.2 + 0.1 + 0.08
+    0.38
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, rho=None, memory="sharp")
     0.2771
     """
@@ -89,13 +81,10 @@ def ef_sgd(
     error = lipschitz**2 * memory_error(delta, step, second_moment, form=memory)
     if rho is None:
         rho = best_rho(start + noise, error)
-    if rho == 0:  # no memory: the limit of rho to 0
-        parts = (start / 2.0, noise / 2.0, 0.0)
-    else:
-        parts = (start / (2.0 - rho), noise / (2.0 - rho), error / (rho * (2.0 - rho)))
     if reading == "quoted":
-        parts = (parts[0], parts[1] / 2.0, parts[2])
-    return parts if terms else sum(parts)
+        noise /= 2.0
+    memory_term = error / (rho * (2.0 - rho)) if rho > 0 else 0.0  # no memory: the limit of rho to 0
+    return total(start=start / (2.0 - rho), noise=noise / (2.0 - rho), memory=memory_term)
 
 
 def best_rho(rest: float, error: float) -> float:
@@ -115,8 +104,7 @@ def ef_sgd_variance(
     variance: float,
     gap: float,
     workers: int = 1,
-    terms: bool = False,
-):
+) -> float:
     """Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
 
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
@@ -124,17 +112,11 @@ def ef_sgd_variance(
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N
     + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.
     Kind: upper.
-    Source: derived: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2
-    + (1 - delta) gamma^2 sigma^2, and the descent lemma at x_t minus the mean memory.
+    Source: derived: :func:`ef_sgd_memory_step` and :func:`ef_sgd_descent` at x_t minus the mean memory, summed.
     variance: sigma^2 of one worker, at least 0.
-    terms: Return the three terms instead of their sum.
 
-    Returns
-    -------
-    float or tuple of float
-
-    >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4, terms=True)
-    (0.4, 0.05, 0.04)
+    >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04
+    0.49
     """
     whole(1, steps=steps, workers=workers)
     _in_delta(delta)
@@ -143,12 +125,69 @@ def ef_sgd_variance(
     rest = math.sqrt(1.0 - delta)
     longest = min(1.0, delta / rest if rest > 0 else 1.0) / (4.0 * lipschitz)
     require(0 < step <= longest * (1 + 1e-12), "step", step, f"a number in (0, {longest:.6g}]")
-    parts = (
-        4.0 * gap / (step * steps),
-        2.0 * step * lipschitz * variance / workers,
-        4.0 * (step * lipschitz) ** 2 * (1.0 - delta) * variance / delta,
+    return total(
+        start=4.0 * gap / (step * steps),
+        noise=2.0 * step * lipschitz * variance / workers,
+        memory=4.0 * (step * lipschitz) ** 2 * (1.0 - delta) * variance / delta,
     )
-    return parts if terms else sum(parts)
+
+
+@formula
+def ef_sgd_descent(
+    *, lipschitz: float, step: float, gradient: float, second_moment: float, memory: float, rho: float = 1.0
+) -> float:
+    """Change of f at x_t minus the mean memory, in a step of SGD with error feedback.
+
+    Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
+    so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
+    Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho)
+    + gamma^2 L G^2/2.
+    Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
+    Source: derived; in Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the step of the
+    proof of Theorem II.
+    gradient: E||grad f(x_t)||^2, at least 0.
+    second_moment: G^2 of the mean gradient, at least 0.
+    memory: E||e_t||^2, at least 0.
+    rho: In (0, 2).
+
+    >>> ef_sgd_descent(lipschitz=1.0, step=0.1, gradient=1.0, second_moment=2.0, memory=1.0)  # -0.05 + 0.05 + 0.01
+    0.01
+    """
+    positive(lipschitz=lipschitz, step=step)
+    non_negative(gradient=gradient, second_moment=second_moment, memory=memory)
+    require(0 < rho < 2, "rho", rho, "a number in (0, 2)")
+    return total(
+        descent=-step * (1.0 - rho / 2.0) * gradient,
+        memory=step * lipschitz**2 * memory / (2.0 * rho),
+        noise=step**2 * lipschitz * second_moment / 2.0,
+    )
+
+
+@formula
+def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: float, variance: float) -> float:
+    """Mean squared norm of a memory after a step, from that before it.
+
+    Setting: C contracts with the factor delta; E g = grad f, E||g - grad f||^2 <= sigma^2.
+    Statement: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2
+    + (1 - delta) gamma^2 sigma^2.
+    Kind: upper.  For C(v) = (1 - sqrt(1 - delta)) v and delta e_t = 2 (1 - delta) gamma grad f(x_t), only the middle
+    term is larger than needed, by the factor 1/(1 - delta/2).
+    Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with
+    b = delta/(2 (1 - delta)).
+    memory: E||e_t||^2, at least 0.
+    gradient: E||grad f(x_t)||^2, at least 0.
+
+    >>> ef_sgd_memory_step(0.5, step=0.1, memory=1.0, gradient=1.0, variance=1.0)  # 0.75 + 0.02 + 0.005
+    0.775
+    """
+    _in_delta(delta)
+    positive(step=step)
+    non_negative(memory=memory, gradient=gradient, variance=variance)
+    return total(
+        memory=(1.0 - delta / 2.0) * memory,
+        gradient=2.0 * (1.0 - delta) / delta * step**2 * gradient,
+        noise=(1.0 - delta) * step**2 * variance,
+    )
 
 
 def _detour(delta: float, memory: str) -> float:
@@ -187,8 +226,7 @@ def ef_sgd_convex(
     distance: float,
     step: float | None = None,
     memory: str = "paper",
-    terms: bool = False,
-):
+) -> float:
     """Suboptimality of the average of SGD with error feedback on a convex function, smooth or not.
 
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
@@ -203,151 +241,14 @@ def ef_sgd_convex(
     distance: Above 0.
     step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
     memory ({"paper", "sharp"}):
-    terms: Return the two terms instead of their sum.
 
-    Returns
-    -------
-    float or tuple of float
-
-    >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, step=0.1, memory="sharp", terms=True)
-    (0.05, 0.15)
+    >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, step=0.1, memory="sharp")  # .05 + .05 + .1
+    0.2
     >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # sqrt(3/100)
     0.1732
     """
     best = ef_sgd_convex_step(steps, delta=delta, second_moment=second_moment, distance=distance, memory=memory)
     step = best if step is None else step
     positive(step=step)
-    parts = (distance / (2.0 * step * steps), step * second_moment * (0.5 + _detour(delta, memory)))
-    return parts if terms else sum(parts)
-
-
-def _moment_factor(theta: float, residual: float, accounting: str) -> float:
-    """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
-    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
-    kappa = conef_factor(theta, residual)
-    below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
-    return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
-
-
-@formula
-def conef(
-    steps: int,
-    *,
-    theta: float,
-    residual: float,
-    lipschitz: float,
-    step: float,
-    variance: float,
-    second_moment: float,
-    gap: float,
-    workers: int = 1,
-    shared: bool = False,
-    terms: bool = False,
-):
-    """Mean squared gradient of SGD with contractive error feedback on a smooth function.
-
-    Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
-    independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
-    ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
-    are independent across steps and workers.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N
-    + 2 L eta theta residual P G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``,
-    1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
-    term is not divided by N.
-    Kind: upper.
-    Source: derived; the rate is that of ConEF, arXiv 2312.08538.  Proof: x_t minus the mean memory moves by
-    -eta mean g - xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma
-    there, and ||mean e||^2 <= mean ||e||^2.
-    step: eta, in (0, 1/(2L)].
-    variance, second_moment: sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
-    shared: Whether all workers share C's random numbers.
-    terms: Return the four terms instead of their sum.
-
-    Returns
-    -------
-    float or tuple of float
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain, also if kappa is not below 1.
-
-    >>> conef(100, theta=0.5, residual=0.5, lipschitz=1.0, step=0.1, variance=1.0, second_moment=1.0, gap=1.0,
-    ...       workers=4, terms=True)
-    (0.4, 0.05, 0.495, 0.5939)
-    """
-    whole(1, steps=steps, workers=workers)
-    moment = _moment_factor(theta, residual, "worst") * second_moment
-    positive(lipschitz=lipschitz)
-    require(0 < step <= 0.5 / lipschitz, "step", step, f"a number in (0, 1/(2 L)] = (0, {0.5 / lipschitz:.6g}]")
-    non_negative(variance=variance, gap=gap)
-    require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
-    slope = 2.0 * lipschitz * step
-    parts = (
-        4.0 * gap / (step * steps),
-        slope * variance / workers,
-        slope * theta * residual * moment / (1 if shared else workers),
-        slope * lipschitz * step * conef_factor(theta, residual) * moment,
-    )
-    return parts if terms else sum(parts)
-
-
-@formula
-def conef_noise(
-    theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
-) -> float:
-    """Noise of one worker that contractive error feedback does not correct.
-
-    Setting: as for :func:`conef`.
-    Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance
-    sigma^2 + theta residual P G^2, with E||p_t||^2 = P eta^2 G^2: P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2
-    (worst), P = 1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean).
-    Error feedback: sigma^2 (theta = 0).  The unbiased compressor that keeps a share 1 - residual of the coordinates:
-    sigma^2 + omega G^2, omega = residual/(1 - residual).
-    Kind: upper (worst), identity (zero-mean).
-    Source: derived, as there.
-    variance, second_moment: sigma^2 and G^2, at least 0.
-    accounting ({"worst", "zero-mean"}):
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its domain, also if kappa is not below 1.
-
-    >>> [conef_noise(0.25, 0.5, 1.0, 1.0, accounting) for accounting in ("worst", "zero-mean")]
-    [3.3981, 1.3333]
-    """
-    moment = _moment_factor(theta, residual, accounting)
-    non_negative(variance=variance, second_moment=second_moment)
-    return variance + theta * residual * moment * second_moment
-
-
-@formula
-def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
-    """Variance of the error compressor up to which a compressed memory beats an unbiased compressor.
-
-    Setting: the noise of :func:`conef_noise` beside that of random-k times d/k, which keeps as many coordinates,
-    sigma^2 + residual/(1 - residual) G^2.
-    Statement: the noise is smaller if and only if theta is below
-    worst: (1 - s^2)/residual, s = residual^(3/2) + (1 - residual) sqrt(1 + residual);
-    zero-mean: 1 - residual.
-    Kind: identity.
-    Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in
-    s = sqrt(1 - theta residual).
-    residual: 1 - delta of the gradient compressor, in (0, 1).
-    accounting ({"worst", "zero-mean"}):
-
-    Returns
-    -------
-    float
-        theta.
-
-    >>> conef_noise_frontier(0.9), conef_noise_frontier(0.9, accounting="zero-mean")
-    (0.0185, 0.1)
-    """
-    require(0 < residual < 1, "residual", residual, "a number in (0, 1)")
-    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
-    if accounting == "zero-mean":
-        return 1.0 - residual
-    s = residual**1.5 + (1.0 - residual) * math.sqrt(1.0 + residual)
-    return (1.0 - s * s) / residual
+    noise = step * second_moment
+    return total(start=distance / (2.0 * step * steps), noise=noise / 2.0, memory=noise * _detour(delta, memory))

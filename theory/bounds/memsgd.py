@@ -9,9 +9,19 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive
-from .closed_form import formula
+from .closed_form import formula, total
 
-__all__ = ["mem_sgd", "mem_sgd_alpha", "mem_sgd_memory", "mem_sgd_shift", "mem_sgd_weight_sum"]
+__all__ = [
+    "mem_sgd",
+    "mem_sgd_alpha",
+    "mem_sgd_iterate",
+    "mem_sgd_memory",
+    "mem_sgd_recursion",
+    "mem_sgd_shift",
+    "mem_sgd_weight_sum",
+]
+
+FORMS = ("paper", "sharp")
 
 
 def _kept(d: int, k: float) -> None:
@@ -131,6 +141,89 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     return T / 6.0 * (2.0 * T * T + 6.0 * a * T - 3.0 * T + 6.0 * a * a - 6.0 * a + 1.0)
 
 
+def _pull(mu: float, lipschitz: float, form: str) -> float:
+    """The factor of eta ||m||^2 in Lemma 3.1."""
+    if form == "paper":
+        return mu + 2.0 * lipschitz
+    return mu / 2.0 + (2.0 * lipschitz - mu) ** 2 / (2.0 * (3.0 * lipschitz - mu))
+
+
+@formula
+def mem_sgd_iterate(
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    distance: float,
+    second_moment: float,
+    gap: float,
+    memory: float,
+    form: str = "paper",
+) -> float:
+    """Squared distance of x_t minus the memory from the minimum, after a step.
+
+    Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - eta g_t with E g_t = grad f(x_t).
+    Statement: E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*) + eta c E||m_t||^2
+    with c = mu + 2L (paper) or c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4 (sharp).
+    Kind: upper (paper), tight (sharp: attained by L x^2/2 with x_t = (2L - mu)/(3L - mu) m_t, and any noise).
+    Source: Mem-SGD, NeurIPS 2018, Lemma 3.1 (paper); the sharp form is derived, from the interpolation inequalities of
+    f between x_t and x*.
+    lipschitz: At least mu.
+    distance: E||y_t - x*||^2 (squared), at least 0.
+    gap: E f(x_t) - f*, at least 0.
+    memory: E||m_t||^2, at least 0.
+    form ({"paper", "sharp"}):
+
+    >>> mem_sgd_iterate(mu=1.0, lipschitz=1.0, step=0.5, distance=1.0, second_moment=1.0, gap=0.5, memory=1.0)
+    2.25
+    """
+    positive(mu=mu, step=step)
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+    non_negative(distance=distance, second_moment=second_moment, gap=gap, memory=memory)
+    require(form in FORMS, "form", form, "'paper' or 'sharp'")
+    return total(
+        distance=(1.0 - mu * step / 2.0) * distance,
+        noise=step**2 * second_moment,
+        gap=-step * gap,
+        memory=step * _pull(mu, lipschitz, form) * memory,
+    )
+
+
+@formula
+def mem_sgd_recursion(
+    steps: int, *, mu: float, shift: float, distance: float, second: float, third: float, form: str = "paper"
+) -> float:
+    """Weighted mean of what a recursion of Mem-SGD's type leaves.
+
+    Setting: a_{t+1} <= (1 - mu eta_t/2) a_t + eta_t^2 A + eta_t^3 B - eta_t e_t with a_t, e_t >= 0 and
+    eta_t = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
+    Statement: sum w_t e_t/S_T is at most
+    paper: (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T;
+    sharp: (mu a^2 (a - 4)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T, a - 4 replaced by 0 below 4.
+    Kind: upper (paper), tight (sharp: attained for a >= 4 where a_t = 0 from t = 1 on).
+    Source: Mem-SGD, NeurIPS 2018, Lemma 3.3 (paper); sharp derived: sum w_t eta_t = 4T (T + 2a - 1)/mu,
+    sum w_t eta_t^2 = 64 T/mu^2, and the factor of every later a_t is negative.
+    shift: a, above 0.
+    distance: a_0, at least 0.
+    second, third: A and B, at least 0.
+    form ({"paper", "sharp"}):
+
+    >>> mem_sgd_recursion(100, mu=1.0, shift=10.0, distance=1.0, second=1.0, third=1.0)
+    0.1247
+    """
+    positive(mu=mu)
+    non_negative(distance=distance, second=second, third=third)
+    require(form in FORMS, "form", form, "'paper' or 'sharp'")
+    weights = mem_sgd_weight_sum(steps, shift)
+    sharp = form == "sharp"
+    cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3
+    return total(
+        start=mu * cube / (8.0 * weights) * distance,
+        noise=4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * second,
+        memory=64.0 * steps / (mu**2 * weights) * third,
+    )
+
+
 @formula
 def mem_sgd(
     steps: int,
@@ -144,17 +237,19 @@ def mem_sgd(
     shift: float,
     alpha: float | None = None,
     averaged_second_moment: float | None = None,
-    terms: bool = False,
-):
+    form: str = "paper",
+) -> float:
     """Suboptimality of the weighted average of SGD with compression and memory.
 
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
     alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
     Statement: E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) G^2 + mu a^3/(8 S_T) ||x_0 - x*||^2
-    + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2.
+    + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2 (paper).  Sharp: T + 2a - 1, a^2 max(a - 4, 0) and
+    c/mu with the c of :func:`mem_sgd_iterate` in place of T + 2a, a^3 and 1 + 2L/mu.
     Kind: upper; loose by orders of magnitude on sparse data.
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4, for one worker.
+    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4, for one worker (paper);
+    sharp derived, by the sharp forms of Lemmas 3.1 and 3.3.
     N synchronous workers that average (derived here, by the same proof): x_t minus the mean memory is still SGD's
     iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma 3.2 holds for each worker.  So the bound
     stands, and in its first term the second moment of the *averaged* gradient may replace G^2.
@@ -165,11 +260,7 @@ def mem_sgd(
     shift: a, above 1.
     alpha (float, optional): Above 4; by default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
-    terms: Return the three terms instead of their sum.
-
-    Returns
-    -------
-    float or tuple of float
+    form ({"paper", "sharp"}):
 
     Raises
     ------
@@ -189,11 +280,12 @@ def mem_sgd(
     require(4 < alpha <= best * (1 + 1e-12), "alpha", alpha, f"above 4 and at most {best} for the shift {shift}")
     first = second_moment if averaged_second_moment is None else averaged_second_moment
     non_negative(averaged_second_moment=first)
-    weights = mem_sgd_weight_sum(steps, shift)
+    require(form in FORMS, "form", form, "'paper' or 'sharp'")
+    weights, sharp = mem_sgd_weight_sum(steps, shift), form == "sharp"
     memory = mem_sgd_memory(d, k, 1.0, second_moment, alpha=alpha)
-    parts = (
-        4.0 * steps * (steps + 2.0 * shift) / (mu * weights) * first,
-        mu * shift**3 / (8.0 * weights) * distance,
-        64.0 * steps * (1.0 + 2.0 * lipschitz / mu) / (mu * weights) * memory,
+    cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3
+    return total(
+        start=mu * cube / (8.0 * weights) * distance,
+        noise=4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * first,
+        memory=64.0 * steps * _pull(mu, lipschitz, form) / (mu**2 * weights) * memory,
     )
-    return parts if terms else sum(parts)

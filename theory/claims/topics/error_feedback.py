@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from functools import partial
@@ -10,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.sparsifiers import RandK, TopK
-from ...core.random import key
 from ...measure import exactly, loglog_slope, mean_interval
 from ...methods.feedback import ErrorFeedback, NoFeedback
 from ...methods.schedules import Constant, InverseTime
@@ -22,7 +21,7 @@ from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
-from ..checks import Measurement, equality, rate, upper
+from ..checks import Measurement, equality, identity, rate, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from ..scalar_ef import coin, over, squared_gradients, stationary, under
 from .feedback import unchanging
@@ -33,23 +32,85 @@ THEOREM = "the theorem on non-convex smooth functions (Theorem II)"
 
 def mean_squared_gradient(context, method, problem, start, *, steps, replicas, workers=1, wire_dtype=np.float32):
     """The mean over the steps of ||grad f(x_t)||^2, t = 0, ..., T - 1, one number for each replica."""
-    found = np.empty(replicas)
-    for r in range(replicas):
-        result = run(
-            method,
-            problem,
-            workers=workers,
-            steps=steps,
-            x0=start,
-            record_every=1,
-            seed=int(key(context.stream(), r)),
-            wire_dtype=wire_dtype,
-        )
-        found[r] = np.mean(result.history["gradient_norm"][:-1] ** 2)
-    return found
+    options = dict(workers=workers, steps=steps, x0=start, record_every=1, wire_dtype=wire_dtype)
+    results = [context.run(method, problem, r, **options) for r in range(replicas)]
+    return np.array([np.mean(result.history["gradient_norm"][:-1] ** 2) for result in results])
 
 
-# --- smooth functions -------------------------------------------------------------------------------------------------
+# --- smooth functions: two lemmas -------------------------------------------------------------------------------------
+
+
+def feedback_step(q, L, step, x, e, variance):
+    """On L x^2/2 with C(v) = (1 - q) v: E e_+^2, and E f(x_+ - e_+) - f(x - e)."""
+    y, p = x - e, e + step * L * x
+    return q**2 * (p**2 + step**2 * variance), L / 2.0 * ((y - step * L * x) ** 2 + step**2 * variance - y**2)
+
+
+@claim(
+    "ef.descent",
+    title="A step of error feedback on a smooth function",
+    latex=r"\mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2"
+    r"+\frac{\gamma L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2",
+    bibtex="karimireddy2019error",
+    tight_where="L x^2/2 with e = rho x",
+    kind="tight",
+    proof="The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at"
+    " x and y.",
+    bound=bounds.ef_sgd_descent,
+    subject=feedback_step,
+    mutants={
+        "the memory added, not subtracted": lambda q, L, step, x, e, s2: feedback_step(q, L, step, x, -e, s2),
+        "half of the step": lambda q, L, step, x, e, s2: feedback_step(q, L, step / 2.0, x, e, s2),
+    },
+)
+def _(context):
+    for rho, L, step, variance in (
+        (1.0, 2.0, 0.1, 0.0),
+        (0.3, 2.0, 0.3, 0.0),
+        (0.3, 1.0, 0.5, 3.0),
+        (1.5, 1.0, 0.1, 0.0),
+    ):
+        found = context.subject(0.5, L, step, 1.0, rho, variance)[1]
+        known = dict(lipschitz=L, step=step, gradient=L**2, second_moment=L**2 + variance, memory=rho**2, rho=rho)
+        where = f"L x^2/2, e=rho x, rho={rho:g}, gamma L={step * L:g}, sigma^2={variance:g}"
+        yield identity(f"E f(y_+) - f(y), {where}", found, bounds.ef_sgd_descent(**known))
+
+
+@claim(
+    "ef.memory.step",
+    title="What a step adds to a memory",
+    latex=r"\mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2"
+    r"\mathbb{E}\|\nabla f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2",
+    bibtex="karimireddy2019error",
+    tight_where="C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma"
+    " grad f",
+    kind="upper",
+    proof="Young's inequality with the parameter delta/(2 (1 - delta)).",
+    bound=bounds.ef_sgd_memory_step,
+    subject=feedback_step,
+    mutants={
+        "a compressor that contracts half as much": lambda q, *rest: feedback_step((0.5 + q * q / 2.0) ** 0.5, *rest),
+        "a step twice as long": lambda q, L, step, *rest: feedback_step(q, L, 2.0 * step, *rest),
+    },
+)
+def _(context):
+    step = 0.1
+    for delta, x, variance in ((0.5, 0.0, 1.0), (0.01, 1.0, 0.0), (0.2, 1.0, 0.0)):
+        e = 2.0 * (1.0 - delta) / delta * step * x
+        found = context.subject(math.sqrt(1.0 - delta), 1.0, step, x, e, variance)[0]
+        bound = bounds.ef_sgd_memory_step(delta, step=step, memory=e**2, gradient=x**2, variance=variance)
+        yield upper(f"E e_+^2, x^2/2, delta={delta:g}, x={x:g}, e={e:.3g}, sigma^2={variance:g}", found, bound)
+
+
+# --- their sums -------------------------------------------------------------------------------------------------------
+
+
+def composed(steps, *, delta, lipschitz, step, second_moment, gap):
+    """Theorem II from its lemmas: the bound on the memory in ef.descent, summed over the steps."""
+    known = dict(lipschitz=lipschitz, step=step, second_moment=second_moment)
+    memory = bounds.memory_error(delta, step, second_moment, form="paper")
+    rises, falls = (float(bounds.ef_sgd_descent(**known, gradient=g, memory=memory)) for g in (0.0, 1.0))
+    return (gap / steps + rises) / (rises - falls)
 
 
 @claim(
@@ -62,6 +123,7 @@ def mean_squared_gradient(context, method, problem, start, *, steps, replicas, w
     source=f"{EF}, {THEOREM}, with the middle term that its proof gives",
     bibtex="karimireddy2019error",
     kind="upper",
+    certificate="composition",
     proof="ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is at"
     " least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.",
     bound=bounds.ef_sgd,
@@ -74,28 +136,22 @@ def mean_squared_gradient(context, method, problem, start, *, steps, replicas, w
             TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
         ),
     },
-    see=("ef.nonconvex.sharp", "ef.identity", "ef.memory"),
+    see=("ef.descent", "ef.memory.paper", "ef.nonconvex.sharp", "ef.identity"),
 )
 def _(context):
     d, k, gamma, steps, replicas = 10, 5, 0.05, 300, context.samples(24, 6)
-    problem = saturating_quadratic(np.ones(d), covariance=0.02)
-    start = np.full(d, 1.0 / math.sqrt(3.0))  # where the gradient is longest
+    problem, start = saturating_quadratic(np.ones(d), covariance=0.02), np.full(d, 1.0 / math.sqrt(3.0))
     found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas)
     known: dict[str, Any] = dict(delta=bounds.top_k_contraction(d, k), lipschitz=lipschitz(problem), step=gamma)
     known |= dict(second_moment=problem.steepest + problem.noise, gap=value(problem, start))
-    measured, trivial = mean_interval(found), problem.steepest
-    label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, T={steps}"
-    return Measurement(
-        upper(label, measured, bounds.ef_sgd(steps, **known), trivial=trivial),
-        upper(
-            "the same, best rho, sharp memory",
-            measured,
-            bounds.ef_sgd(steps, **known, rho=None, memory="sharp"),
-            trivial=trivial,
-        ),
-        samples=replicas,
-        note=f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere",
-    )
+    where, trivial = f"top-{k} of {d}, T={steps}", problem.steepest
+    yield upper(f"mean of E||grad f(x_t)||^2, {where}", found, bounds.ef_sgd(steps, **known), trivial=trivial)
+    best = bounds.ef_sgd(steps, **known, rho=None, memory="sharp")
+    yield upper("the same, best rho, sharp memory", found, best, trivial=trivial)
+    for T, delta in ((300, 0.5), (10, 0.1), (10_000, 0.9)):
+        at = known | dict(delta=delta)
+        yield identity(f"its lemmas together, delta={delta:g}, T={T}", composed(T, **at), bounds.ef_sgd(T, **at))
+    yield f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere, and is that long at the start"
 
 
 @claim(
@@ -121,33 +177,30 @@ def _(context):
     },
 )
 def _(context):
-    d, curvature, gamma, replicas = 100, 2.0, 0.1, context.samples(1000, 250)
+    d, curvature, gamma = 100, 2.0, 0.1
     step, feedback, workers = context.subject(gamma)
-    result = run(
-        ParallelSGD(TopK(d), step=step, feedback=feedback),
-        quadratic(np.full(d, curvature), covariance=1.0 / d),
-        workers=workers,
-        steps=60,
-        replicas=replicas,
-        seed=context.stream(),
-        record_every=60,
-    )
-    found = mean_interval(2.0 * curvature * result.funs)  # ||grad f||^2 = 2 L f
-    sharp: dict[str, Any] = dict(gap=0.0, rho=None, memory="sharp")
+    problem, method = quadratic(np.full(d, curvature), covariance=1.0 / d), ParallelSGD(TopK(d), step, feedback)
+    options = dict(workers=workers, steps=60, replicas=context.samples(1000, 250), record_every=60)
+    found = 2.0 * curvature * context.run(method, problem, **options).funs  # ||grad f||^2 = 2 L f
+    sharp: dict[str, Any] = dict(rho=None, memory="sharp")
     second = 2.0 / (2.0 - gamma * curvature)  # from the stationary law
-    limit = bounds.ef_sgd(1, delta=1.0, lipschitz=curvature, step=gamma, second_moment=second, **sharp)
-    checks = [equality(f"stationary E||grad f||^2, delta=1, gamma L={gamma * curvature:g}", found, limit, 1e-6)]
+    limit = bounds.ef_sgd(1, delta=1.0, lipschitz=curvature, step=gamma, second_moment=second, gap=0.0, **sharp)
+    yield equality(f"stationary E||grad f||^2, delta=1, gamma L={gamma * curvature:g}", found, limit, 1e-6)
+    first = bounds.ef_sgd(1, delta=1.0, lipschitz=1.0, step=1.0, second_moment=1.0, gap=0.5, **sharp)
+    yield identity("||grad f(x_0)||^2, x^2/2 from 1, delta=1, gamma L=1, T=1", 1.0, first)
     for sent in (over, under, coin):
-        ratios = {}
+        worst = (0.0,)
         for delta, share in itertools.product((0.02, 0.1, 0.3, 0.6, 0.9, 0.99, 0.9975), (0.02, 0.1, 0.3, 0.6, 0.9)):
             q = math.sqrt(1.0 - delta)
             size = share * 2.0 * (1.0 - q) / (1.0 + q)  # gamma L: below twice this quotient, all three are stable
             squared = stationary(sent(delta), size)
-            bound = bounds.ef_sgd(1, delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, **sharp)
-            ratios[squared / bound] = f"delta={delta:g}, gamma L={size:.2g}"
-        label = f"stationary law / bound, {str(sent.__doc__)[:-1]}, largest at {ratios[max(ratios)]}"
-        checks.append(upper(label, exactly(max(ratios)), 1.0))
-    return Measurement(*checks, samples=replicas)
+            at = dict(delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, gap=0.0)
+            bound = bounds.ef_sgd(1, **at, **sharp)
+            worst = max(
+                worst, (squared / bound, squared, bound, f"delta={delta:g}, gamma L={size:.2g}"), key=lambda w: w[0]
+            )
+        _, squared, bound, where = worst
+        yield upper(f"stationary law, {str(sent.__doc__)[:-1]}, nearest to the bound: {where}", squared, bound)
 
 
 def _huber(x) -> float:
@@ -220,6 +273,20 @@ def _(context):
     )
 
 
+def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, workers):
+    """The theorem from its lemmas: ef.memory.step in its limit, in ef.descent; both are linear in E||grad f||^2."""
+
+    def change(gradient, variance, shared):
+        grown, kept = (
+            float(bounds.ef_sgd_memory_step(delta, step=step, memory=m, gradient=g, variance=v))
+            for m, g, v in ((0.0, gradient, variance), (1.0, 0.0, 0.0))
+        )
+        known = dict(lipschitz=lipschitz, step=step, gradient=gradient, second_moment=gradient + shared)
+        return float(bounds.ef_sgd_descent(**known, memory=grown / (1.0 - kept)))
+
+    return (gap / steps + change(0.0, variance, variance / workers)) / -change(1.0, 0.0, 0.0)
+
+
 @claim(
     "ef.nonconvex.variance",
     title="Error feedback without bounded gradients",
@@ -231,8 +298,9 @@ def _(context):
     source="derived; the rate is that of Stich and Karimireddy, The error-feedback framework, JMLR 2020",
     bibtex="karimireddy2019error",
     kind="upper",
-    proof="E||e+||^2 <= (1 - delta/2) E||e||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f||^2 + (1 - delta) gamma^2"
-    " sigma^2, and the descent lemma at x - mean e, whose noise is averaged.",
+    certificate="composition",
+    proof="ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size"
+    " leaves at least a quarter of gamma E||grad f||^2.",
     bound=bounds.ef_sgd_variance,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
@@ -243,22 +311,25 @@ def _(context):
             TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
         ),
     },
-    see=("ef.nonconvex.sharp", "ef.identity", "ef.workers"),
+    see=("ef.descent", "ef.memory.step", "ef.identity", "ef.workers"),
 )
 def _(context):
-    d, k, workers, steps, replicas = 10, 5, 4, 300, context.samples(24, 6)
+    d, k, workers, steps = 10, 5, 4, 300
     problem, start = quadratic(np.linspace(0.2, 1.0, d), covariance=0.05), np.full(d, 2.0)
     delta, L = bounds.top_k_contraction(d, k), lipschitz(problem)
+    known = dict(lipschitz=L, variance=problem.noise, gap=value(problem, start))
     gamma = delta / (4.0 * L * math.sqrt(1.0 - delta))
-    found = mean_squared_gradient(
-        context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas, workers=workers
-    )
-    bound = bounds.ef_sgd_variance(
-        steps, delta=delta, lipschitz=L, step=gamma, variance=problem.noise, gap=value(problem, start), workers=workers
-    )
-    label = f"mean of E||grad f(x_t)||^2, top-{k} of {d}, N={workers}, T={steps}"
+    options = dict(steps=steps, replicas=context.samples(24, 6), workers=workers)
+    found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, **options)
+    bound = bounds.ef_sgd_variance(steps, delta=delta, step=gamma, workers=workers, **known)
     first = float(np.sum((problem.diagonal * start) ** 2))
-    return Measurement(upper(label, mean_interval(found), bound, trivial=first), samples=replicas)
+    yield upper(f"mean of E||grad f(x_t)||^2, top-{k} of {d}, N={workers}, T={steps}", found, bound, trivial=first)
+    golden = (math.sqrt(5.0) - 1.0) / 2.0  # delta = sqrt(1 - delta): both conditions on gamma are active
+    for T, N in ((300, 4), (10, 1), (100_000, 1)):
+        at = dict(delta=golden, step=0.25 / L, workers=N) | known
+        yield identity(
+            f"its lemmas together, N={N}, T={T}", composed_from_variance(T, **at), bounds.ef_sgd_variance(T, **at)
+        )
 
 
 # --- what is left of the compressor -----------------------------------------------------------------------------------
@@ -283,34 +354,24 @@ def _(context):
     see=("memsgd.theorem", "memsgd.slope.rcv1"),
 )
 def _(context):
-    d, mu, shift, steps, replicas, sizes = 10, 1.0, 10.0, 300, context.samples(400, 100), (1, 10)
+    d, steps, replicas, sizes = 10, 300, context.samples(400, 100), (1, 10)
     compressor, feedback, wire = context.subject
-    problem, gaps = quadratic(np.linspace(mu, 2.0, d), covariance=1.0 / d), []
+    problem, gaps = quadratic(np.linspace(1.0, 2.0, d), covariance=1.0 / d), []
+    options = dict(workers=1, steps=steps, replicas=replicas, x0=np.full(d, 0.1), record_every=50, wire_dtype=wire)
     for k in sizes:
-        method = ParallelSGD(compressor(k), step=InverseTime(2.0, mu, shift), feedback=feedback, average="quadratic")
-        result = run(
-            method,
-            problem,
-            workers=1,
-            steps=steps,
-            replicas=replicas,
-            x0=np.full(d, 0.1),
-            record_every=50,
-            seed=context.stream(),
-            wire_dtype=wire,
-        )
+        method = ParallelSGD(compressor(k), step=InverseTime(2.0, 1.0, 10.0), feedback=feedback, average="quadratic")
+        result = context.run(method, problem, **options)  # the same noise for every k
         gaps.append(result.replica_values.T)
     slopes = {
-        int(T): loglog_slope(sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
+        int(T): functools.partial(loglog_slope, sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
         for t, T in enumerate(result.history["step"])
-        if T in (50, steps)
     }
-    note = (
-        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
-        f" at T=50 the slope is {slopes[50].estimate:.3f}"
-    )
     label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
-    return Measurement(rate(label, slopes[steps], 0.0, 0.03), samples=len(sizes) * replicas, note=note)
+    yield rate(label, lambda level: slopes[steps](level=level), 0.0, 0.03)
+    yield (
+        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
+        f" at T=50 the slope is {slopes[50]().estimate:.3f}"
+    )
 
 
 @claim(
@@ -333,18 +394,16 @@ def _(context):
     see=("ef.nonconvex.variance", "sgd.workers"),
 )
 def _(context):
-    d, k, curvature, gamma, steps, replicas, counts = 20, 5, 1.0, 0.1, 40, context.samples(400, 100), (1, 4, 16)
+    d, k, curvature, gamma, counts = 200, 50, 1.0, 0.1, (1, 4, 16)
     problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
+    options = dict(steps=40, replicas=context.samples(400, 100), record_every=40)
     for N in counts:
         feedback, workers = context.subject(N)
         method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
-        result = run(
-            method, problem, workers=workers, steps=steps, replicas=replicas, record_every=steps, seed=context.stream(N)
-        )
-        columns.append(2.0 * curvature * result.funs)
-    slope = loglog_slope(counts, np.stack(columns, axis=1))
+        columns.append(2.0 * curvature * context.run(method, problem, N, workers=workers, **options).funs)
+    slope = functools.partial(loglog_slope, counts, np.stack(columns, axis=1))
+    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
+    yield rate(label, lambda level: slope(level=level), -1.0, 0.1)
     alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
     shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
-    note = f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.15 for the rest"
-    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
-    return Measurement(rate(label, slope, -1.0, 0.15), samples=len(counts) * replicas, note=note)
+    yield f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.1 for the rest"

@@ -1,0 +1,141 @@
+"""Contractive error feedback: convergence rates of SGD with a compressed memory.
+
+Steps are counted as in the package, t = 0, ..., T - 1.  All workers' gradients have the mean grad f(x_t).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+from .closed_form import formula, total
+from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
+
+__all__ = ["conef", "conef_noise", "conef_noise_frontier"]
+
+
+def _moment_factor(theta: float, residual: float, accounting: str) -> float:
+    """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
+    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
+    kappa = conef_factor(theta, residual)
+    below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+    return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
+
+
+@formula
+def conef(
+    steps: int,
+    *,
+    theta: float,
+    residual: float,
+    lipschitz: float,
+    step: float,
+    variance: float,
+    second_moment: float,
+    gap: float,
+    workers: int = 1,
+    shared: bool = False,
+) -> float:
+    """Mean squared gradient of SGD with contractive error feedback on a smooth function.
+
+    Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
+    independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
+    ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
+    are independent across steps and workers.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N
+    + 2 L eta theta residual P G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``,
+    1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
+    term is not divided by N.
+    Kind: upper.
+    Source: derived; the rate is that of ConEF, arXiv 2312.08538.  Proof: x_t minus the mean memory moves by
+    -eta mean g - xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma
+    there, and ||mean e||^2 <= mean ||e||^2.
+    step: eta, in (0, 1/(2L)].
+    variance, second_moment: sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
+    shared: Whether all workers share C's random numbers.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, also if kappa is not below 1.
+
+    >>> bound = conef(100, theta=0.5, residual=0.5, lipschitz=1.0, step=0.1, variance=1.0, second_moment=1.0, gap=1.0,
+    ...               workers=4)
+    >>> bound, bound.terms["noise"]
+    (1.5389, 0.05)
+    """
+    whole(1, steps=steps, workers=workers)
+    moment = _moment_factor(theta, residual, "worst") * second_moment
+    positive(lipschitz=lipschitz)
+    require(0 < step <= 0.5 / lipschitz, "step", step, f"a number in (0, 1/(2 L)] = (0, {0.5 / lipschitz:.6g}]")
+    non_negative(variance=variance, gap=gap)
+    require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
+    slope = 2.0 * lipschitz * step
+    return total(
+        start=4.0 * gap / (step * steps),
+        noise=slope * variance / workers,
+        compressor=slope * theta * residual * moment / (1 if shared else workers),
+        memory=slope * lipschitz * step * conef_factor(theta, residual) * moment,
+    )
+
+
+@formula
+def conef_noise(
+    theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
+) -> float:
+    """Noise of one worker that contractive error feedback does not correct.
+
+    Setting: as for :func:`conef`.
+    Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance
+    sigma^2 + theta residual P G^2, with E||p_t||^2 = P eta^2 G^2: P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2
+    (worst), P = 1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean).
+    Error feedback: sigma^2 (theta = 0).  The unbiased compressor that keeps a share 1 - residual of the coordinates:
+    sigma^2 + omega G^2, omega = residual/(1 - residual).
+    Kind: upper (worst), identity (zero-mean).
+    Source: derived, as there.
+    variance, second_moment: sigma^2 and G^2, at least 0.
+    accounting ({"worst", "zero-mean"}):
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, also if kappa is not below 1.
+
+    >>> [conef_noise(0.25, 0.5, 1.0, 1.0, accounting) for accounting in ("worst", "zero-mean")]
+    [3.3981, 1.3333]
+    """
+    moment = _moment_factor(theta, residual, accounting)
+    non_negative(variance=variance, second_moment=second_moment)
+    return variance + theta * residual * moment * second_moment
+
+
+@formula
+def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
+    """Variance of the error compressor up to which a compressed memory beats an unbiased compressor.
+
+    Setting: the noise of :func:`conef_noise` beside that of random-k times d/k, which keeps as many coordinates,
+    sigma^2 + residual/(1 - residual) G^2.
+    Statement: the noise is smaller if and only if theta is below
+    worst: (1 - s^2)/residual, s = residual^(3/2) + (1 - residual) sqrt(1 + residual);
+    zero-mean: 1 - residual.
+    Kind: identity.
+    Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in
+    s = sqrt(1 - theta residual).
+    residual: 1 - delta of the gradient compressor, in (0, 1).
+    accounting ({"worst", "zero-mean"}):
+
+    Returns
+    -------
+    float
+        theta.
+
+    >>> conef_noise_frontier(0.9), conef_noise_frontier(0.9, accounting="zero-mean")
+    (0.0185, 0.1)
+    """
+    require(0 < residual < 1, "residual", residual, "a number in (0, 1)")
+    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
+    if accounting == "zero-mean":
+        return 1.0 - residual
+    s = residual**1.5 + (1.0 - residual) * math.sqrt(1.0 + residual)
+    return (1.0 - s * s) / residual
