@@ -18,11 +18,16 @@ from .mutants.shared import LeakyFeedback
 __all__ = ["follow", "local_steps_path"]
 
 
-def follow(compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1) -> list:
+def follow(
+    compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1, context=None
+) -> list:
     """(x_t, e_t) of error feedback on one worker, for every ``every``-th t from 0 to T.
 
-    ``gradient(x, t)`` is that of step t; ``kept`` is the fraction of the memory that is kept, 0 for none.
+    ``gradient(x, t)`` is that of step t; ``kept`` is the fraction of the memory that is kept, 0 for none; ``context``
+    is told that the package ran.
     """
+    if context is not None:
+        context.used.add("run")
     path, times = [], count()
     problem = function(lambda x: 0.0, lambda x, rng: gradient(x, next(times)), d=len(start))
     run(

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
+from ...compressors.identity import Identity
 from ...compressors.sign import ScaledSign
 from ...compressors.sparsifiers import TopK
-from ...measure import exactly, mean_interval
 from ...methods.feedback import ErrorFeedback
 from ...methods.sgd import ParallelSGD
 from ..base import claim
-from ..checks import Measurement, identity, rate, upper
+from ..checks import equality, identity, upper
 from ..mutants.shared import Scaling
 from ..paths import follow
 from .feedback import constant_gradient, unchanging
@@ -25,10 +24,9 @@ from .feedback import constant_gradient, unchanging
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
 
 
-def average(path) -> np.ndarray:
-    """The mean of all iterates but the last."""
-    points = [x for x, _ in path]
-    return np.mean(points[:-1], axis=0)
+def average(context, *known) -> np.ndarray:
+    """The mean of all iterates of `follow` but the last."""
+    return np.mean([x for x, _ in follow(*known, context=context)[:-1]], axis=0)
 
 
 @claim(
@@ -51,41 +49,32 @@ def average(path) -> np.ndarray:
     },
 )
 def _(context):
-    gamma, checks, runs = 0.01, [], []
+    gamma, sign = 0.01, lambda x, t: np.sign(x)
     for delta, steps in ((1.0, 100), (0.1, 1000)):
         c, kept = context.subject(delta)
-        start = np.array([gamma * steps])
-        found = abs(float(average(follow(c, lambda x, t: np.sign(x), start, gamma, steps, kept))[0]))
-        known: dict[str, Any] = dict(delta=delta, second_moment=1.0, distance=float(start @ start), step=gamma)
-        bound, label = bounds.ef_sgd_convex(steps, **known, memory="sharp"), f"delta={delta:g}, T={steps}"
-        if delta == 1.0:
-            checks.append(identity(f"f(xbar), f = |x|, {label}", found, bound, 1e-9))
-        else:
-            checks.append(upper(f"f(xbar), f = |x|, C(v) = (1 - q) v, {label}", exactly(found), bound, float(start[0])))
-            quoted = bounds.ef_sgd_convex(steps, **known)
-            checks.append(upper("the same, as quoted", exactly(found), quoted, trivial=float(start[0])))
+        start, where = np.array([gamma * steps]), f"delta={delta:g}, T={steps}"
+        found = abs(float(average(context, c, sign, start, gamma, steps, kept)[0]))
+        known: dict[str, Any] = dict(delta=delta, second_moment=1.0, distance=float(start @ start))
+        bound = bounds.ef_sgd_convex(steps, **known, step=gamma, memory="sharp")
+        yield (identity if delta == 1.0 else upper)(f"f(xbar), f = |x|, C(v) = (1 - q) v, {where}", found, bound)
+        yield upper("the same, as quoted", found, bounds.ef_sgd_convex(steps, **known, step=gamma))
         method = ParallelSGD(c, step=unchanging(gamma), feedback=ErrorFeedback(), average="uniform")
-        x = run(
-            method,
-            constant_gradient(1),
-            workers=1,
-            steps=steps,
-            seed=0,
-            x0=start,
-            record_every=steps,
-            wire_dtype=np.float64,
-        ).x
-        runs.append(identity(f"f(xbar), C(v) = (1 - q) v, by run, {label}", x[0], found, 1e-9))
-    d, k, steps, start = 10, 1, 2000, np.linspace(0.5, 1.5, 10)
-    known = dict(delta=bounds.top_k_contraction(d, k), second_moment=float(d), distance=float(start @ start))
-    known.update(memory="sharp")
-    step = bounds.ef_sgd_convex_step(steps, **known)
-    _, kept = context.subject(1.0)
-    mean = average(follow(TopK(k), lambda x, t: np.sign(x), start, step, steps, kept))
-    bound, label = bounds.ef_sgd_convex(steps, **known), f"f(xbar), f = ||x||_1, top-{k} of {d}, best step, T={steps}"
-    checks.append(upper(label, exactly(np.abs(mean).sum()), bound, trivial=float(start.sum())))
-    note = "by run: on a linear function, since x_t > 0 on the way, where |x| has the slope 1"
-    return Measurement(*checks, *runs, note=note)
+        options = dict(workers=1, steps=steps, x0=start, record_every=steps, wire_dtype=np.float64)
+        x = context.run(method, constant_gradient(1), **options).x  # x_t > 0, where |x| has the slope 1
+        yield identity(f"f(xbar) on a line, by a loop for |x|, {where}", x[0], found, 1e-9)
+        best = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
+        grid = best * np.array([0.999, 1.0, 1.001])
+        around = [float(bounds.ef_sgd_convex(steps, **known, step=s, memory="sharp")) for s in grid]
+        yield identity(f"best step: slope of the bound there, {where}", (around[2] - around[0]) / around[1], 0.0, 1e-6)
+    steps, start = 2000, np.linspace(0.5, 1.5, 10)
+    known = dict(delta=bounds.top_k_contraction(10, 1), second_moment=10.0, distance=float(start @ start))
+    step = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
+    mean = average(context, TopK(1), sign, start, step, steps, context.subject(1.0)[1])
+    bound, label = (
+        bounds.ef_sgd_convex(steps, **known, memory="sharp"),
+        f"f = ||x||_1, top-1 of 10, best step, T={steps}",
+    )
+    yield upper(f"f(xbar), {label}", np.abs(mean).sum(), bound, trivial=float(start.sum()))
 
 
 # --- where signs fail -------------------------------------------------------------------------------------------------
@@ -96,25 +85,28 @@ def _(context):
     title="With a memory, skewed noise does no harm",
     statement="For min sum_j x_j/4 with the gradients 4 (probability 1/4) or -1 (3/4) in every coordinate, the scaled"
     " sign climbs; with a memory a step lowers E f by eta d/16, as a step of SGD does.",
-    latex=r"\frac{\mathbb{E}f(x_T)-f(x_0)}{\eta dT}\to-\frac1{16}",
+    latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\frac{\eta dT}{16},\quad\frac{\mathbb{E}f(x_T)-f(x_0)}{\eta dT}\to-\frac1{16}",
     source=f"{EF}, Counterexample 1, in d coordinates",
     bibtex="karimireddy2019error",
-    kind="rate",
+    kind="equality",
     proof="ef.identity: x - e moves by -eta g, and e stays bounded.",
     subject=1.0,
     mutants={"no memory": 0.0, "a memory of which half is lost": 0.5},
     see=("sign.fails.drift",),
 )
 def _(context):
-    d, steps, eta, replicas = 8, 500, 0.001, context.samples(60, 15)
-    rng, found = np.random.default_rng(context.stream()), np.empty(replicas)
-    for r in range(replicas):
+    d, steps, eta = 64, 500, 0.001
+    rng, virtual, found = np.random.default_rng(context.stream()), [], []
+    for _ in range(context.samples(40, 20)):
         g = np.where(rng.random((steps, d)) < 0.25, 4.0, -1.0)
-        *_, (last, _) = follow(ScaledSign(), lambda x, t, g=g: g[t], np.zeros(d), eta, steps, context.subject, steps)
-        found[r] = last.sum() / 4.0 / (eta * d * steps)
-    note = f"tolerance 0.03: the memory at T={steps}, over eta T; in one coordinate the scaled sign is the identity"
-    label = f"change of E f a step / (eta d), d={d}, T={steps}"
-    return Measurement(rate(label, mean_interval(found), -1.0 / 16.0, 0.03), samples=replicas, note=note)
+        known = (ScaledSign(), lambda x, t, g=g: g[t], np.zeros(d), eta, steps, context.subject, steps)
+        *_, (last, e) = follow(*known, context=context)
+        virtual.append((last - e).sum() / 4.0 / (eta * d * steps))
+        found.append(last.sum() / 4.0 / (eta * d * steps))
+    label = f"a step / (eta d), d={d}, T={steps}"
+    yield equality(f"change of E f(x - e) {label}", virtual, -1.0 / 16.0)
+    yield upper(f"change of E f {label}", found, 0.0)
+    yield f"f itself: {np.mean(found):.4f}: the memory at T={steps}, over eta T, is what is left"
 
 
 @claim(
@@ -125,7 +117,8 @@ def _(context):
     latex=r"f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon",
     source=f"{EF}, Counterexample 2 and the theorem on convex functions",
     bibtex="karimireddy2019error",
-    kind="upper",
+    kind="tight",
+    tight_where="from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound",
     proof="ef.convex with sign.contraction in two dimensions.",
     bound=bounds.ef_sgd_convex,
     subject=1.0,
@@ -133,73 +126,65 @@ def _(context):
     see=("sign.fails.kink", "ef.convex"),
 )
 def _(context):
-    steps, start, checks = 2000, np.ones(2), []
     for e in (0.1, 0.5):
 
         def gradient(x, t, e=e):
             plus, minus = np.where(np.array([x[0] + x[1], x[0] - x[1]]) < 0.0, -1.0, 1.0)  # at 0, the trap: +1
             return plus * e * np.ones(2) + minus * np.array([1.0, -1.0])
 
-        second = 2.0 + 2.0 * e**2
-        known: dict[str, Any] = dict(delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0)
-        known.update(memory="sharp")
-        step = bounds.ef_sgd_convex_step(steps, **known)
-        x = average(follow(ScaledSign(), gradient, start, step, steps, context.subject))
-        found, bound = e * abs(x[0] + x[1]) + abs(x[0] - x[1]), bounds.ef_sgd_convex(steps, **known)
-        checks.append(upper(f"f(xbar), e={e}, T={steps}", exactly(found), bound, trivial=2.0 * e))
-    return Measurement(*checks)
+        def mean_value(c, start, step, steps, gradient=gradient, e=e):
+            x = average(context, c, gradient, start, step, steps, context.subject)
+            return e * abs(x[0] + x[1]) + abs(x[0] - x[1])
+
+        known: dict[str, Any] = dict(delta=bounds.scaled_sign_contraction(2), second_moment=2.0 + 2.0 * e**2)
+        at = known | dict(distance=2.0, memory="sharp")
+        found = mean_value(ScaledSign(), np.ones(2), bounds.ef_sgd_convex_step(2000, **at), 2000)
+        yield upper(f"f(xbar), e={e}, T=2000", found, bounds.ef_sgd_convex(2000, **at), trivial=2.0 * e)
+        start, steps = np.array([1.0 + 1.0 / e, 1.0 - 1.0 / e]), 20
+        at["distance"] = float(start @ start)
+        step = (at["distance"] / known["second_moment"]) ** 0.5 / steps  # reaches the minimum in T steps
+        for name, c, delta in (("scaled sign", ScaledSign(), known["delta"]), ("no compression", Identity(), 1.0)):
+            bound = bounds.ef_sgd_convex(steps, **at | dict(delta=delta, step=step))
+            found = mean_value(c, start, step, steps)
+            yield (identity if delta == 1.0 else upper)(
+                f"f(xbar), straight path, {name}, e={e}, T={steps}", found, bound
+            )
 
 
 @claim(
     "ef.fixes.smooth",
     title="With a memory, signs solve the smooth problem",
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1) and gradients of one term from (1, 1),"
-    " where signs keep f >= 8 e^2, the scaled sign with a memory obeys ef.convex and falls below 8 e^2.",
-    latex=r"\tfrac12\mathbb{E}f(\bar x)\le\frac{\|x_0\|^2}{2\gamma T}+\gamma G^2(\tfrac12+m)<4\varepsilon^2",
-    source=f"{EF}, Counterexample 3 and the theorem on convex functions",
+    " where signs keep f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
+    latex=r"f(x_T)\to0",
+    source=f"{EF}, Counterexample 3; that the limit is 0 derived",
     bibtex="karimireddy2019error",
-    kind="upper",
-    proof="ef.convex with sign.contraction in two dimensions; G^2 = 20 is twice the squared gradient at the"
-    " start, and none on the way is larger.",
-    bound=bounds.ef_sgd_convex,
+    kind="identity",
+    proof="ef.identity: x - e follows SGD, whose noise vanishes at the minimum that both terms share; sign.contraction"
+    " with delta = 1/2 makes ||e|| a multiple of the gradients, so that both fall geometrically.",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.smooth", "ef.convex"),
 )
 def _(context):
-    e, steps, second, replicas = 0.5, 600, 20.0, context.samples(32, 8)
-    a, rng = np.array([[1.0, -1.0], [-1.0, 1.0]]) + e, np.random.default_rng(context.stream("terms"))
-    known: dict[str, Any] = dict(
-        delta=bounds.scaled_sign_contraction(2), second_moment=second, distance=2.0, memory="sharp"
-    )
-    step, met = bounds.ef_sgd_convex_step(steps, **known), []
-
-    def value(term):
-        def gradient(x, t):
-            g = 2.0 * a[term[t]] * (a[term[t]] @ x)
-            met.append(float(g @ g))
-            return g
-
-        x = average(follow(ScaledSign(), gradient, np.ones(2), step, steps, context.subject))
-        return float(np.sum((a @ x) ** 2))
-
-    found = [value(rng.integers(0, 2, steps)) for _ in range(replicas)]
-    bound = 2.0 * bounds.ef_sgd_convex(steps, **known)  # the mean of the terms is f/2
-    return Measurement(
-        upper(f"E f(xbar), e={e}, T={steps}", mean_interval(found), bound, trivial=8.0 * e**2),
-        upper("largest squared gradient on the way", exactly(max(met)), second),
-        samples=replicas,
-    )
+    e, steps, rng = 0.5, 2000, np.random.default_rng(context.stream("terms"))
+    a, found = np.array([[1.0, -1.0], [-1.0, 1.0]]) + e, []
+    for _ in range(context.samples(32, 8)):
+        term = rng.integers(0, 2, steps)
+        known = (lambda x, t, term=term: 2.0 * a[term[t]] * (a[term[t]] @ x), np.ones(2), 0.05, steps)
+        *_, (x, _) = follow(ScaledSign(), *known, context.subject, steps, context=context)
+        found.append(float(np.sum((a @ x) ** 2)))
+    yield identity(f"largest f(x_T)/(8 e^2), e={e}, T={steps}", max(found) / (8.0 * e**2), 0.0)
 
 
 @claim(
     "ef.fixes.line",
     title="With a memory, signs solve least squares",
     statement="For least squares whose rows have positive entries, where signs of single rows' gradients stay above"
-    " min_a f(a 1) > 0, the scaled sign with a memory reaches a thousandth of that.",
+    " min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.",
     source=f"lecture; {EF}, Theorem I",
     bibtex="karimireddy2019error",
-    kind="upper",
+    kind="identity",
     proof="x - e stays in the span of the rows' gradients, which is everything, and gradients vanish at x*.",
     bound=bounds.sign_line_floor,
     subject=1.0,
@@ -216,7 +201,6 @@ def _(context):
     def gradient(x, t):
         return A[order[t]] * (A[order[t]] @ x - b[order[t]])
 
-    *_, (x, _) = follow(ScaledSign(), gradient, np.zeros(d), 0.05, steps, context.subject, steps)
-    floor = bounds.sign_line_floor(A, b)
+    *_, (x, _) = follow(ScaledSign(), gradient, np.zeros(d), 0.05, steps, context.subject, steps, context=context)
     found = float(np.sum((A @ x - b) ** 2)) / (2 * d)
-    return Measurement(upper(f"f(x_T), T={steps}, against the floor / 1000", exactly(found), floor / 1000.0))
+    yield identity(f"f(x_T) / the floor of signs, T={steps}", found / bounds.sign_line_floor(A, b), 0.0, 1e-9)
