@@ -112,7 +112,8 @@ def ef_sgd_variance(
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N
     + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.
     Kind: upper.
-    Source: derived: :func:`ef_sgd_memory_step` and :func:`ef_sgd_descent` at x_t minus the mean memory, summed.
+    Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
+    that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
     variance: sigma^2 of one worker, at least 0.
 
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04

@@ -31,11 +31,8 @@ def average(context, *known) -> np.ndarray:
 
 @claim(
     "ef.convex",
-    title="Error feedback on a convex function, smooth or not",
-    statement="E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m), xbar the mean of T iterates, with"
-    " m = q/(1 - q), q = sqrt(1 - delta); the quoted m = 2 q/delta is larger.",
-    latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)",
     source=f"derived; sharpens {EF}, the theorem on convex functions",
+    latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)",
     bibtex="karimireddy2019error",
     kind="tight",
     tight_where="delta = 1: |x| from x_0 = gamma T; for every delta, but for the first steps, C(v) = (1 - q) v there",

@@ -48,12 +48,10 @@ def feedback_step(q, L, step, x, e, variance):
 
 @claim(
     "ef.descent",
-    title="A step of error feedback on a smooth function",
     latex=r"\mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2"
     r"+\frac{\gamma L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2",
     bibtex="karimireddy2019error",
     tight_where="L x^2/2 with e = rho x",
-    kind="tight",
     proof="The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at"
     " x and y.",
     bound=bounds.ef_sgd_descent,
@@ -78,13 +76,11 @@ def _(context):
 
 @claim(
     "ef.memory.step",
-    title="What a step adds to a memory",
     latex=r"\mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2"
     r"\mathbb{E}\|\nabla f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2",
     bibtex="karimireddy2019error",
     tight_where="C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma"
     " grad f",
-    kind="upper",
     proof="Young's inequality with the parameter delta/(2 (1 - delta)).",
     bound=bounds.ef_sgd_memory_step,
     subject=feedback_step,
@@ -289,15 +285,9 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
 
 @claim(
     "ef.nonconvex.variance",
-    title="Error feedback without bounded gradients",
-    statement="With noise of variance sigma^2 and gamma <= min(1/(4L), delta/(4L sqrt(1 - delta))), N workers: the mean"
-    " over T steps of E||grad f(x_t)||^2 is at most 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N"
-    " + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.",
     latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma L\sigma^2}{N}"
     r"+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}",
-    source="derived; the rate is that of Stich and Karimireddy, The error-feedback framework, JMLR 2020",
     bibtex="karimireddy2019error",
-    kind="upper",
     certificate="composition",
     proof="ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size"
     " leaves at least a quarter of gamma E||grad f||^2.",

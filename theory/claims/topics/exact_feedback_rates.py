@@ -144,7 +144,6 @@ def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: f
     proof="There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for"
     " error feedback and for EF21; eta makes its traces at mu and L opposite.  From above: ef.exact.certificate.",
     bound=bounds.exact_feedback_rate,
-    kind="tight",
     subject=lambda step: (step, ErrorFeedback()),
     mutants={
         "a step 10 % longer": lambda step: (1.1 * step, ErrorFeedback()),
@@ -262,7 +261,6 @@ def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
     tight_where="mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v",
     proof="r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a"
     " sum of two squares.",
-    kind="tight",
     bound=bounds.compressed_descent_rate,
     subject=(Proof(), "gap", 1.0),
     mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}

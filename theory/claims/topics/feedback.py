@@ -95,13 +95,9 @@ def unchanging(eta):
 
 @claim(
     "ef.memory",
-    title="Size of a memory",
-    statement="With a contraction delta, a constant step and E||g||^2 <= G^2, the memory obeys E||e_t||^2 <="
-    " eta^2 G^2 (1 - delta) (1 + sqrt(1 - delta))^2/delta^2.",
-    latex=r"\mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
     source=f"derived; sharpens {EF}, Lemma 3 (4 (1 - delta)/delta^2)",
+    latex=r"\mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
     bibtex="karimireddy2019error",
-    kind="tight",
     tight_where="C(v) = (1 - sqrt(1 - delta)) v and a constant gradient",
     proof="With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean square; the"
     " geometric series gives q/(1 - q), whose square is the formula.",
