@@ -28,6 +28,21 @@ _ENTRIES = r"""
   note      = {arXiv:1710.09854}
 }
 
+@inproceedings{bergthomsen2025tight,
+  author    = {Berg Thomsen, Daniel and Taylor, Adrien and Dieuleveut, Aymeric},
+  title     = {Tight Analyses of First-Order Methods with Error Feedback},
+  booktitle = {Advances in Neural Information Processing Systems 38},
+  year      = {2025},
+  note      = {arXiv:2506.05271}
+}
+
+@misc{bergthomsen2026tight,
+  author    = {Berg Thomsen, Daniel and Taylor, Adrien and Dieuleveut, Aymeric},
+  title     = {A Tight Theory of Error Feedback Algorithms in Distributed Optimization},
+  year      = {2026},
+  note      = {arXiv:2605.31594}
+}
+
 @inproceedings{karimireddy2019error,
   author    = {Karimireddy, Sai Praneeth and Rebjock, Quentin and Stich, Sebastian U. and Jaggi, Martin},
   title     = {Error Feedback Fixes {SignSGD} and other Gradient Compression Schemes},

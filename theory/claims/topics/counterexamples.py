@@ -24,9 +24,9 @@ from .feedback import constant_gradient, unchanging
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
 
 
-def average(context, *known) -> np.ndarray:
+def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
     """The mean of all iterates of `follow` but the last."""
-    return np.mean([x for x, _ in follow(*known, context=context)[:-1]], axis=0)
+    return np.mean([x for x, _ in follow(c, gradient, start, step, steps, kept, context=context)[:-1]], axis=0)
 
 
 @claim(

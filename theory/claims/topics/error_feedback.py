@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
 from ...compressors.sparsifiers import RandK, TopK
-from ...measure import exactly, loglog_slope, mean_interval
+from ...core.random import key
+from ...measure import loglog_slope
 from ...methods.feedback import ErrorFeedback, NoFeedback
 from ...methods.schedules import Constant, InverseTime
 from ...methods.sgd import ParallelSGD
@@ -21,7 +21,7 @@ from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
-from ..checks import Measurement, equality, identity, rate, upper
+from ..checks import equality, identity, rate, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from ..scalar_ef import coin, over, squared_gradients, stationary, under
 from .feedback import unchanging
@@ -185,12 +185,12 @@ def _(context):
     first = bounds.ef_sgd(1, delta=1.0, lipschitz=1.0, step=1.0, second_moment=1.0, gap=0.5, **sharp)
     yield identity("||grad f(x_0)||^2, x^2/2 from 1, delta=1, gamma L=1, T=1", 1.0, first)
     for sent in (over, under, coin):
-        worst = (0.0,)
+        worst: tuple[Any, ...] = (0.0,)
         for delta, share in itertools.product((0.02, 0.1, 0.3, 0.6, 0.9, 0.99, 0.9975), (0.02, 0.1, 0.3, 0.6, 0.9)):
             q = math.sqrt(1.0 - delta)
             size = share * 2.0 * (1.0 - q) / (1.0 + q)  # gamma L: below twice this quotient, all three are stable
             squared = stationary(sent(delta), size)
-            at = dict(delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, gap=0.0)
+            at: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, second_moment=squared + 1.0, gap=0.0)
             bound = bounds.ef_sgd(1, **at, **sharp)
             worst = max(
                 worst, (squared / bound, squared, bound, f"delta={delta:g}, gamma L={size:.2g}"), key=lambda w: w[0]
@@ -232,40 +232,32 @@ def _bounded_gradient(x, rng) -> np.ndarray:
     see=("ef.nonconvex", "ef.nonconvex.sharp"),
 )
 def _(context):
-    missing, size, d, steps, replicas = 0.05, 0.9, 10_000, 100, context.samples(16, 8)
+    missing, size, d, steps = 0.05, 0.9, 10_000, 100
     delta, found = 1.0 - missing**2, []
     path: list[np.ndarray] = []
     quoted: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, second_moment=1.0, reading="quoted")
     method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
-    for r in range(replicas):
+    options: dict[str, Any] = dict(workers=1, steps=steps, x0=np.zeros(d), record_every=1, wire_dtype=np.float64)
+    options["callback"] = lambda intermediate_result: path.append(intermediate_result.last)
+    for r in range(context.samples(16, 8)):
         path[:] = [np.zeros(d)]
-        run(
-            method,
-            function(_huber, _bounded_gradient, d),
-            workers=1,
-            steps=steps,
-            x0=path[0],
-            record_every=1,
-            callback=lambda intermediate_result: path.append(intermediate_result.last),
-            seed=int(key(context.stream(), r)),
-            wire_dtype=np.float64,
-        )
+        options["seed"] = int(key(context.stream(), r))
+        context.run(method, function(_huber, _bounded_gradient, d), **options)
         found.append(np.mean(np.clip(path[-steps - 1 : -1], -1.0, 1.0) ** 2))
-    law = partial(squared_gradients, over(delta), size, bounded=True)
+    law = functools.partial(squared_gradients, over(delta), size, bounded=True)
     start = float(law(0.0, 3000)[-1])  # the stationary law
-    long, least = law(0.0, 3000), law(start, 3000)
     from_start = bounds.ef_sgd(3000, gap=start / 2.0, **quoted)
     where = f"C(v) = {1 + missing:g} v, delta={delta:g}, gamma L={size:g}"
     bound = bounds.ef_sgd(steps, gap=0.0, **quoted)
-    return Measurement(
-        upper(f"mean of E||grad f(x_t)||^2, {where}, T={steps}", mean_interval(found), bound),
-        upper("its exact value", exactly(law(0.0, steps).mean()), bound),
-        upper("its exact value, T=3000", exactly(long.mean()), bounds.ef_sgd(3000, gap=0.0, **quoted)),
-        upper(f"least of E||grad f(x_t)||^2, exactly, x_0^2={start:.4f}, T=3000", exactly(least.min()), from_start),
-        samples=replicas,
-        note="f = x^2/2 for |x| <= 1, linear beyond, noise +-sqrt(1 - x^2): E||g||^2 = 1 at every x; from x* for the"
+    yield upper(f"mean of E||grad f(x_t)||^2, {where}, T={steps}", found, bound)
+    yield upper("its exact value", law(0.0, steps).mean(), bound)
+    yield upper("its exact value, T=3000", law(0.0, 3000).mean(), bounds.ef_sgd(3000, gap=0.0, **quoted))
+    label = f"least of E||grad f(x_t)||^2, exactly, x_0^2={start:.4f}, T=3000"
+    yield upper(label, law(start, 3000).min(), from_start)
+    yield (
+        "f = x^2/2 for |x| <= 1, linear beyond, noise +-sqrt(1 - x^2): E||g||^2 = 1 at every x; from x* for the"
         " mean; 10,000 independent coordinates, both sides divided by their number; the stationary E||grad f||^2 is"
-        f" {start:.4f}",
+        f" {start:.4f}"
     )
 
 
@@ -316,7 +308,7 @@ def _(context):
     yield upper(f"mean of E||grad f(x_t)||^2, top-{k} of {d}, N={workers}, T={steps}", found, bound, trivial=first)
     golden = (math.sqrt(5.0) - 1.0) / 2.0  # delta = sqrt(1 - delta): both conditions on gamma are active
     for T, N in ((300, 4), (10, 1), (100_000, 1)):
-        at = dict(delta=golden, step=0.25 / L, workers=N) | known
+        at: dict[str, Any] = dict(delta=golden, step=0.25 / L, workers=N) | known
         yield identity(
             f"its lemmas together, N={N}, T={T}", composed_from_variance(T, **at), bounds.ef_sgd_variance(T, **at)
         )

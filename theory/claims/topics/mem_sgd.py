@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -178,7 +179,8 @@ def _(context):
     method = ParallelSGD(compressor, step=InverseTime(c, 1.0, 40.0), feedback=feedback, average="quadratic")
     options = dict(workers=workers, steps=steps, replicas=context.samples(200, 50), x0=start, record_every=10)
     result, f0 = context.run(method, problem, **options), float(problem.diagonal @ start**2) / 2.0
-    known = dict(mu=1.0, lipschitz=L, second_moment=2.0 * L * f0 + noise, distance=2.0, d=d, k=k, shift=40.0)
+    known: dict[str, Any] = dict(mu=1.0, lipschitz=L, distance=2.0, d=d, k=k, shift=40.0)
+    known["second_moment"] = 2.0 * L * f0 + noise
     where = f"top-{k} of {d}, L/mu={L:g}, N={workers}, T={steps}"
     yield upper(f"E f(xbar_T) - f*, {where}", result.funs, bounds.mem_sgd(steps, **known), trivial=f0)
     last = context.run(method._replace(average="last"), problem, **options).replica_values.max()
