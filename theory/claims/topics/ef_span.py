@@ -71,8 +71,8 @@ def _(context):
     *_, (x, e) = follow(
         turned, lambda x, t: row * (row @ x - 1.0), np.zeros(2), 1.0, 1, context.subject, context=context
     )
-    away = float(abs(x @ [-row[1], row[0]]))
-    yield identity("distance of x_1, errors at right angles to the span", away, float(np.linalg.norm(e)))
+    found = float(abs(x @ [-row[1], row[0]]))
+    yield identity("distance of x_1, errors at right angles to the span", found, float(np.linalg.norm(e)))
 
 
 @claim(

@@ -93,11 +93,11 @@ def _(context):
             where = f"mu={mu:g}, L={L:g}, m={m:g}, sigma^2={variance:g}"
             yield identity(f"E y_+^2, {where}", found, bounds.mem_sgd_iterate(**known, form="sharp"), 1e-12)
             yield upper(f"the same, with c = mu + 2L, {where}", found, bounds.mem_sgd_iterate(**known))
-        x, angle, depth = rng.normal(size=(2, 20_000)), rng.uniform(0, 2 * np.pi, 20_000), rng.uniform(size=20_000)
-        h = (L - mu) / 2 * (x + depth**0.25 * np.linalg.norm(x, axis=0) * np.stack([np.cos(angle), np.sin(angle)]))
-        g, m = mu * x + h, np.array([[1.0], [0.0]])  # every gradient that a function of this class can have at x
-        gap = np.sum(g * x, 0) - mu / 2 * np.sum(x * x, 0) - np.sum(h * h, 0) / (2 * (L - mu) or 1.0)  # the largest
-        needed = mu / 2 * np.sum((x - m) ** 2, 0) + gap - 2 * np.sum(g * (x - m), 0)
+        at, angle, depth = rng.normal(size=(2, 20_000)), rng.uniform(0, 2 * np.pi, 20_000), rng.uniform(size=20_000)
+        h = (L - mu) / 2 * (at + depth**0.25 * np.linalg.norm(at, axis=0) * np.stack([np.cos(angle), np.sin(angle)]))
+        g, one = mu * at + h, np.array([[1.0], [0.0]])  # every gradient that a function of this class can have there
+        most = np.sum(g * at, 0) - mu / 2 * np.sum(at * at, 0) - np.sum(h * h, 0) / (2 * (L - mu) or 1.0)  # f - f*
+        needed = mu / 2 * np.sum((at - one) ** 2, 0) + most - 2 * np.sum(g * (at - one), 0)
         unit = dict(mu=mu, lipschitz=L, step=1.0, distance=0.0, second_moment=0.0, gap=0.0, memory=1.0)
         sharp = bounds.mem_sgd_iterate(**unit, form="sharp")
         yield upper(f"largest c needed, random x and g, L={L:g}", needed.max(), sharp)
@@ -125,14 +125,14 @@ def spent_at_once(steps, mu, shift, distance, second, third, spread=0):
     bound=bounds.mem_sgd_recursion,
     subject=spent_at_once,
     mutants={
-        "half is kept for later": lambda *known: spent_at_once(*known, spread=Fraction(1, 2)),
+        "half is kept for later": functools.partial(spent_at_once, spread=Fraction(1, 2)),
         "a shift that is one larger": lambda T, mu, a, *rest: spent_at_once(T, mu, a + 1, *rest),
     },
 )
 def _(context):
     for steps, mu, shift in ((100, 1, 40), (1000, 2, 10)):
         for start, second, third in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (3, 2, 5)):
-            known = dict(mu=mu, shift=shift, distance=start, second=second, third=third)
+            known: dict[str, Any] = dict(mu=mu, shift=shift, distance=start, second=second, third=third)
             found = context.subject(steps, mu, shift, start, second, third)
             where = f"a_0={start}, A={second}, B={third}, a={shift}, T={steps}"
             yield identity(f"weighted mean, {where}", found, bounds.mem_sgd_recursion(steps, **known, form="sharp"))
