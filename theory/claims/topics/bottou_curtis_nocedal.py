@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,14 @@ def _(context):
 )
 def _(context):
     for share, T in ((1.0, 400), (0.5, 400), (0.05, 400), (0.05, 2)):
-        known = {"mu": 2.0, "lipschitz": 2.0, "step": share / 2.0, "noise": 1.0, "gap": 1.0, "form": "paper"}
+        known: dict[str, Any] = {
+            "mu": 2.0,
+            "lipschitz": 2.0,
+            "step": share / 2.0,
+            "noise": 1.0,
+            "gap": 1.0,
+            "form": "paper",
+        }
         law = gaps(np.full(T, context.subject * share / 2.0), [2.0], 1.0, 1.0)
         bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
         yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
@@ -150,10 +158,8 @@ def _(context):
         h = {"diagonal": [L], "variance": 1.0, "start": 1.0}
         moments = bounds.quadratic_moments_exact(np.full(T, context.subject * alpha), **h)
         left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
-        measured, known = (
-            float(L**2 * moments[:T].mean()),
-            {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0},
-        )
+        measured = float(L**2 * moments[:T].mean())
+        known: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
         label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={alpha * L:g}"
         yield identity(label, measured + left, bounds.bottou_nonconvex(T, **known))
         yield upper("mean ||grad f||^2, as printed", measured, bounds.bottou_nonconvex(T, **known, form="paper"))
@@ -194,7 +200,8 @@ def _(context):
 
     for alpha, m in ((1.0, 8), (0.25, 2)):
         both = ((alpha, 1.0 / m, m), (alpha / m, 1.0, 1))
-        found = [settled(*taken, size) for taken, (*_, size) in zip(context.subject(alpha, m), both, strict=True)]
+        taken = zip(context.subject(alpha, m), (m, 1), strict=True)
+        found = [settled(step, variance, size) for (step, variance), size in taken]
         for (floor, needed), (step, noise, size) in zip(found, both, strict=True):
             predicted = bounds.bottou_constant_step_floor(mu=L, lipschitz=L, step=step, noise=noise)
             yield identity(f"floor, {size} of {m} a step, alpha L={step * L:g}", floor, predicted, tolerance=1e-9)

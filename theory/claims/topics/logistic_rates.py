@@ -222,9 +222,9 @@ def _(context):
     smooth, largest = lipschitz(problem), max_lipschitz(problem)
 
     def last(share, name, steps, replicas):
-        method, known = ParallelSGD(Identity(), step=Constant(share / largest)), {"wire_dtype": np.float64}
-        known |= {"workers": 1, "steps": steps, "replicas": replicas, "record_every": steps}
-        return context.run(method, problem, name, steps, **known).funs - best.fun
+        method, known = ParallelSGD(Identity(), step=Constant(share / largest)), {"replicas": replicas}
+        known |= {"workers": 1, "steps": steps, "record_every": steps}
+        return context.run(method, problem, name, steps, wire_dtype=np.float64, **known).funs - best.fun
 
     for number in passes:
         descent = min(full_gradient(problem, step / smooth, number) for step in np.linspace(0.5, 2.0, 31)) - best.fun

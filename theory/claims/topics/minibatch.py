@@ -42,7 +42,7 @@ def _step(id, n_in_formula, subject, mutants, **facts):
     def measure(context):
         batches, direction = context.subject
         problem = logistic((context.normal((4, 3)), np.array([1.0, -1.0, 1.0, 1.0])), l2=0.1)
-        x, target, step = *context.normal((2, 3), "points"), 0.7
+        (x, target), step = context.normal((2, 3), "points"), 0.7
         full, second, diversity = gradient(problem, x), second_moment(problem, x), batch_bound(problem, x)
         squared = float(full @ full)
         yield identity("B_D", diversity, bounds.batch_bound(second, squared), 1e-9)

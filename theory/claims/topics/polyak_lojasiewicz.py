@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -150,15 +151,15 @@ def _(context):
         yield identity(f"{label}: at the witness", _ratio(problem, found.witness, least), found.mu, 1e-9)
         lowest = min(_ratio(problem, x, least) for x in where)
         yield lower(f"{label}: least of {points} points", lowest, found.mu)
-    problem, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
-    x, step = np.zeros(3), 1.0 / lipschitz(problem)
+    ball, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
+    x, step = np.zeros(3), 1.0 / lipschitz(ball)
     for _ in range(2000):  # both labels occur on every line of rows, so that there is a minimum, inside of the ball
-        x = x - step * gradient(problem, x)
+        x = x - step * gradient(ball, x)
     ends = np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0), np.array([0.0, 0.0, 1.0])
     edge = [radius * (math.cos(a) * ends[0] + math.sin(a) * ends[1]) for a in np.linspace(0.0, 2.0 * np.pi, 60)]
-    lowest = min(_ratio(problem, p, value(problem, x)) for p in [*edge, *(0.5 * p for p in edge)])
+    lowest = min(_ratio(ball, p, value(ball, x)) for p in [*edge, *(0.5 * p for p in edge)])
     yield lower(
-        f"logistic regression on the ball of radius {radius:g}", lowest, float(context.subject(problem, radius).mu)
+        f"logistic regression on the ball of radius {radius:g}", lowest, float(context.subject(ball, radius).mu)
     )
 
 
@@ -277,7 +278,7 @@ def _(context):
         return -sine(u - context.subject * slope / L)[0] / f
 
     worst, where = searched(left, 1e-3, 40.0)
-    known = {"mu": mu, "lipschitz": L, "step": 1.0 / L, "gap": 1.0}
+    known: dict[str, Any] = {"mu": mu, "lipschitz": L, "step": 1.0 / L, "gap": 1.0}
     yield upper("worst f(x_+)/f(x)", -worst, bounds.pl_gd(1, **known), trivial=1.0)
     yield upper("the same, sharp", -worst, bounds.pl_gd(1, form="sharp", **known), trivial=1.0)
     yield upper("with the published mu", -worst, bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -116,7 +117,8 @@ def _(context):
         (worst, 0.02, 6.0, 3),
         (worst, 0.3, 6.0, 1),
     ):
-        replicas, slopes = context.samples(40_000, 20_000) if T < 10 else context.samples(400, 100), []
+        replicas = context.samples(40_000, 20_000) if T < 10 else context.samples(400, 100)
+        slopes: list[np.ndarray] = []
 
         def gradient(x, rng, slopes=slopes, deviation=deviation):
             slopes.append(sine(x)[1])
@@ -158,8 +160,9 @@ def _(context):
     },
 )
 def _(context):
-    known, replicas = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}, context.samples(40_000, 20_000)
-    path, _ = filled(context, ParallelSGD(Identity(), step=context.subject), 100, replicas=replicas)
+    known: dict[str, Any] = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
+    method = ParallelSGD(Identity(), step=context.subject)
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
     for T in (100, 10, 2):
         bound = bounds.pl_sgd_decreasing(T, form="sharp", **known)
         yield equality(f"E f(x_{T}) - f*", path[T] ** 2 / 2.0, bound)

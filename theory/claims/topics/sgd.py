@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def _(context):
 def _(context):
     method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
     path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
-    known = {"mu": 1.0, "second_moment": 1.0}
+    known: dict[str, Any] = {"mu": 1.0, "second_moment": 1.0}
     for T in (100, 10, 3):
         yield equality(f"E x_T^2, T={T}", path[T] ** 2, bounds.sgd_inverse_time(T, **known))
     for form in ("simple", "paper"):
@@ -232,10 +233,10 @@ def _(context):
     squared = float(gradient(problem, x) @ gradient(problem, x))
     yield identity("||grad f||^2", squared, bounds.level_set_gradient(lipschitz(problem), value(problem, x), 0.0))
     rows = context.normal((8, 3)), np.sign(context.normal(8, "labels"))
-    problem = logistic(rows, l2=0.1)
+    regression = logistic(rows, l2=0.1)
     for x in context.normal((3, 3), "x"):
-        bound = bounds.level_set_second_moment(context.subject(problem), value(problem, x))
-        yield upper("logistic regression: E||grad f_i||^2", second_moment(problem, x), bound)
+        bound = bounds.level_set_second_moment(context.subject(regression), value(regression, x))
+        yield upper("logistic regression: E||grad f_i||^2", second_moment(regression, x), bound)
 
 
 @claim(
@@ -266,7 +267,7 @@ def _(context):
         result = context.run(method, isotropic(), N, workers=workers, steps=1, replicas=replicas, **known)
         applied, squared = (slope / MU - result.last) / eta, float(slope @ slope)
         columns.append(np.sum((applied - slope) ** 2, axis=1))
-        given = {"workers": N, "omega": bounds.rand_k_variance(D, k)}
+        given: dict[str, Any] = {"workers": N, "omega": bounds.rand_k_variance(D, k)}
         yield equality(f"variance, N={N}", columns[-1], bounds.averaged_variance(SIGMA2, SIGMA2 + squared, **given))
         predicted = bounds.averaged_second_moment(SIGMA2, SIGMA2 + squared, **given)
         yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,11 @@ def _named_average(id, bound, step, average, **facts):
     tight = (
         "(mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what x_T leaves"
     )
-    shared = {"tight_where": tight, "certificate": "composition", "proof": "sgd.average, with sums in closed form."}
+    shared: dict[str, Any] = {
+        "tight_where": tight,
+        "certificate": "composition",
+        "proof": "sgd.average, with sums in closed form.",
+    }
     claim(id, bound=bound, kind="upper", subject=1.0, mutants=SCALED, **shared, **facts)(measure)
 
 
@@ -180,7 +185,8 @@ def _(context):
 )
 def _(context):
     window, kappa = (100, 3000), bounds.sgd_uniform_average_logarithm()
-    early, late = on_the_box(context, *context.subject, window, context.samples(4000, 1000), start=1.0)
+    step, average = context.subject
+    early, late = on_the_box(context, step, average, window, context.samples(4000, 1000), start=1.0)
     growth = (window[1] * late - window[0] * early) / np.log(window[1] / window[0])
     yield rate("growth of T E[f - f*] per log T", growth, kappa, 0.03)
     yield "window 100 <= T <= 3,000: before, the square of the mean and the start count"
@@ -281,8 +287,8 @@ def _(context):
     mutants={"steps a quarter as large": 0.25, "steps eight times as large": 8.0},
 )
 def _(context):
-    T, known = 60, {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
-    A = [Fraction(1, 2)]
+    T, A = 60, [Fraction(1, 2)]
+    known: dict[str, Any] = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
     for t in range(1, T):
         A.append((1 - Fraction(2, t)) * A[-1] + Fraction(1, t * t))
     norms = [math.sqrt(a) for a in A]

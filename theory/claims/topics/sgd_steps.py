@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ... import bounds
@@ -60,7 +62,7 @@ def _(context):
         method, quiet = ParallelSGD(Identity(), step=InverseTime(context.subject * c, 1.0, 1.0)), int(2.0 * c) - 1
         path, _ = filled(context, method, 60, str(c), replicas=context.samples(40_000, 20_000), quiet=quiet)
         for T in (60, quiet + 3):
-            known = {"c": c, "mu": 1.0, "second_moment": 1.0}
+            known: dict[str, Any] = {"c": c, "mu": 1.0, "second_moment": 1.0}
             yield equality(f"E x_T^2, c={c:g}, T={T}", path[T] ** 2, bounds.sgd_scaled_inverse_time(T, **known))
             simple = bounds.sgd_scaled_inverse_time(T, **known, form="simple")
             yield upper(f"E x_T^2, c={c:g}, T={T}, simple", path[T] ** 2, simple)
