@@ -61,7 +61,7 @@ def _(context):
     for c in (2.0, 0.6, 0.75, 1.0, 4.0):
         method, quiet = ParallelSGD(Identity(), step=InverseTime(context.subject * c, 1.0, 1.0)), int(2.0 * c) - 1
         path, _ = filled(context, method, 60, str(c), replicas=context.samples(40_000, 20_000), quiet=quiet)
-        for T in (60, quiet + 3):
+        for T in (60, quiet + 3, quiet + 1):
             known: dict[str, Any] = {"c": c, "mu": 1.0, "second_moment": 1.0}
             yield equality(f"E x_T^2, c={c:g}, T={T}", path[T] ** 2, bounds.sgd_scaled_inverse_time(T, **known))
             simple = bounds.sgd_scaled_inverse_time(T, **known, form="simple")
