@@ -153,8 +153,9 @@ def test_the_factor_of_the_logarithm():
 
 
 def test_averages_by_hand():
-    assert bounds.sgd_uniform_average_lower(4, c=8.0) == 0.0  # T_0 = 4
-    assert bounds.sgd_uniform_average_lower(6, c=8.0) == pytest.approx(8 / 96 * (1 / 4 + 1 / 5))
+    assert bounds.sgd_uniform_average_lower(4, c=8.0, form="paper") == 0.0  # T_0 = 4
+    assert bounds.sgd_uniform_average_lower(9, c=8.0) == pytest.approx(8 / 72 / 8)
+    assert bounds.sgd_uniform_average_lower(6, c=8.0, form="paper") == pytest.approx(8 / 96 * (1 / 4 + 1 / 5))
     assert bounds.sgd_smooth_average(1, mu=1.0, lipschitz=1.0, second_moment=1.0) == 0.5
     for T in (2, 3, 10, 1000):
         sharp, simple, paper = (

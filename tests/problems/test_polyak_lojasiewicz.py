@@ -13,7 +13,6 @@ from scipy.special import expit
 
 import theory as th
 from theory import bounds
-from theory.claims import Context, find_claim
 from theory.methods.schedules import PolyakLojasiewicz, step_size
 from theory.problems import base
 from theory.problems.margins import astype
@@ -328,6 +327,7 @@ def test_logistic_curvature():
         (lambda: bounds.pl_sgd_decreasing(0, mu=1.0, lipschitz=2.0, second_moment=1.0), "steps: got 0"),
         (lambda: bounds.pl_sgd_decreasing(1, mu=1.0, lipschitz=2.0, second_moment=-1.0), "second_moment: got -1.0"),
         (lambda: bounds.logistic_curvature(-1.0), "margin: got -1.0"),
+        (lambda: bounds.strong_convexity_gap(-1.0, mu=1.0), "gradient_squared: got -1.0"),
         (
             lambda: bounds.pl_sgd_step(1.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=3.0),
             "second_moment: got 3.0",
@@ -342,14 +342,14 @@ def test_bounds_refuse(call, words):
 # --- claims and runs --------------------------------------------------------------------------------------------------
 
 
-def test_claims_refuse_problems_without_the_inequality():
+def test_problems_without_the_inequality_are_refused():
     for make, error in (
         (lambda: th.saturating_quadratic([1.0, 1.0], 0.0), TypeError),
         (lambda: th.nonconvex_logistic((np.eye(2), [1, -1]), 0.1), TypeError),
         (lambda: th.logistic((np.eye(2), [1, -1]), 0.0), ValueError),
     ):
         with pytest.raises(error, match="pl_constant"):
-            find_claim("pl.gd").measure(Context(lambda make=make: (make(), 1.0), "pl.gd", quick=True))
+            th.pl_constant(make())
 
 
 def test_a_run_descends_without_convexity():

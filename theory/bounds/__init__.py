@@ -198,6 +198,7 @@ from .polyak_lojasiewicz import (
     pl_sgd_decreasing_exact,
     pl_sgd_floor,
     pl_sgd_step,
+    strong_convexity_gap,
 )
 from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
 from .quantization import (
@@ -611,6 +612,7 @@ __all__ = [
     "square_root_batch",
     "stability_batch_bound",
     "stability_step",
+    "strong_convexity_gap",
     "ternary_budget",
     "ternary_inf_variance",
     "ternary_iterations",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "averaged_second_moment",
@@ -45,7 +45,7 @@ def averaged_variance(
     require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
     whole(1, workers=workers, batch=batch)
     noise = variance / batch
-    return (noise + omega * (noise + second_moment - variance)) / workers
+    return total(sampling=noise, compressor=omega * (noise + second_moment - variance)) / workers
 
 
 @formula
@@ -65,7 +65,7 @@ def averaged_second_moment(
     10.5
     """
     noise = averaged_variance(variance, second_moment, workers=workers, batch=batch, omega=omega)
-    return second_moment - variance + noise
+    return total(gradient=second_moment - variance, noise=noise)
 
 
 @formula
@@ -103,7 +103,7 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
     whole(1, steps=steps)
     positive(mu=mu)
     non_negative(second_moment=second_moment)
-    return second_moment * (1.0 + math.log(steps)) / (2.0 * mu * steps)
+    return second_moment / (2.0 * mu * steps) * total(first=1.0, logarithm=math.log(steps))
 
 
 @formula
@@ -140,5 +140,5 @@ def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distanc
     half = w / (2.0 * eta)
     left = half * (1.0 - mu * eta)
     left[1:] -= half[:-1]
-    total = float(np.dot(np.maximum(0.0, left), bounds) + 0.5 * second_moment * np.dot(w, eta))
-    return total / float(w.sum())
+    noise = 0.5 * second_moment * np.dot(w, eta)
+    return total(start=np.dot(np.maximum(0.0, left), bounds), noise=noise) / float(w.sum())

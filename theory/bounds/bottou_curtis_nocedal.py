@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "bottou_constant_step",
@@ -100,7 +100,7 @@ def bottou_constant_step(
     )
     rate = step * mu * (2.0 * first - step * lipschitz * second if form == "sharp" else first)
     left = max(0.0, 1.0 - rate) ** int(steps)
-    return left * gap + (1.0 - left) * floor
+    return total(start=left * gap, noise=(1.0 - left) * floor)
 
 
 @formula
@@ -200,4 +200,4 @@ def bottou_nonconvex(
     _largest_step(step, lipschitz, first, second, form)
     non_negative(noise=noise, gap=gap)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
-    return (step * lipschitz * noise + 2.0 * gap / (steps * step)) / slope
+    return total(noise=step * lipschitz * noise, start=2.0 * gap / (steps * step)) / slope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import require
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["batch_bound", "expected_smoothness", "minibatch_second_moment", "minibatch_step"]
 
@@ -68,7 +68,7 @@ def expected_smoothness(
         require(number >= 1 and float(number).is_integer(), name, number, "an integer, at least 1")
     require(omega >= 0, "omega", omega, "a number, at least 0")
     own = lipschitz * (1.0 - 1.0 / batch) + max_lipschitz / batch
-    return lipschitz * (1.0 - 1.0 / workers) + (1.0 + omega) * own / workers
+    return total(others=lipschitz * (1.0 - 1.0 / workers), own=(1.0 + omega) * own / workers)
 
 
 @formula
@@ -97,8 +97,8 @@ def minibatch_second_moment(
     pair = gradient_squared  # E<g_i, g_j> of two rows of the batch
     if n is not None and n > 1:
         pair = (n * gradient_squared - second_moment) / (n - 1)
-    total = batch * second_moment + batch * (batch - 1) * pair
-    return total if reduction == "sum" else total / batch**2
+    whole = total(rows=batch * second_moment, pairs=batch * (batch - 1) * pair)
+    return whole if reduction == "sum" else whole / batch**2
 
 
 @formula
@@ -135,4 +135,4 @@ def minibatch_step(
     require(step > 0, "step", step, "a number above 0")
     noise = minibatch_second_moment(second_moment, gradient_squared, batch, n, reduction)
     factor = step if reduction == "mean" else batch * step
-    return distance - 2.0 * factor * alignment + step**2 * noise
+    return total(distance=distance, descent=-2.0 * factor * alignment, noise=step**2 * noise)

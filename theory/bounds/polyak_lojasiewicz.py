@@ -9,7 +9,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "gd_strongly_convex",
@@ -20,6 +20,7 @@ __all__ = [
     "pl_sgd_decreasing_exact",
     "pl_sgd_floor",
     "pl_sgd_step",
+    "strong_convexity_gap",
 ]
 
 
@@ -31,6 +32,25 @@ def _curved(mu: float, lipschitz: float) -> None:
 def _descending(step: float, lipschitz: float) -> float:
     require(0 < step < 2.0 / lipschitz, "step", step, f"a number in (0, 2/L) = (0, {2.0 / lipschitz})")
     return step * lipschitz
+
+
+@formula
+def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
+    """Strong convexity implies the Polyak-Lojasiewicz inequality, with the same constant.
+
+    Setting: f is mu-strongly convex; g is its gradient, or any subgradient, at x.
+    Statement: f(x) - f* <= ||g||^2/(2 mu).
+    Kind: tight (for f = (mu/2)||x||^2, and where f is that parabola between x and x* = x - g/mu).
+    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, section 2 and appendix A; classical: minimise both sides of
+    f(y) >= f(x) + <g, y - x> + (mu/2)||y - x||^2 over y.
+    gradient_squared: ||g||^2, at least 0.
+
+    >>> strong_convexity_gap(16.0, mu=2.0)  # f = x^2 at x = 2
+    4.0
+    """
+    positive(mu=mu)
+    non_negative(gradient_squared=gradient_squared)
+    return gradient_squared / (2.0 * mu)
 
 
 @formula
@@ -117,7 +137,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     non_negative(gap=gap, gradient_squared=gradient_squared)
     allowed = f"a number, at least gradient_squared = {gradient_squared}"
     require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
-    return gap - step * gradient_squared + 0.5 * lipschitz * second_moment * step**2
+    return total(gap=gap, descent=-step * gradient_squared, noise=0.5 * lipschitz * second_moment * step**2)
 
 
 @formula
@@ -143,7 +163,7 @@ def pl_sgd_constant_step(
     non_negative(gap=gap)
     floor = pl_sgd_floor(mu=mu, lipschitz=lipschitz, step=step, second_moment=second_moment)
     left = (1.0 - 2.0 * step * mu) ** steps
-    return left * gap + (1.0 - left) * floor
+    return total(start=left * gap, noise=(1.0 - left) * floor)
 
 
 @formula

@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = [
     "sgd_constant_step",
@@ -43,7 +43,8 @@ def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: floa
     require(0 < step <= 0.5 / mu, "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
     non_negative(second_moment=second_moment, distance=distance)
     left = (1.0 - 2.0 * step * mu) ** steps
-    return left * distance + (1.0 - left) * sgd_constant_step_floor(mu, step, second_moment, form="bound")
+    floor = sgd_constant_step_floor(mu, step, second_moment, form="bound")
+    return total(start=left * distance, noise=(1.0 - left) * floor)
 
 
 @formula
@@ -92,7 +93,7 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
     non_negative(distance=distance, variance=variance)
     floor = sgd_constant_step_floor(mu, step, variance)
     left = (1.0 - step * mu) ** (2 * steps)
-    return left * distance + (1.0 - left) * floor
+    return total(start=left * distance, noise=(1.0 - left) * floor)
 
 
 @formula

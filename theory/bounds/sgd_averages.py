@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .sgd import sgd_inverse_time
 
 __all__ = [
@@ -53,17 +53,18 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
 
     Setting: as for :func:`sgd_smooth_last`.
     Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most
-    sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q, A_t = Q (t - H_t)/(t (t - 1));
+    sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q/2 (A_0 = Q if T = 1), A_t = Q (t - H_t)/(t (t - 1));
     simple: 2 L Q/T; paper: 16 L Q/T.
     Kind: rate and upper.
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
-    the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, and at most Q/(t + 1) from t = 2 on.
+    the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on.  The
+    first step has a_1 <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
     lipschitz: L, at least mu.
     form ({"sharp", "simple", "paper"}):
 
     >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
-    ...  for form in ("sharp", "simple", "paper")]  # ((1 + 1 + 1/2)/3)^2
-    [0.6944, 1.3333, 10.6667]
+    ...  for form in ("sharp", "simple", "paper")]  # ((sqrt 2 + 1/2)/3)^2
+    [0.4071, 1.3333, 10.6667]
     """
     require(form in ("sharp", "simple", "paper"), "form", form, "'sharp', 'simple' or 'paper'")
     whole(1, steps=steps)
@@ -75,48 +76,61 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
         return (16.0 if form == "paper" else 2.0) * lipschitz * Q / T
     t = np.arange(2.0, T)
     harmonic = 1.0 + np.cumsum(1.0 / t)
-    total = min(T, 2) + float(np.sum(np.sqrt((t - harmonic) / (t * (t - 1.0)))))
-    return lipschitz / 2.0 * Q * (total / T) ** 2
+    norms = math.sqrt(min(T, 2)) + float(np.sum(np.sqrt((t - harmonic) / (t * (t - 1.0)))))
+    return lipschitz / 2.0 * Q * (norms / T) ** 2
 
 
 @formula
-def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float) -> float:
+def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
-    Statement: E f(mean) - f* <= ((2 + 2.5 log(1/(1 - alpha)))/alpha) G^2/(mu T).
+    Statement: E f(mean) - f* is at most G^2/(mu T) times
+    sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5 log(1/(1 - alpha)))/alpha.
     Kind: upper.  :func:`sgd_average` is smaller for the same steps and weights.
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5.
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and
+    a_t <= Q/t, the sum of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... +
+    1/T).
     alpha: In (0, 1).
+    form ({"sharp", "paper"}):
 
-    >>> round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0), 4)  # (4 + 5 log 2)/10
-    0.7466
+    >>> [round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0, form=form), 4)
+    ...  for form in ("sharp", "paper")]  # (1 + log 2)/10, (4 + 5 log 2)/10
+    [0.1693, 0.7466]
     """
+    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     whole(1, steps=steps)
     require(0 < alpha < 1, "alpha", alpha, "a number in (0, 1)")
     positive(mu=mu)
     non_negative(second_moment=second_moment)
-    return (2.0 - 2.5 * math.log1p(-alpha)) / alpha * second_moment / (mu * steps)
+    start, logarithm = (0.5, -0.5 * math.log1p(-alpha)) if form == "sharp" else (2.0, -2.5 * math.log1p(-alpha))
+    return total(start=start, logarithm=logarithm) / alpha * second_moment / (mu * steps)
 
 
 @formula
-def sgd_uniform_average_lower(steps: int, c: float = 1.0) -> float:
+def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -> float:
     """Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
-    Statement: E f(xbar_T) - f* >= (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up, for any start.
+    Statement: for any start, E f(xbar_T) - f* is at least
+    sharp: (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c) rounded up;
+    paper: (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up.
     Kind: lower.
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3.
+    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3 (paper); sharp is derived: from t >= c on
+    (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
     c: Above 0.
+    form ({"sharp", "paper"}):
 
-    >>> sgd_uniform_average_lower(5)  # (1/2 + 1/3 + 1/4)/80
-    0.013541666666666667
+    >>> [round(sgd_uniform_average_lower(5, form=form), 6) for form in ("sharp", "paper")]  # (1 + 13/12)/40, 13/12/80
+    [0.052083, 0.013542]
     """
+    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     whole(1, steps=steps)
     positive(c=c)
-    return c / (16.0 * steps) * math.fsum(1.0 / t for t in range(math.ceil(max(2.0, c / 2.0)), int(steps)))
+    share, first = (8.0, max(1.0, c)) if form == "sharp" else (16.0, max(2.0, c / 2.0))
+    return c / (share * steps) * math.fsum(1.0 / t for t in range(math.ceil(first), int(steps)))
 
 
 @formula
@@ -135,12 +149,12 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     0.202
     """
     positive(c=c)
-    total = Fraction(0)
+    kappa = Fraction(0)
     for n in range(1, 60):  # S_n = n - 4 (sum of n uniform numbers); its positive part by the law of Irwin and Hall
         m = n + 1
         terms = sum(Fraction((-1) ** k * math.comb(n, k)) * (Fraction(n, 4) - k) ** m for k in range(n // 4 + 1))
-        total += Fraction(4 * terms) / (math.factorial(m) * n)
-    return c * float(total)
+        kappa += Fraction(4 * terms) / (math.factorial(m) * n)
+    return c * float(kappa)
 
 
 @formula

@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["sgd_smooth_convex", "sgd_smooth_convex_step", "sgd_smooth_convex_with_step"]
 
@@ -34,7 +34,7 @@ def sgd_smooth_convex_with_step(
     non_negative(variance=variance, distance=distance)
     require(0 < step < 1.0 / lipschitz, "step", step, f"a number in (0, 1/L) = (0, {1.0 / lipschitz})")
     gamma = step / (1.0 - step * lipschitz)
-    return distance / (2.0 * step * steps) + gamma * variance / 2.0
+    return total(start=distance / (2.0 * step * steps), noise=gamma * variance / 2.0)
 
 
 @formula
@@ -98,4 +98,5 @@ def sgd_smooth_convex(
     positive(lipschitz=lipschitz, variance=variance, distance=distance)
     squared = {"sharp": 1.0, "same step": 9.0 / 8.0, "paper": 2.0}[form]
     noise = math.sqrt(squared * distance * variance / (workers * steps))
-    return noise + lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0))
+    smooth = lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0))
+    return total(noise=noise, smooth=smooth)

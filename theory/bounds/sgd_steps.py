@@ -10,7 +10,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["sgd_convex", "sgd_convex_steps_for", "sgd_scaled_inverse_time", "sgd_steps_for"]
 
@@ -73,7 +73,7 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
     whole(1, steps=steps)
     positive(step=step)
     non_negative(second_moment=second_moment, distance=distance)
-    return distance / (2.0 * step * steps) + step * second_moment / 2.0
+    return total(start=distance / (2.0 * step * steps), noise=step * second_moment / 2.0)
 
 
 @formula

@@ -7,9 +7,13 @@ import itertools
 import numpy as np
 
 from ... import bounds
-from ...problems import batch_bound, batch_gradient, gradient, logistic, second_moment
+from ...compressors.sparsifiers import RandK
+from ...methods.schedules import Constant
+from ...methods.sgd import ParallelSGD
+from ...problems import batch_bound, batch_gradient, gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment
+from ...problems import value as f
 from ..base import claim
-from ..checks import Measurement, identity
+from ..checks import equality, identity, upper
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 
@@ -24,82 +28,101 @@ def without_replacement(n, size):
     return itertools.combinations(range(n), size)
 
 
-def _mean(problem, batch, x):
-    return batch_gradient(problem, batch, x)
+def scaled(factor):
+    """The batch's gradient, its mean times a factor of the batch size."""
+    return lambda problem, batch, x: factor(len(batch)) * batch_gradient(problem, batch, x)
 
 
-def _sum(problem, batch, x):
-    return len(batch) * batch_gradient(problem, batch, x)
+MEAN, SUM, ONE_SHORT = scaled(lambda B: 1.0), scaled(float), scaled(lambda B: B / max(1, B - 1))
 
 
-def _one_short(problem, batch, x):
-    return len(batch) / max(1, len(batch) - 1) * batch_gradient(problem, batch, x)
+def _step(id, n_in_formula, subject, mutants, **facts):
+    """E||x+ - x*||^2 after one step, over all batches, and the formula; n is None for draws with replacement."""
+
+    def measure(context):
+        batches, direction = context.subject
+        problem = logistic((context.normal((4, 3)), np.array([1.0, -1.0, 1.0, 1.0])), l2=0.1)
+        (x, target), step = context.normal((2, 3), "points"), 0.7
+        full, second, diversity = gradient(problem, x), second_moment(problem, x), batch_bound(problem, x)
+        squared = float(full @ full)
+        yield identity("B_D", diversity, bounds.batch_bound(second, squared), 1e-9)
+        for size in (3, 4, 1):
+            slopes = [direction(problem, list(batch), x) for batch in batches(4, size)]
+            label = f"n=4, B={size}, B_D={diversity:.3g}"
+            found = float(np.mean([np.sum((x - step * g - target) ** 2) for g in slopes]))
+            start, along = float(np.sum((x - target) ** 2)), float(full @ (x - target))
+            known = {"batch": size, "n": n_in_formula}
+            predicted = bounds.minibatch_step(start, along, second, squared, step=step, **known)
+            yield identity(f"E||x+ - x*||^2, {label}", found, predicted)
+            moment = float(np.mean([g @ g for g in slopes]))
+            yield identity(f"E||g||^2, {label}", moment, bounds.minibatch_second_moment(second, squared, **known))
+        yield "all batches enumerated; gradients averaged over the batch (the source sums them)"
+
+    facts |= {"bound": bounds.minibatch_step, "bibtex": "yin2018gradient", "kind": "identity"}
+    claim(id, subject=subject, mutants=mutants, **facts)(measure)
 
 
-def _measure(context, n_in_formula):
-    batches, direction = context.subject
-    rng = np.random.default_rng(context.stream())
-    problem = logistic((rng.standard_normal((4, 3)), np.array([1.0, -1.0, 1.0, 1.0])), l2=0.1)
-    x, target, step, checks = rng.standard_normal(3), rng.standard_normal(3), 0.7, []
-    second, diversity = second_moment(problem, x), batch_bound(problem, x)
-    for size in (3, 4, 1):
-        steps = [x - step * direction(problem, list(batch), x) for batch in batches(4, size)]
-        measured = float(np.mean([np.sum((y - target) ** 2) for y in steps]))
-        predicted = bounds.minibatch_step(
-            float(np.sum((x - target) ** 2)),
-            float(gradient(problem, x) @ (x - target)),
-            second,
-            second / diversity,
-            batch=size,
-            step=step,
-            n=n_in_formula,
-        )
-        checks.append(identity(f"E||x+ - x*||^2, n=4, B={size}, B_D={diversity:.3g}", measured, predicted))
-    return Measurement(*checks, note="all batches enumerated; gradients averaged over the batch (the source sums them)")
-
-
-@claim(
+_step(
     "minibatch.step",
+    None,
+    (with_replacement, MEAN),
+    {
+        "rows drawn without replacement": (without_replacement, MEAN),
+        "gradients summed": (with_replacement, SUM),
+        "divided by B - 1": (with_replacement, ONE_SHORT),
+    },
     title="One mini-batch step",
     statement="A step with the mean of B gradients drawn with replacement gives E||x+ - x*||^2 = ||x - x*||^2"
     " - 2 eta <grad f, x - x*> + eta^2 (1 + (B-1)/B_D) M^2/B.",
     latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
     r"\Big(1+\tfrac{B-1}{B_D}\Big)M^2",
     source=f"{YIN}, Lemma 1 (which sums the gradients: its step times B)",
-    bibtex="yin2018gradient",
-    kind="identity",
-    tight_where="everywhere",
     proof="Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2 ="
     " M^2/B_D; there are B (B-1) such pairs.",
-    bound=bounds.minibatch_step,
-    subject=(with_replacement, _mean),
-    mutants={
-        "rows drawn without replacement": (without_replacement, _mean),
-        "gradients summed": (with_replacement, _sum),
-        "divided by B - 1": (with_replacement, _one_short),
-    },
 )
-def _(context):
-    return _measure(context, None)
-
-
-@claim(
+_step(
     "minibatch.step.without-replacement",
+    4,
+    (without_replacement, MEAN),
+    {"rows drawn with replacement": (with_replacement, MEAN), "gradients summed": (without_replacement, SUM)},
     title="One mini-batch step, rows without replacement",
     statement="As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1)) M^2/B.",
     latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
     r"\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2",
     source=f"derived; the variant of {YIN}, Lemma 1",
-    bibtex="yin2018gradient",
-    kind="identity",
     tight_where="everywhere; for B = n the noise is gone",
     proof="Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).",
-    bound=bounds.minibatch_step,
-    subject=(without_replacement, _mean),
+)
+
+
+@claim(
+    "minibatch.expected-smoothness",
+    bound=bounds.expected_smoothness,
+    statement="If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers' compressed batches of B"
+    " rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N.",
+    latex=r"\mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)",
+    kind="tight",
+    tight_where="least squares with orthogonal rows of one norm, and random-k",
+    proof="||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and independence.",
+    subject=lambda k, batch, workers: (RandK(k, unbiased=True), batch, workers),
     mutants={
-        "rows drawn with replacement": (with_replacement, _mean),
-        "gradients summed": (without_replacement, _sum),
+        "half of the batch": lambda k, batch, workers: (RandK(k, unbiased=True), batch // 2, workers),
+        "all workers draw the same numbers": lambda k, batch, workers: (RandK(k, unbiased=True), batch, 1),
     },
 )
 def _(context):
-    return _measure(context, 4)
+    d, eta, omega = 4, 0.1, bounds.rand_k_variance(4, 2)
+    for name, rows in (("orthogonal", 3.0 * np.eye(d)), ("Gaussian", context.normal((6, d)))):
+        problem, x = ridge((rows, np.zeros(len(rows))), 0.0), np.array([0.3, -0.4, 0.5, 0.2])
+        for B, N in ((2, 4), (8, 2)):
+            compressor, batch, workers = context.subject(2, B, N)
+            method, known = (
+                ParallelSGD(compressor, step=Constant(eta), batch=batch),
+                {"x0": x, "wire_dtype": np.float64},
+            )
+            replicas = context.samples(20_000, 5_000)
+            last = context.run(method, problem, name, B, workers=workers, steps=1, replicas=replicas, **known).last
+            constants = lipschitz(problem), max_lipschitz(problem)
+            bound = 2.0 * bounds.expected_smoothness(*constants, batch=B, workers=N, omega=omega) * f(problem, x)
+            check = equality if name == "orthogonal" else upper
+            yield check(f"E||g||^2, {name} rows, B={B}, N={N}", np.sum((x - last) ** 2, axis=1) / eta**2, bound)

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...measure import exactly
 from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
-from ...problems import gradient, lipschitz, pl_constant, strong_convexity, value
+from ...problems import gradient, lipschitz, pl_constant, solve, strong_convexity, value
 from ...problems.linear import logistic, ridge
+from ...problems.numpy_function import function
 from ...problems.pl_examples import sine_quadratic, sine_valley
 from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import Measurement, identity, lower, upper
+from ..checks import identity, lower, upper
 
 KNS = (
     "Karimi, Nutini, Schmidt, Linear convergence of gradient and proximal-gradient methods under the Polyak-Lojasiewicz"
@@ -73,11 +72,9 @@ def sine_ratio(u):
 def _(context):
     mu = context.subject(sine_quadratic([1.0], 0.0))
     least, where = searched(sine_ratio, 1e-3, 40.0)
-    return Measurement(
-        identity("least f'^2/(2f), searched", least, mu, tolerance=1e-9),
-        lower("f'^2/(2f) at 40,000 points", exactly(sine_ratio(np.linspace(-40.0, 40.0, 40_000)).min()), mu),
-        note=f"attained at |x| = {where:.7g}",
-    )
+    yield identity("least f'^2/(2f), searched", least, mu, tolerance=1e-9)
+    yield lower("f'^2/(2f) at 40,000 points", sine_ratio(np.linspace(-40.0, 40.0, 40_000)).min(), mu)
+    yield f"attained at |x| = {where:.7g}"
 
 
 @claim(
@@ -95,16 +92,8 @@ def _(context):
 )
 def _(context):
     least, where = searched(sine_ratio, 1e-3, 40.0)
-    return Measurement(
-        lower("least f'^2/(2f)", exactly(least), context.subject),
-        note=f"measured / bound = {least / context.subject:.4g}, at |x| = {where:.5g}",
-    )
-
-
-def _squares_least(A, b):
-    """The least value of (1/2n) ||Ax - b||^2."""
-    residual = A @ np.linalg.pinv(A) @ b - b
-    return 0.5 * float(residual @ residual) / len(b)
+    yield lower("least f'^2/(2f)", least, context.subject)
+    yield f"measured / bound = {least / context.subject:.4g}, at |x| = {where:.5g}"
 
 
 def _ratio(problem, x, least):
@@ -135,7 +124,6 @@ def _by(what):
     tight_where="at the witnesses; for logistic regression it is a lower bound",
     proof="f = g(Ax) with g s-strongly convex: with the nearest minimiser x_p, A(x_p - x) has at least the length"
     " sqrt(lambda_min^+) ||x_p - x||.  Sums: sum f_j'^2 >= sum 2 mu_j f_j.  Valley: ||grad f||^2 = 2 f (1 + cos^2 x).",
-    bound=bounds.logistic_curvature,
     subject=pl_constant,
     mutants={
         "n forgotten": _by(lambda p, found, R: found.mu * (p.n or 1)),
@@ -149,83 +137,123 @@ def _by(what):
     },
 )
 def _(context):
-    rng, points, checks = np.random.default_rng(context.stream()), context.samples(400, 100), []
-    valley = sine_valley(1.5)
-
-    def around(d, size):
-        return size * rng.standard_normal((points, d))
-
-    along = around(1, 3.0)[:, 0]
+    rng, points = np.random.default_rng(context.stream()), context.samples(400, 100)
+    along = 3.0 * rng.standard_normal(points)
     in_valley = np.stack([along, np.sin(along) + rng.uniform(-1.5, 1.5, points)], axis=1)
-    cases = (
-        ("least squares, rank 2 of 3", ridge((MATRIX, TARGETS), 0.0), _squares_least(MATRIX, TARGETS), around(3, 5.0)),
-        ("a sum of sines", sine_quadratic([2.0, 0.5, 3.0], 0.0, 1.0), 0.0, 1.0 + around(3, 3.0)),
-        ("a flat valley", valley, 0.0, in_valley),
-        ("a singular quadratic", quadratic([0.0, 0.5, 4.0], 0.0), 0.0, around(3, 1.0)),
-    )
-    problem: Any
-    for label, problem, least, where in cases:
+    around, residual = rng.standard_normal((points, 3)), MATRIX @ np.linalg.pinv(MATRIX) @ TARGETS - TARGETS
+    for label, problem, least, where in (
+        ("least squares, rank 2 of 3", ridge((MATRIX, TARGETS), 0.0), residual @ residual / 8.0, 5.0 * around),
+        ("a sum of sines", sine_quadratic([2.0, 0.5, 3.0], 0.0, 1.0), 0.0, 1.0 + 3.0 * around),
+        ("a flat valley", sine_valley(1.5), 0.0, in_valley),
+        ("a singular quadratic", quadratic([0.0, 0.5, 4.0], 0.0), 0.0, around),
+    ):
         found = context.subject(problem)
+        yield identity(f"{label}: at the witness", _ratio(problem, found.witness, least), found.mu, 1e-9)
         lowest = min(_ratio(problem, x, least) for x in where)
-        checks.append(identity(f"{label}: at the witness", _ratio(problem, found.witness, least), found.mu, 1e-9))
-        checks.append(lower(f"{label}: least of {points} points", exactly(lowest), found.mu))
-    problem, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
-    found = context.subject(problem, radius)
-    x, step = np.zeros(3), 1.0 / lipschitz(problem)
+        yield lower(f"{label}: least of {points} points", lowest, found.mu)
+    ball, radius = logistic((MATRIX[[0, 1, 2, 2]], LABELS), 0.0), 1.0
+    x, step = np.zeros(3), 1.0 / lipschitz(ball)
     for _ in range(2000):  # both labels occur on every line of rows, so that there is a minimum, inside of the ball
-        x = x - step * gradient(problem, x)
+        x = x - step * gradient(ball, x)
     ends = np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0), np.array([0.0, 0.0, 1.0])
     edge = [radius * (math.cos(a) * ends[0] + math.sin(a) * ends[1]) for a in np.linspace(0.0, 2.0 * np.pi, 60)]
-    lowest = min(_ratio(problem, p, value(problem, x)) for p in [*edge, *(0.5 * p for p in edge)])
-    checks.append(lower(f"logistic regression on the ball of radius {radius:g}", exactly(lowest), found.mu))
-    return Measurement(*checks, samples=4 * points + 120)
+    lowest = min(_ratio(ball, p, value(ball, x)) for p in [*edge, *(0.5 * p for p in edge)])
+    yield lower(
+        f"logistic regression on the ball of radius {radius:g}", lowest, float(context.subject(ball, radius).mu)
+    )
+
+
+@claim(
+    "pl.logistic-curvature",
+    bound=bounds.logistic_curvature,
+    statement="For abs(m) <= R the second derivative of the logistic loss log(1 + exp(-m)) is at least 1/(2 + 2 cosh"
+    " R).",
+    latex=r"\min_{|m|\le R}\frac{d^2}{dm^2}\log(1+e^{-m})=\frac1{2+2\cosh R}",
+    kind="tight",
+    tight_where="abs(m) = R",
+    subject=0.0,
+    mutants={"a tenth further out": 0.1},
+)
+def _(context):
+    both = logistic((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)  # the second derivative is even
+
+    def second(m, h=1e-4):
+        return float((gradient(both, np.array([m + h])) - gradient(both, np.array([m - h])))[0]) / (2.0 * h)
+
+    for R in (0.5, 3.0):
+        bound = bounds.logistic_curvature(R)
+        yield identity(f"second derivative at m=R={R:g}", second(R + context.subject), bound, tolerance=1e-6)
+        inside = min(second(m) for m in np.linspace(-R, 0.99 * R, 50)[1:])
+        yield lower(f"least second derivative inside, R={R:g}", inside, bound)
+
+
+@claim(
+    "pl.strongly-convex",
+    bound=bounds.strong_convexity_gap,
+    latex=r"f(x)-f^*\le\frac{\|\nabla f(x)\|^2}{2\mu}",
+    bibtex="karimi2016linear",
+    proof="Minimise both sides of f(y) >= f(x) + <grad f(x), y - x> + (mu/2)||y - x||^2 over y.",
+    subject=gradient,
+    mutants={"nine tenths of the gradient": lambda problem, x: 0.9 * gradient(problem, x)},
+)
+def _(context):
+    def both(problem, x, mu):
+        g = context.subject(problem, x)
+        return value(problem, x), bounds.strong_convexity_gap(float(g @ g), mu=mu)
+
+    steep = quadratic([0.5, 4.0], 0.0)
+    yield identity("quadratic, along the curvature mu", *both(steep, np.array([3.0, 0.0]), strong_convexity(steep)))
+    yield upper("quadratic, elsewhere", *both(steep, np.array([3.0, 0.1]), strong_convexity(steep)))
+    regularized = logistic((MATRIX, LABELS), l2=0.3)
+    best = solve(regularized)
+    for x in context.normal((3, 3)):
+        above, bound = both(regularized, x, strong_convexity(regularized))
+        yield upper("logistic regression with an l2 term", above - best.fun, bound)
+    parabolas = function(lambda x: 0.0, lambda x: np.where(x < 0.0, 0.5 * x, 4.0 * x), d=1)
+    for x in (-2.0, 2.0):  # not a quadratic, and the inequality is an equality on one side
+        g = float(context.subject(parabolas, np.array([x]))[0])
+        yield upper(
+            f"two half parabolas, x={x:g}", (0.25, 2.0)[x > 0.0] * x * x, bounds.strong_convexity_gap(g * g, mu=0.5)
+        )
 
 
 # --- gradient descent -------------------------------------------------------------------------------------------------
 
 
-def _descent(problem, x0, step, steps):
-    """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the simulator."""
-    result = run(
-        ParallelSGD(Identity(), step=Constant(step)),
-        problem,
-        workers=1,
-        steps=steps,
-        x0=x0,
-        record_every=1,
-        wire_dtype=np.float64,
-    )
-    return result.history["f"]
+def _descent(context, problem, start, step, steps):
+    """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the package's run."""
+    method, known = ParallelSGD(Identity(), step=Constant(step)), {"record_every": 1, "wire_dtype": np.float64}
+    return context.run(method, problem, workers=1, steps=steps, x0=np.array(start), **known).history["f"]
 
 
 @claim(
     "pl.gd",
+    bound=bounds.pl_gd,
     title="Gradient descent without convexity",
     statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
     "(2 L + mu).",
     latex=r"f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)",
     source=f"{KNS}, Theorem 1; the sharper rate: Abbaszadehpeivasti, de Klerk, Zamani, 2023, Theorem 3",
     bibtex="karimi2016linear",
-    kind="upper",
+    kind="tight",
+    tight_where="f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step",
     proof="f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).",
-    bound=bounds.pl_gd,
-    subject=lambda: (sine_quadratic([1.0, 0.9], 0.0), 1.0),
-    mutants={
-        "a step of 1/(50 L)": lambda: (sine_quadratic([1.0, 0.9], 0.0), 0.02),
-        "a step of 2.5/L": lambda: (sine_quadratic([1.0, 0.9], 0.0), 2.5),
-    },
+    subject=1.0,
+    mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
 )
 def _(context):
-    problem, factor = context.subject()
-    L, mu, start, checks = lipschitz(problem), pl_constant(problem).mu, np.array([2.6, 2.4]), []
-    f = _descent(problem, start, factor / L, 200)
-    for T in (5, 20):
-        for form in ("simple", "sharp"):
-            bound = bounds.pl_gd(T, mu=mu, lipschitz=L, step=1.0 / L, gap=f[0], form=form)
-            checks.append(upper(f"f(x_{T}) - f*, {form}", exactly(f[T]), bound, trivial=f[0]))
-    worst = max(f[T] / bounds.pl_gd(T, mu=mu, lipschitz=L, step=1.0 / L, gap=f[0]) for T in range(1, 201))
-    checks.insert(0, upper("largest measured / bound over T = 1 ... 200", exactly(worst), 1.0))
-    return Measurement(*checks, note=f"two copies of x^2 + 3 sin^2 x, mu = {mu:.5g}, L = {L:g}")
+    sines = sine_quadratic([1.0, 0.9], 0.0)
+    for name, problem, mu, start, share in (
+        ("sines", sines, pl_constant(sines).mu, (2.6, 2.4), 1.0),
+        ("(mu/2)||x||^2", quadratic([2.0, 2.0], 0.0), 2.0, (1.0, -2.0), 0.3),
+    ):
+        L = lipschitz(problem)
+        f = _descent(context, problem, start, context.subject * share / L, 20)
+        known = {"mu": mu, "lipschitz": L, "step": share / L, "gap": f[0]}
+        for T in (20, 5, 1):
+            for form in ("simple", "sharp"):
+                bound = bounds.pl_gd(T, **known, form=form)
+                yield upper(f"f(x_{T}) - f*, {name}, gamma L={share:g}, {form}", f[T], bound, trivial=f[0])
 
 
 @claim(
@@ -250,13 +278,11 @@ def _(context):
         return -sine(u - context.subject * slope / L)[0] / f
 
     worst, where = searched(left, 1e-3, 40.0)
-    known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=1.0 / L, gap=1.0)
-    return Measurement(
-        upper("worst f(x_+)/f(x)", exactly(-worst), bounds.pl_gd(1, **known), trivial=1.0),
-        upper("the same, sharp", exactly(-worst), bounds.pl_gd(1, form="sharp", **known), trivial=1.0),
-        upper("with the published mu", exactly(-worst), bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0),
-        note=f"at |x| = {abs(where):.5g}",
-    )
+    known: dict[str, Any] = {"mu": mu, "lipschitz": L, "step": 1.0 / L, "gap": 1.0}
+    yield upper("worst f(x_+)/f(x)", -worst, bounds.pl_gd(1, **known), trivial=1.0)
+    yield upper("the same, sharp", -worst, bounds.pl_gd(1, form="sharp", **known), trivial=1.0)
+    yield upper("with the published mu", -worst, bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0)
+    yield f"at |x| = {abs(where):.5g}"
 
 
 @claim(
@@ -275,9 +301,8 @@ def _(context):
     mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},
 )
 def _(context):
-    problem, T, checks = quadratic([0.5, 4.0], 0.0), 8, []
+    problem, T = quadratic([0.5, 4.0], 0.0), 8
     for gamma, start in ((0.25, (1.0, 0.0)), (0.46, (0.0, 1.0))):
-        f = _descent(problem, np.array(start), context.subject * gamma, T)
+        f = _descent(context, problem, start, context.subject * gamma, T)
         predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
-        checks.append(identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11))
-    return Measurement(*checks)
+        yield identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11)

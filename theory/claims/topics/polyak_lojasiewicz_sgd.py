@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...measure import exactly, loglog_slope, mean_interval
+from ...measure import loglog_slope, mean_interval
 from ...methods.schedules import Constant, InverseTime, PolyakLojasiewicz
 from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, pl_constant
+from ...problems.numpy_function import function
 from ...problems.pl_examples import sine_quadratic
 from ..base import claim
-from ..checks import Measurement, equality, identity, rate, upper
-from .polyak_lojasiewicz import KNS, sine
-from .sgd import MU, SIGMA2, D, isotropic
+from ..checks import assumption, equality, identity, rate, upper
+from .polyak_lojasiewicz import KNS, searched, sine, sine_ratio
+from .sgd import MU, SIGMA2, distances, filled, fits
 
 
 @claim(
@@ -40,45 +41,32 @@ from .sgd import MU, SIGMA2, D, isotropic
     },
 )
 def _(context):
-    L, step, noise, checks = 2.0, 0.3, 1.5, []
+    L, step, noise, signs = 2.0, 0.3, 1.5, np.array([-1.0, 1.0])
     for x in (0.7, 0.2):  # the noise is +- 1.5, so that the expectation is a mean of two numbers
-        g, known = L * x, dict(lipschitz=L, step=step)
-        after = np.mean([0.5 * L * (x - step * (g + s * noise)) ** 2 for s in (-1.0, 1.0)])
-        bound = bounds.pl_sgd_step(
-            0.5 * L * x * x, gradient_squared=g * g, second_moment=context.subject(g * g, noise**2), **known
-        )
-        checks.append(identity(f"E f(x_+) on (L/2) x^2, x = {x:g}", float(after), bound))
-    points = np.linspace(-4.0, 4.0, 2001)
-    f, slope = sine(points)
-    later = 0.5 * (sine(points - 0.1 * (slope + noise))[0] + sine(points - 0.1 * (slope - noise))[0])
-    known = dict(lipschitz=lipschitz(sine_quadratic([1.0], 0.0)), step=0.1)
-    over = max(
-        now - bounds.pl_sgd_step(gap, gradient_squared=g2, second_moment=context.subject(g2, noise**2), **known)
-        for now, gap, g2 in zip(later, f, slope**2, strict=True)
-    )
-    checks.append(upper("x^2 + 3 sin^2 x: largest E f(x_+) - bound", exactly(over), 0.0))
-    return Measurement(*checks)
+        g = L * x
+        after = np.mean(0.5 * L * (x - step * (g + signs * noise)) ** 2)
+        known = {"gradient_squared": g * g, "second_moment": context.subject(g * g, noise**2)}
+        bound = bounds.pl_sgd_step(0.5 * L * x * x, lipschitz=L, step=step, **known)
+        yield identity(f"E f(x_+) on (L/2) x^2, x = {x:g}", float(after), bound)
+    L, over = lipschitz(sine_quadratic([1.0], 0.0)), []
+    for x in np.linspace(-4.0, 4.0, 801):
+        f, slope = sine(x)
+        known = {"gradient_squared": slope**2, "second_moment": context.subject(slope**2, noise**2)}
+        bound = bounds.pl_sgd_step(f, lipschitz=L, step=0.1, **known)
+        over.append(float(np.mean(sine(x - 0.1 * (slope + signs * noise))[0]) - bound))
+    yield upper("x^2 + 3 sin^2 x: largest E f(x_+) - bound", max(over), 0.0)
 
 
-def _gaps(context, step, problem, x0, records, *, replicas, workers=1):
-    """f(x_T) - f* for T = every, 2 every, ..., one row for each replica."""
-    every, steps = records
-    result = run(
-        ParallelSGD(Identity(), step=step),
-        problem,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        seed=context.stream(),
-        x0=x0,
-        record_every=every,
-        wire_dtype=np.float64,
-    )
-    return result.history["step"], result.replica_last.T
+def composed(step, second, gap, steps):
+    """T steps of E f(x+) - f* <= (1 - 2 mu alpha) (f - f*) + L C^2 alpha^2/2 in exact arithmetic, mu = L = 1."""
+    for t in range(steps):
+        gap = (1 - 2 * step(t)) * gap + second * step(t) ** 2 / 2
+    return gap
 
 
 @claim(
     "pl.sgd.constant",
+    bound=bounds.pl_sgd_constant_step,
     title="SGD with a constant step: the floor",
     statement="With a constant step alpha <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu alpha)^T (f(x_0) - f*) + L C^2 alpha/"
     "(4 mu), if E||g||^2 <= C^2.",
@@ -86,82 +74,74 @@ def _gaps(context, step, problem, x0, records, *, replicas, workers=1):
     source=f"{KNS}, Theorem 4",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="(mu/2)||x||^2 in its stationary law, with C^2 the second moment there",
+    tight_where="(mu/2) x^2 at every T with noise that fills E g^2 up to C^2",
     proof="pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).",
-    bound=bounds.pl_sgd_constant_step,
-    subject=lambda alpha: (Constant(alpha), lambda variance: 2.0 * variance / (2.0 - alpha * MU)),
-    mutants={
-        "the variance for the second moment": lambda alpha: (Constant(alpha), lambda variance: variance),
-        "a step 20 % too large": lambda alpha: (
-            Constant(1.2 * alpha),
-            lambda variance: 2.0 * variance / (2.0 - alpha * MU),
-        ),
-    },
+    subject=1.0,
+    mutants={"steps 20 % too large": 1.2, "steps 20 % too small": 0.8},
 )
 def _(context):
-    alpha, replicas = 0.2, context.samples(8000, 4000)
-    step, second_moment = context.subject(alpha)
-    times, found = _gaps(context, step, isotropic(), np.zeros(D), (2, 40), replicas=replicas)
-    C2 = second_moment(SIGMA2)  # it grows to the stationary E||g||^2 = mu^2 E||x||^2 + sigma^2
-    floor = bounds.pl_sgd_floor(mu=MU, lipschitz=MU, step=alpha, second_moment=C2)
-    late = mean_interval(found[:, times == 40][:, 0], context.level(2))
-    early = mean_interval(found[:, times == 2][:, 0], context.level(2))
-    at_2 = bounds.pl_sgd_constant_step(2, mu=MU, lipschitz=MU, step=alpha, second_moment=C2, gap=0.0)
-    return Measurement(
-        equality(f"stationary E f - f*, alpha mu = {alpha * MU:g}", late, floor),
-        upper("E f(x_2) - f*, from the minimum", early, at_2),
-        samples=replicas,
-    )
+    alpha, start = 0.2, 0.8
+    method, replicas = ParallelSGD(Identity(), step=Constant(context.subject * alpha)), context.samples(20_000, 10_000)
+    path, _ = filled(context, method, 30, replicas=replicas, start=start)
+    known = {"mu": 1.0, "lipschitz": 1.0, "step": alpha, "second_moment": 1.0}
+    for T in (30, 3):
+        bound = bounds.pl_sgd_constant_step(T, gap=start**2 / 2.0, **known)
+        yield equality(f"E f(x_{T}) - f*, alpha mu = {alpha:g}", path[T] ** 2 / 2.0, bound)
+        exact = float(composed(lambda t: Fraction(1, 5), Fraction(1), Fraction(8, 25), T))
+        yield identity(f"{T} steps of pl.sgd.step, composed", exact, bound)
+    yield equality("E f(x_30) - f*, the floor", path[30] ** 2 / 2.0, bounds.pl_sgd_floor(**known))
+    yield fits(path)
 
 
 @claim(
     "pl.sgd.constant.sine",
+    bound=bounds.pl_sgd_constant_step,
     title="SGD with a constant step on x^2 + 3 sin^2 x",
-    statement="The bound of pl.sgd.constant holds without convexity: C^2 is the second moment at the start, where it is"
-    " largest.",
+    statement="The bound of pl.sgd.constant holds without convexity: C^2 is the largest second moment on the way.",
     latex=r"\mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}",
     source=f"{KNS}, Theorem 4",
     bibtex="karimi2016linear",
     kind="upper",
+    tight_where="nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is steeper",
     proof="pl.sgd.constant.",
-    bound=bounds.pl_sgd_constant_step,
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
     see=("pl.sgd.constant", "pl.sgd.step"),
 )
 def _(context):
-    alpha, replicas, steps, start = 0.005, context.samples(400, 100), 1000, 3.0
-    problem = sine_quadratic([1.0, 0.0], covariance=[1.0, 0.0])
-    f0, slope = sine(start)
-    step = Constant(context.subject * alpha)
-    times, found = _gaps(context, step, problem, np.array([start, 0.0]), (200, steps), replicas=replicas)
-    checks = []
-    for T in (1000, 400):
-        bound = bounds.pl_sgd_constant_step(
-            T,
-            mu=pl_constant(problem).mu,
-            lipschitz=lipschitz(problem),
-            step=alpha,
-            second_moment=slope**2 + problem.noise,
-            gap=f0,
+    problem = sine_quadratic([1.0], 0.0)
+    worst, known = searched(sine_ratio, 1e-3, 40.0)[1], {"mu": pl_constant(problem).mu, "lipschitz": lipschitz(problem)}
+    for start, alpha, deviation, T in (
+        (3.0, 0.005, 1.0, 1000),
+        (3.0, 0.005, 1.0, 400),
+        (worst, 0.02, 6.0, 3),
+        (worst, 0.3, 6.0, 1),
+    ):
+        replicas = context.samples(40_000, 20_000) if T < 10 else context.samples(400, 100)
+        slopes: list[np.ndarray] = []
+
+        def gradient(x, rng, slopes=slopes, deviation=deviation):
+            slopes.append(sine(x)[1])
+            return slopes[-1] + deviation * rng.standard_normal(x.size)
+
+        f, method = (
+            function(lambda x: 0.0, gradient, d=replicas),
+            ParallelSGD(Identity(), Constant(context.subject * alpha)),
         )
-        interval = mean_interval(found[:, times == T][:, 0], context.level(2))
-        checks.append(upper(f"E f(x_{T}) - f*", interval, bound, trivial=f0))
-    return Measurement(*checks, samples=replicas)
-
-
-def _one_bit(rng, replicas, steps, step, moment):
-    """f(x_t), t = 1, 2, ..., on x^2/2 with gradients x +- sqrt(moment(x)), one sign as likely as the other."""
-    x, found = np.zeros(replicas), np.empty((replicas, steps))
-    for t in range(steps):
-        sign = 2.0 * rng.integers(0, 2, replicas) - 1.0
-        x = x - step(t) * (x + sign * np.sqrt(moment(x)))
-        found[:, t] = 0.5 * x * x
-    return found
+        given = {"steps": T, "x0": np.full(replicas, start), "record_every": T, "wire_dtype": np.float64}
+        last = context.run(method, f, T, workers=1, **given).last
+        moment = max((slope**2 for slope in slopes), key=np.mean) + deviation**2
+        second = (
+            mean_interval(moment, context.level(1000)).high if T < 10 else float(sine(start)[1] ** 2 + deviation**2)
+        )
+        yield assumption(f"largest E||g_t||^2, T={T}", moment, second)
+        bound = bounds.pl_sgd_constant_step(T, step=alpha, second_moment=second, gap=float(sine(start)[0]), **known)
+        yield upper(f"E f(x_{T}) - f*, from {start:.5g}", sine(last)[0], bound)
 
 
 @claim(
     "pl.sgd.decreasing",
+    bound=bounds.pl_sgd_decreasing,
     title="SGD with decreasing steps, where the theorem is tight",
     statement="With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum ((2t + 1)/(t + 1))^2,"
     " at most L C^2/(2 mu^2 T), from any start.",
@@ -169,29 +149,27 @@ def _one_bit(rng, replicas, steps, step, moment):
     source=f"{KNS}, Theorem 4; the first form is what its proof sums",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="(mu/2) x^2, if E||g_t||^2 = C^2 at every t",
+    tight_where="(mu/2) x^2 at every T, with noise that fills E g^2 up to C^2",
     proof="With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t"
     " + L C^2 (t + 1)^2 alpha_t^2/2; it telescopes.",
-    bound=bounds.pl_sgd_decreasing,
-    subject=lambda t, x2: ((2 * t + 1) / (2 * (t + 1) ** 2), 1.0 - x2),
+    subject=PolyakLojasiewicz(1.0),
     mutants={
-        "1 is the variance, not the second moment": lambda t, x2: ((2 * t + 1) / (2 * (t + 1) ** 2), 1.0),
-        "steps 1/(mu (t + 1))": lambda t, x2: (1.0 / (t + 1), 1.0 - x2),
-        "the steps begin one late": lambda t, x2: ((2 * t + 3) / (2 * (t + 2) ** 2), 1.0 - x2),
+        "steps 1/(mu (t + 1))": InverseTime(1.0, 1.0, 1.0),
+        "mu taken 2/3 as large": PolyakLojasiewicz(2.0 / 3.0),
+        "mu taken 3/2 as large": PolyakLojasiewicz(1.5),
     },
 )
 def _(context):
-    replicas, checks = context.samples(40_000, 20_000), []
-    known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, second_moment=1.0)
-    rng = np.random.default_rng(context.stream())
-    subject = context.subject
-    found = _one_bit(rng, replicas, 100, lambda t: subject(t, 0.0)[0], lambda x: subject(0, x * x)[1])
+    known: dict[str, Any] = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
+    method = ParallelSGD(Identity(), step=context.subject)
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
     for T in (100, 10, 2):
-        interval = mean_interval(found[:, T - 1], context.level(4))
-        checks.append(equality(f"E f(x_{T}) - f*", interval, bounds.pl_sgd_decreasing(T, form="sharp", **known)))
-    tenth = mean_interval(found[:, 9], context.level(4))
-    checks.append(upper("E f(x_10) - f*, simple", tenth, bounds.pl_sgd_decreasing(10, **known)))
-    return Measurement(*checks, samples=replicas, note="from x_0 = 0; |mu x_t| <= C for all t, so such noise exists")
+        bound = bounds.pl_sgd_decreasing(T, form="sharp", **known)
+        yield equality(f"E f(x_{T}) - f*", path[T] ** 2 / 2.0, bound)
+        exact = float(composed(lambda t: Fraction(2 * t + 1, 2 * (t + 1) ** 2), Fraction(1), Fraction(3), T))
+        yield identity(f"{T} steps of pl.sgd.step, composed", exact, bound)
+    yield upper("E f(x_10) - f*, simple", path[10] ** 2 / 2.0, bounds.pl_sgd_decreasing(10, **known))
+    yield fits(path)
 
 
 @claim(
@@ -213,14 +191,12 @@ def _(context):
     },
 )
 def _(context):
-    replicas, checks, workers = context.samples(4000, 2000), [], 2
+    workers = 2
     step, simulated = context.subject(workers)
-    times, found = _gaps(context, step, isotropic(), np.zeros(D), (3, 60), replicas=replicas, workers=simulated)
+    found = distances(context, step, (3, 60), workers=simulated, replicas=context.samples(4000, 2000))
     for T in (60, 3):
-        interval = mean_interval(found[:, times == T][:, 0], context.level(2))
         exact = bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2 / workers)
-        checks.append(equality(f"E f(x_{T}), N={workers}", interval, exact))
-    return Measurement(*checks, samples=replicas)
+        yield equality(f"E f(x_{T}), N={workers}", MU / 2.0 * found[T], exact)
 
 
 @claim(
@@ -240,12 +216,10 @@ def _(context):
     },
 )
 def _(context):
-    replicas = context.samples(1000, 500)
-    times, found = _gaps(
-        context, context.subject, isotropic(), np.full(D, 1.0 / math.sqrt(D)), (20, 400), replicas=replicas
-    )
-    slope = loglog_slope(times[1:], found[:, 1:])
+    found = distances(context, context.subject, (20, 400), start=1.0, replicas=context.samples(1000, 500))
+    times = np.array([T for T in found if T])
+    gaps = np.stack([found[T] for T in times.tolist()], axis=1)
+    yield rate("slope of E f(x_T) - f* in T", lambda level: loglog_slope(times, gaps, level=level), -1.0, 0.1)
     exact = [bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2) for T in (20, 400)]
     bend = math.log(exact[1] / exact[0]) / math.log(20.0)
-    note = f"window 20 <= T <= 400, where the exact law has the slope {bend:.4f}; tolerance 0.1"
-    return Measurement(rate("slope of E f(x_T) - f* in T", slope, -1.0, 0.1), samples=replicas, note=note)
+    yield f"window 20 <= T <= 400, where the exact law has the slope {bend:.4f}; tolerance 0.1"

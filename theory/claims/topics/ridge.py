@@ -9,15 +9,14 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.identity import Identity
-from ...measure import exactly, mean_interval
+from ...data import load_data
 from ...methods.schedules import InverseTime, Polynomial
 from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, max_lipschitz, ridge, solve, value
 from ...problems.matrix import to_scipy
 from ..base import claim
-from ..checks import Measurement, identity, upper
+from ..checks import assumption, identity, upper
 from .sgd_averages import schedule
 
 DIGITS = 1e-9  # relative tolerance of the minimum; both solvers stop far below it
@@ -28,8 +27,6 @@ SPEAKS, MOST = 400, 2**16  # rounds of 256 samples; more where the bound is not 
 def _problem(data):
     """Ridge regression with lambda = 1/n on the user's data or rcv1-like, and its certified minimum."""
     if data is None:
-        from ...data import load_data
-
         return _problem(load_data("rcv1-like"))
     problem = ridge(data, l2=1.0 / data.n)
     return problem, solve(problem)
@@ -37,13 +34,12 @@ def _problem(data):
 
 @claim(
     "ridge.minimum.rcv1",
+    bound=bounds.ridge_minimum,
     title="The minimum of ridge regression on RCV1",
     statement="With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what conjugate gradients"
     " give for the dual is the certified minimum of the primal.",
     latex=r"f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b",
     source="folklore; the identity is derived at bounds.ridge_minimum",
-    kind="identity",
-    bound=bounds.ridge_minimum,
     subject=(1.0, 1.0),
     mutants={
         "lambda I in place of n lambda I": (0.0, 1.0),
@@ -58,48 +54,42 @@ def _(context):
     shift = weight * problem.n * l2 or l2
     dual = spla.LinearOperator((problem.n,) * 2, matvec=lambda v: A @ (A.T @ v) + shift * v, dtype=float)
     alpha, failed = spla.cg(dual, b, rtol=1e-13, maxiter=20_000 if weight else 200)
-    predicted = factor * bounds.ridge_minimum(float(b @ alpha), l2=l2)
-    note = (
-        f"{problem.name}, n={problem.n}, d={problem.d}, lambda=1/n; the certificate of the primal minimum is "
-        f"{best.gap:.1e}" + (", conjugate gradients stopped early" if failed else "")
-    )
-    return Measurement(identity("f*", float(best.fun), predicted, DIGITS), note=note)
+    yield identity("f*", float(best.fun), factor * bounds.ridge_minimum(float(b @ alpha), l2=l2), DIGITS)
+    yield f"{problem.name}, n={problem.n}, d={problem.d}; the certificate of the primal minimum is {best.gap:.1e}"
+    if failed:
+        yield "conjugate gradients stopped early"
 
 
 @claim(
     "ridge.sgd.rcv1",
+    bound=bounds.sgd_average,
     title="SGD on ridge regression, RCV1",
     statement="With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge"
     " regression is below the bound for averaged SGD with the constants of the level set of the start.",
     source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); derived for these weights (bounds.sgd_average)",
     bibtex="lacoste2012simpler",
     kind="upper",
-    bound=bounds.sgd_average,
+    tight_where="nowhere near here: the constants are those of the start, and the data is benign (sgd.average)",
     subject=1.0,
     mutants={"steps a thousand times too small": 1e-3},
+    see=("sgd.average",),
 )
 def _(context):
     problem, best = _problem(context.data)
-    workers, batch, replicas, mu, origin = 8, 32, context.samples(16, 8), problem.l2, np.zeros(problem.d)
+    workers, batch, mu, origin = 8, 32, problem.l2, np.zeros(problem.d)
     L, largest, start = lipschitz(problem), max_lipschitz(problem), float(value(problem, origin))
-    trivial, lower = start - best.fun, best.fun - best.gap
-    shift = max(2.0, 32.0 * L / mu)
+    trivial, shift = start - best.fun, max(2.0, 32.0 * L / mu)
     step, average = InverseTime(8.0 * context.subject, mu, shift), Polynomial(shift, 2.0)
     method = ParallelSGD(Identity(sparse=True), step=step, batch=batch, average=average, compress="loss")
     moment = bounds.level_set_second_moment(largest, start)
-    slope = min(moment, bounds.level_set_gradient(L, start, lower))
+    slope = min(moment, bounds.level_set_gradient(L, start, best.fun - best.gap))
     second = bounds.averaged_second_moment(moment - slope, moment, workers=workers, batch=batch)
     steps, bound = SPEAKS // 2, math.inf
     while bound > 0.75 * trivial and steps < MOST:
         steps *= 2
         etas, weights = schedule(InverseTime(8.0, mu, shift), steps), schedule(average, steps)
         bound = bounds.sgd_average(etas, weights, mu=mu, second_moment=second, distance=float(best.x @ best.x))
-    result = run(method, problem, workers=workers, steps=steps, replicas=replicas, seed=context.stream())
-    note = f"{problem.name}, n={problem.n}, N={workers}, B={batch}; the constants hold where f(x) <= f(x_0)"
-    gap = mean_interval(result.funs - best.fun)
-    return Measurement(
-        upper(f"E f(xbar_T) - f*, T={steps}", gap, bound, trivial=trivial),
-        upper("the largest f(x_t) that was evaluated", exactly(float(result.replica_last.max())), start),
-        samples=replicas,
-        note=note,
-    )
+    result = context.run(method, problem, workers=workers, steps=steps, replicas=context.samples(16, 8))
+    yield upper(f"E f(xbar_T) - f*, T={steps}", result.funs - best.fun, bound, trivial=trivial)
+    yield assumption("the largest f(x_t) that was evaluated", float(result.replica_last.max()), start)
+    yield f"{problem.name}, n={problem.n}, N={workers}, B={batch}; the constants hold where f(x) <= f(x_0)"

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.codec import compress
 from ...compressors.identity import Identity
 from ...compressors.qsgd import QSGD
 from ...compressors.sparsifiers import RandK
 from ...core.random import key
-from ...measure import loglog_slope, mean_interval
-from ...methods.schedules import Constant, InverseTime, Polynomial
+from ...measure import loglog_slope
+from ...methods.schedules import Constant, InverseTime
 from ...methods.sgd import ParallelSGD
+from ...problems import gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment, value
+from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import Measurement, equality, rate, upper
+from ..checks import assumption, equality, identity, rate, upper
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 RSS = "Rakhlin, Shamir, Sridharan, Making gradient descent optimal, ICML 2012"
+YIN5 = "Yin et al., AISTATS 2018, Theorem 5 with B = 1"
 
 
 def isotropic():
@@ -29,36 +32,63 @@ def isotropic():
     return quadratic(np.full(D, MU), covariance=SIGMA2 / D)
 
 
-def distances(context, step, records, *, workers=1, start=0.0, replicas=1000, name=""):
-    """||x_T||^2 for the T in ``records`` (every so many steps), one row for each replica."""
+def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000):
+    """T to samples of ||x_T||^2 on the isotropic quadratic, every so many steps."""
     every, steps = records
-    x0 = np.full(D, start / math.sqrt(D))
-    result = run(
+    result = context.run(
         ParallelSGD(Identity(), step=step),
         isotropic(),
+        *path,
         workers=workers,
         steps=steps,
         replicas=replicas,
-        seed=context.stream(name),
-        x0=x0,
+        x0=np.full(D, start / math.sqrt(D)),
         record_every=every,
         wire_dtype=np.float64,
     )
-    return result.history["step"], 2.0 / MU * result.replica_last.T
+    return dict(zip(result.history["step"].tolist(), 2.0 / MU * result.replica_last, strict=True))
+
+
+def filled(context, method, steps, *path, replicas, start=0.0, quiet=0):
+    """x_0, ..., x_T and the average of SGD on x^2/2, with noise that fills E g^2 up to G^2 = 1 at every x_t.
+
+    The noise has two values, +-sqrt(1 - x^2), and begins after ``quiet`` steps.  The replicas are the coordinates of
+    one run.  With this noise every recursion a_{t+1} <= (1 - 2 mu eta) a_t + eta^2 G^2 is an equality.
+    """
+    seen = []
+
+    def gradient(x, rng):
+        seen.append(x)
+        deviation = np.sqrt(np.maximum(0.0, 1.0 - x * x)) * (len(seen) > quiet)
+        return x + deviation * rng.choice([-1.0, 1.0], x.size)
+
+    result = context.run(
+        method,
+        function(lambda x: 0.0, gradient, d=replicas),
+        *path,
+        workers=1,
+        steps=steps,
+        x0=np.full(replicas, float(start)),
+        record_every=steps,
+        wire_dtype=np.float64,
+    )
+    return np.array([*seen, result.last]), result.x
+
+
+def fits(path):
+    """The condition under which the noise of `filled` exists."""
+    return assumption("largest |mu x_t|/G along the run", float(np.abs(path[:-1]).max()), 1.0 + 1e-12)
 
 
 @claim(
     "sgd.inverse-time",
-    title="SGD with the step 1/(mu t), exactly",
+    bound=bounds.sgd_inverse_time_exact,
     statement="On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every"
     " T, from any start.",
     latex=r"\mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}",
     source=f"derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ({RSS}, Lemma 1, has 4)",
     bibtex="rakhlin2012making",
     kind="equality",
-    tight_where="everywhere",
-    proof="T x_T = (T - 1) x_{T-1} - noise/mu: x_T is minus the mean of T noises over mu.",
-    bound=bounds.sgd_inverse_time_exact,
     subject=lambda workers: (InverseTime(c=1.0, mu=MU, shift=1.0), workers),
     mutants={
         "shift 2: the steps begin one late": lambda workers: (InverseTime(1.0, MU, 2.0), workers),
@@ -67,49 +97,43 @@ def distances(context, step, records, *, workers=1, start=0.0, replicas=1000, na
     },
 )
 def _(context):
-    replicas, checks = context.samples(1000, 500), []
-    for workers in (4, 1):
-        step, simulated = context.subject(workers)
-        times, found = distances(
-            context, step, (10, 100), workers=simulated, start=30.0, replicas=replicas, name=f"N={workers}"
-        )
+    replicas = context.samples(1000, 500)
+    for N in (4, 1):
+        step, workers = context.subject(N)
+        found = distances(context, step, (10, 100), N, workers=workers, start=30.0, replicas=replicas)
         for T in (100, 10):
-            interval = mean_interval(found[:, times == T][:, 0], context.level(4))
-            predicted = bounds.sgd_inverse_time_exact(T, mu=MU, variance=SIGMA2 / workers)
-            checks.append(equality(f"E||x_T||^2, T={T}, N={workers}", interval, predicted))
-    return Measurement(*checks, samples=2 * replicas)
+            predicted = bounds.sgd_inverse_time_exact(T, mu=MU, variance=SIGMA2 / N)
+            yield equality(f"E||x_T||^2, T={T}, N={N}", found[T], predicted)
 
 
 @claim(
     "sgd.inverse-time.bound",
+    bound=bounds.sgd_inverse_time,
     title="SGD with the step 1/(mu t), in general",
     statement="E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), at most G^2/(mu^2 (T + 1)), if E||g||^2 <= G^2.",
     latex=r"\mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}",
     source=f"derived; sharpens {RSS}, Lemma 1, by a factor of 4",
     bibtex="rakhlin2012making",
-    kind="upper",
-    tight_where="to first order on the isotropic quadratic, if G^2 is the second moment near the minimum",
+    kind="tight",
+    tight_where="(mu/2) x^2 at every T, with noise of two values that fills E g^2 up to G^2",
     proof="a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.",
-    bound=bounds.sgd_inverse_time,
-    subject=InverseTime(c=1.0, mu=MU, shift=1.0),
-    mutants={
-        "c = 4: steps four times as large": InverseTime(4.0, MU, 1.0),
-        "c = 0.25: steps a quarter as large": InverseTime(0.25, MU, 1.0),
-    },
+    subject=1.0,
+    mutants={"c = 2: steps twice as large": 2.0, "c = 0.25: steps a quarter as large": 0.25},
 )
 def _(context):
-    replicas = context.samples(1000, 500)
-    times, found = distances(context, context.subject, (5, 100), replicas=replicas, start=0.5)
-    # E||g||^2 = mu^2 a_t + sigma^2 with a_0 = 1/4 and a_t = sigma^2/(mu^2 t): at most 2 sigma^2, at t = 1
-    second, checks = 2.0 * SIGMA2, []
-    for T in (100, 10, 5):
-        interval = mean_interval(found[:, times == T][:, 0], context.level(3))
-        checks.append(upper(f"E||x_T||^2, T={T}", interval, bounds.sgd_inverse_time(T, mu=MU, second_moment=second)))
-    return Measurement(*checks, samples=replicas)
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
+    known: dict[str, Any] = {"mu": 1.0, "second_moment": 1.0}
+    for T in (100, 10, 3):
+        yield equality(f"E x_T^2, T={T}", path[T] ** 2, bounds.sgd_inverse_time(T, **known))
+    for form in ("simple", "paper"):
+        yield upper(f"E x_T^2, T=10, {form}", path[10] ** 2, bounds.sgd_inverse_time(10, **known, form=form))
+    yield fits(path)
 
 
 @claim(
     "sgd.inverse-time.slope",
+    bound=bounds.sgd_inverse_time_exact,
     title="The rate 1/T",
     statement="With the step 1/(mu t), log E||x_T - x*||^2 falls by 1 per log T.",
     latex=r"\frac{d\log\mathbb{E}\|x_T-x^*\|^2}{d\log T}=-1",
@@ -117,7 +141,6 @@ def _(context):
     bibtex="rakhlin2012making",
     kind="rate",
     proof="sgd.inverse-time.",
-    bound=bounds.sgd_inverse_time_exact,
     subject=InverseTime(c=1.0, mu=MU, shift=1.0),
     mutants={
         "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),
@@ -125,119 +148,100 @@ def _(context):
     },
 )
 def _(context):
-    replicas = context.samples(1000, 500)
-    times, found = distances(context, context.subject, (10, 200), replicas=replicas, start=1.0)
-    slope = loglog_slope(times[1:], found[:, 1:], level=context.level(1))
-    note = "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do; tolerance 0.05"
-    return Measurement(rate("slope of E||x_T||^2 in T", slope, -1.0, 0.05), samples=replicas, note=note)
+    found = distances(context, context.subject, (10, 200), start=1.0, replicas=context.samples(1000, 500))
+    times = np.array([T for T in found if T])
+    samples = np.stack([found[T] for T in times.tolist()], axis=1)
+    yield rate("slope of E||x_T||^2 in T", lambda level: loglog_slope(times, samples, level=level), -1.0, 0.05)
+    yield "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do; tolerance 0.05"
+
+
+CONSTANT = {
+    "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), 1),
+    "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), 2),
+}
 
 
 @claim(
     "sgd.constant-step",
+    bound=bounds.sgd_constant_step_exact,
     title="SGD with a constant step, exactly",
     statement="On (mu/2)||x||^2 with noise of variance sigma^2, E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/"
     "(mu (2 - gamma mu)), r = (1 - gamma mu)^2: fast at first, then a floor.",
     latex=r"\mathbb{E}\|x_T\|^2\to\frac{\gamma\sigma^2}{\mu(2-\gamma\mu)}",
-    source="derived",
     kind="equality",
-    tight_where="everywhere",
     proof="a_{t+1} = (1 - gamma mu)^2 a_t + gamma^2 sigma^2.",
-    bound=bounds.sgd_constant_step_exact,
     subject=lambda gamma: (Constant(gamma), 1),
-    mutants={
-        "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), 1),
-        "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), 2),
-    },
+    mutants=CONSTANT,
 )
 def _(context):
-    replicas, gamma, checks = context.samples(2000, 1000), 0.1, []
+    gamma = 0.1
     step, workers = context.subject(gamma)
-    times, found = distances(context, step, (5, 40), replicas=replicas, start=2.0, workers=workers)
+    found = distances(context, step, (5, 80), start=2.0, workers=workers, replicas=context.samples(2000, 1000))
     for T in (40, 5):
-        interval = mean_interval(found[:, times == T][:, 0], context.level(2))
         predicted = bounds.sgd_constant_step_exact(T, mu=MU, step=gamma, variance=SIGMA2, distance=4.0)
-        checks.append(equality(f"E||x_T||^2, T={T}, gamma mu={gamma * MU:g}", interval, predicted))
-    return Measurement(*checks, samples=replicas)
+        yield equality(f"E||x_T||^2, T={T}, gamma mu={gamma * MU:g}", found[T], predicted)
+    yield equality("E||x_T||^2, T=80, the floor", found[80], bounds.sgd_constant_step_floor(MU, gamma, SIGMA2))
 
 
 @claim(
     "sgd.constant-step.bound",
+    bound=bounds.sgd_constant_step,
     title="The floor of a constant step, in general",
     statement="E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if"
     " E||g||^2 <= M^2 and gamma <= 1/(2 mu).",
     latex=r"\mathbb{E}\|x_T-x^*\|^2\le(1-2\gamma\mu)^T\|x_0-x^*\|^2+\frac{\gamma M^2}{2\mu}",
-    source="Yin et al., AISTATS 2018, Theorem 5 with B = 1",
+    source=YIN5,
     bibtex="yin2018gradient",
     kind="tight",
-    tight_where="the isotropic quadratic at its stationary law, with M^2 the second moment there: for every gamma, not"
-    " only in the limit of gamma to 0",
-    proof="a_{t+1} <= (1 - 2 gamma mu) a_t + gamma^2 M^2, with equality for (mu/2)||x||^2 where E||g||^2 = M^2; its"
+    tight_where="(mu/2) x^2 at every T, with noise that fills E g^2 up to M^2; (mu/2)||x||^2 at its stationary law,"
+    " with M^2 the second moment there",
+    proof="a_{t+1} <= (1 - 2 gamma mu) a_t + gamma^2 M^2, with equality for (mu/2)||x||^2 where E||g||^2 = M^2; the"
     " stationary law has M^2 = 2 sigma^2/(2 - gamma mu).",
-    bound=bounds.sgd_constant_step,
     subject=lambda gamma: (Constant(gamma), 1),
-    mutants={
-        "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), 1),
-        "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), 2),
-    },
+    mutants=CONSTANT,
 )
 def _(context):
-    replicas, gamma = context.samples(2000, 1000), 0.1
+    gamma, start = 0.1, 0.8
     step, workers = context.subject(gamma)
-    times, found = distances(context, step, (2, 40), replicas=replicas, start=0.0, workers=workers)
-    second = 2.0 * SIGMA2 / (2.0 - gamma * MU)  # from x_0 = x* on it grows to this
-    floor = bounds.sgd_constant_step_floor(MU, gamma, second, form="bound")
-    at_2 = bounds.sgd_constant_step(2, mu=MU, step=gamma, second_moment=second, distance=0.0)
-    late = mean_interval(found[:, times == 40][:, 0], context.level(2))
-    early = mean_interval(found[:, times == 2][:, 0], context.level(2))
-    return Measurement(
-        equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor, tolerance=1e-7),  # (1 - 0.2)^80 remains
-        upper("E||x_T||^2, T=2, from the minimum", early, at_2),
-        samples=replicas,
+    path, _ = filled(
+        context, ParallelSGD(Identity(), step=step), 40, replicas=context.samples(20_000, 10_000), start=start
     )
+    for T in (40, 5):
+        bound = bounds.sgd_constant_step(T, mu=1.0, step=gamma, second_moment=1.0, distance=start**2)
+        yield equality(f"E x_T^2, noise fills E g^2, T={T}, gamma mu={gamma:g}", path[T] ** 2, bound)
+    late = distances(context, step, (60, 60), "floor", workers=workers, replicas=context.samples(2000, 1000))[60]
+    second = 2.0 * SIGMA2 / (2.0 - gamma * MU)
+    floor = bounds.sgd_constant_step_floor(MU, gamma, second, form="bound")
+    yield equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor)
+    yield fits(path)
 
 
 @claim(
-    "sgd.weighted-average",
-    title="The weighted average of SGD",
-    statement="Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)), where G^2 bounds the"
-    " second moment of the gradient that is applied: the mean over workers.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}",
-    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9",
-    bibtex="lacoste2012simpler",
-    kind="upper",
-    proof="2 eta (f(x_t) - f*) <= (1 - mu eta) a_t - a_{t+1} + eta^2 G^2; times (t + 1)/(2 eta) it telescopes.",
-    bound=bounds.sgd_weighted_average,
-    subject=2.0,
-    mutants={"steps a hundred times too small": 0.02},
+    "sgd.level-set",
+    bound=bounds.level_set_second_moment,
+    statement="If all f_i are L_max-smooth and at least 0, (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x), and ||grad"
+    " f(x)||^2 <= 2 L (f(x) - f*).",
+    latex=r"\tfrac1n\sum_i\|\nabla f_i(x)\|^2\le2L_{\max}f(x)",
+    kind="tight",
+    subject=max_lipschitz,
+    mutants={"L in place of L_max": lipschitz},
 )
 def _(context):
-    replicas, workers, steps, start = context.samples(1000, 300), 4, 100, 2.0
-    method = ParallelSGD(Identity(), step=InverseTime(context.subject, MU, 2.0), average=Polynomial(1.0, 1.0))
-    x0 = np.full(D, start / math.sqrt(D))
-    result = run(
-        method,
-        isotropic(),
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        x0=x0,
-        record_every=steps,
-        seed=context.stream(),
-        wire_dtype=np.float64,
-    )
-    second = (MU * start) ** 2 + SIGMA2 / workers  # largest at the start
-    bound = bounds.sgd_weighted_average(steps, mu=MU, second_moment=second)
-    interval, f0, t = mean_interval(result.funs, context.level(2)), MU / 2.0 * start**2, np.arange(steps)
-    general = bounds.sgd_average(2.0 / (MU * (t + 2)), t + 1.0, mu=MU, second_moment=second, distance=start**2)
-    return Measurement(
-        upper(f"E f(xbar_T) - f*, T={steps}, N={workers}", interval, bound, trivial=f0),
-        upper("the same, by sgd_average", interval, general, trivial=f0),
-        samples=replicas,
-    )
+    problem, x = ridge((2.0 * np.eye(2), np.zeros(2)), 0.0), np.array([0.0, 3.0])  # f_i = 2 x_i^2
+    bound = bounds.level_set_second_moment(context.subject(problem), value(problem, x))
+    yield identity("two orthogonal rows: E||grad f_i||^2", second_moment(problem, x), bound)
+    squared = float(gradient(problem, x) @ gradient(problem, x))
+    yield identity("||grad f||^2", squared, bounds.level_set_gradient(lipschitz(problem), value(problem, x), 0.0))
+    rows = context.normal((8, 3)), np.sign(context.normal(8, "labels"))
+    regression = logistic(rows, l2=0.1)
+    for x in context.normal((3, 3), "x"):
+        bound = bounds.level_set_second_moment(context.subject(regression), value(regression, x))
+        yield upper("logistic regression: E||grad f_i||^2", second_moment(regression, x), bound)
 
 
 @claim(
     "sgd.workers",
+    bound=bounds.averaged_variance,
     title="N workers divide the noise by N",
     statement="The mean of N workers' unbiased compressed gradients has the variance (sigma^2 + omega (sigma^2 +"
     " ||grad f||^2))/N.",
@@ -248,7 +252,6 @@ def _(context):
     tight_where="compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k",
     proof="Given g, the error Q(g) - g has mean zero, so E||Q(g) - grad f||^2 = omega E||g||^2 + sigma^2; workers are"
     " independent.",
-    bound=bounds.averaged_variance,
     subject=lambda k, workers, eta: (RandK(k, unbiased=True), workers, eta),
     mutants={
         "all workers draw the same numbers": lambda k, workers, eta: (RandK(k, unbiased=True), 1, eta),
@@ -257,47 +260,49 @@ def _(context):
     },
 )
 def _(context):
-    replicas, k, eta, start, checks, columns = context.samples(4000, 2000), 5, 0.1, np.full(D, 0.2), [], []
-    counts = (1, 4, 16)
-    squared = float(MU**2 * start @ start)  # ||grad f||^2
+    replicas, k, eta, slope, columns, counts = context.samples(4000, 2000), 5, 0.1, np.full(D, 0.4), [], (16, 4, 1)
     for N in counts:
         compressor, workers, step = context.subject(k, N, eta)
-        result = run(
-            ParallelSGD(compressor, step=Constant(step)),
-            isotropic(),
-            workers=workers,
-            steps=1,
-            x0=start,
-            replicas=replicas,
-            seed=context.stream(N),
-            wire_dtype=np.float64,
-        )
-        columns.append(np.sum(((start - result.last) / eta - MU * start) ** 2, axis=1))
-        predicted = bounds.averaged_variance(SIGMA2, SIGMA2 + squared, workers=N, omega=bounds.rand_k_variance(D, k))
-        checks.append(equality(f"variance, N={N}", mean_interval(columns[-1], context.level(4)), predicted))
-    law = loglog_slope(counts, np.stack(columns, axis=1), level=context.level(4))
-    return Measurement(*reversed(checks), rate("slope in N", law, -1.0, 0.1), samples=3 * replicas)
+        method, known = ParallelSGD(compressor, step=Constant(step)), {"x0": slope / MU, "wire_dtype": np.float64}
+        result = context.run(method, isotropic(), N, workers=workers, steps=1, replicas=replicas, **known)
+        applied, squared = (slope / MU - result.last) / eta, float(slope @ slope)
+        columns.append(np.sum((applied - slope) ** 2, axis=1))
+        given: dict[str, Any] = {"workers": N, "omega": bounds.rand_k_variance(D, k)}
+        yield equality(f"variance, N={N}", columns[-1], bounds.averaged_variance(SIGMA2, SIGMA2 + squared, **given))
+        predicted = bounds.averaged_second_moment(SIGMA2, SIGMA2 + squared, **given)
+        yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)
+    law = np.stack(columns, axis=1)
+    yield rate("slope in N", lambda level: loglog_slope(counts, law, level=level), -1.0, 0.1)
 
 
 GAUSSIAN = "grad f = (1/4, ..., 1/4), g - grad f standard normal in 64 dimensions: sigma^2 = 64 and E||g||^2 = 68"
 
 
-def _noise_of_quantized_gradients(context, predict):
-    """E||Q(g) - grad f||^2 for Gaussian gradients around a mean, d = 64, s = 16."""
-    d, s, samples = 64, 16, context.samples(4000, 2000)
-    rng = np.random.default_rng(context.stream())
-    gradient = np.full(d, 0.25)
-    found = np.empty(samples)
+def quantized(context, s, mean, noise, *path):
+    """Samples of ||Q(g) - grad f||^2 for g = grad f + noise(rng, d), where all 64 partial derivatives are ``mean``."""
+    d, samples = 64, context.samples(4000, 2000)
+    rng, slope, found = np.random.default_rng(context.stream(*path)), np.full(d, mean), np.empty(samples)
+    context.used.add("compressor")
     for r in range(samples):
-        g = gradient + rng.standard_normal(d)
-        received = compress(context.subject(s), g, key(context.stream(), r), wire_dtype=np.float64)
-        found[r] = np.sum((received - gradient) ** 2)
-    sigma2, second = float(d), float(d + gradient @ gradient)
-    return mean_interval(found), predict(bounds.qsgd_variance(d, s, form="paper"), sigma2, second), samples
+        g = slope + noise(rng, d)
+        received = compress(context.subject(s), g, key(context.stream(*path), r), wire_dtype=np.float64)
+        found[r] = np.sum((received - slope) ** 2)
+    return found
+
+
+def normal(rng, d):
+    """Standard normal noise."""
+    return rng.standard_normal(d)
+
+
+def signs(rng, d):
+    """Noise of equal magnitudes, for which one level is worst."""
+    return rng.choice([-1.0, 1.0], d)
 
 
 @claim(
     "qsgd.gradient-noise",
+    bound=bounds.averaged_variance,
     title="Noise of a quantized stochastic gradient",
     statement="E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on top of the"
     " sampling noise.",
@@ -306,13 +311,16 @@ def _noise_of_quantized_gradients(context, predict):
     bibtex="alistarh2017qsgd",
     kind="upper",
     proof="Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.",
-    bound=bounds.averaged_variance,
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
 )
 def _(context):
-    interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: sigma2 + omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples, note=GAUSSIAN)
+    for s, mean, noise, second in ((16, 0.25, normal, 68.0), (1, 0.0, signs, 64.0)):
+        path = () if s == 16 else (s,)
+        bound = bounds.averaged_variance(64.0, second, workers=1, omega=bounds.qsgd_variance(64, s, form="paper"))
+        found = quantized(context, s, mean, noise, *path)
+        yield upper(f"E||Q(g) - grad f||^2, d=64, s={s}, {noise.__name__}", found, bound)
+    yield GAUSSIAN
 
 
 @claim(
@@ -334,5 +342,6 @@ def _(context):
     see=("qsgd.gradient-noise", "qsgd.variance.paper"),
 )
 def _(context):
-    interval, bound, samples = _noise_of_quantized_gradients(context, lambda omega, sigma2, B: omega * B)
-    return Measurement(upper("E||Q(g) - grad f||^2, d=64, s=16", interval, bound), samples=samples, note=GAUSSIAN)
+    bound = bounds.qsgd_variance(64, 16, form="paper") * 68.0
+    yield upper("E||Q(g) - grad f||^2, d=64, s=16", quantized(context, 16, 0.25, normal), bound)
+    yield GAUSSIAN
