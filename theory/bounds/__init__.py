@@ -94,7 +94,7 @@ from .dynamic_batches import (
     optimal_rho,
     pl_contraction,
 )
-from .elias import expected_elias_bits
+from .elias import elias_envelope, elias_gaps, expected_elias_bits, qsgd_elias_length
 from .federated import local_sgd_fixed_point
 from .feedback_rates import (
     conef,
@@ -397,6 +397,8 @@ __all__ = [
     "ef_sgd_convex",
     "ef_sgd_convex_step",
     "ef_sgd_variance",
+    "elias_envelope",
+    "elias_gaps",
     "elias_length",
     "expected_elias_bits",
     "expected_smoothness",
@@ -520,6 +522,7 @@ __all__ = [
     "qjl_variance",
     "qsgd_arithmetic_length",
     "qsgd_code_length",
+    "qsgd_elias_length",
     "qsgd_flat_entropy",
     "qsgd_inf_variance",
     "qsgd_nonzeros",
