@@ -188,6 +188,7 @@ from .polyak_lojasiewicz import (
     pl_sgd_floor,
     pl_sgd_step,
 )
+from .qsvrg import qsvrg_bits, qsvrg_factor, qsvrg_inner, qsvrg_step, svrg_second_moment
 from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
 from .quantization import (
     qsgd_inf_variance,
@@ -196,6 +197,13 @@ from .quantization import (
     qsgd_variance,
     qsgd_variance_attained,
     qsgd_variance_exact,
+)
+from .quantized_sgd import (
+    quantized_sgd_bits,
+    quantized_sgd_convex,
+    quantized_sgd_convex_step,
+    quantized_sgd_rounds,
+    quantized_sgd_smooth,
 )
 from .ridge import ridge_minimum
 from .robust import median_deviation, normal_median_variance
@@ -531,6 +539,16 @@ __all__ = [
     "qsgd_variance",
     "qsgd_variance_attained",
     "qsgd_variance_exact",
+    "qsvrg_bits",
+    "qsvrg_factor",
+    "qsvrg_inner",
+    "qsvrg_step",
+    "quantized_sgd_bits",
+    "quantized_sgd_convex",
+    "quantized_sgd_convex_step",
+    "quantized_sgd_rounds",
+    "quantized_sgd_smooth",
+    "svrg_second_moment",
     "quadratic_average_exact",
     "quadratic_moments_exact",
     "quantized_factor",

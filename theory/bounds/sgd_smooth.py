@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 
 __all__ = ["sgd_smooth_convex", "sgd_smooth_convex_step", "sgd_smooth_convex_with_step"]
 
@@ -98,4 +98,4 @@ def sgd_smooth_convex(
     positive(lipschitz=lipschitz, variance=variance, distance=distance)
     squared = {"sharp": 1.0, "same step": 9.0 / 8.0, "paper": 2.0}[form]
     noise = math.sqrt(squared * distance * variance / (workers * steps))
-    return noise + lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0))
+    return total(noise=noise, curvature=lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0)))

@@ -78,26 +78,6 @@ def _on_the_ball(context, form, workers, steps, variance, drawn=1):
 
 
 @claim(
-    "qsgd.step",
-    title="The step size for N workers",
-    statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
-    " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T.",
-    latex=r"\eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
-    r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
-    source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
-    proof="QSGD, Theorem 2.1, for the mean of the workers' gradients, whose variance is sigma^2/N.",
-    bound=bounds.sgd_smooth_convex_step,
-    subject="paper",
-    mutants={"sqrt N on the other side, as printed": "printed"},
-)
-def _(context):
-    label, found, bound = _on_the_ball(context, context.subject, N, STEPS, SIGMA2, drawn=N)
-    return Measurement(upper(label, mean_interval(found), bound, trivial=0.5), samples=found.size)
-
-
-@claim(
     "qsgd.step.printed",
     title="The step size for N workers, as printed",
     statement="With N workers, second moments of at most B and eta = 1/(L + sqrt(N)/gamma), gamma = R sqrt(2/(B T)),"
