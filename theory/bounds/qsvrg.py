@@ -45,9 +45,9 @@ def qsvrg_factor(
     Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu eta T) + eta C)/(2 - eta A), A = 2 L (1 - 1/N) + C and
     C = 4 L (1 + omega)/N.
     Kind: upper.
-    Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0): E||x+ - x*||^2 <= ||x - x*||^2 - 2
-    eta (f(x) - f*) + eta^2 E||mean Q||^2, the second moment of the mean is at most (1 - 1/N)||grad f||^2 and (1 +
-    omega)/N times that of svrg_second_moment, and ||grad f||^2 <= 2 L (f - f*); sum over the epoch.
+    Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0).  In expectation ||x+ - x*||^2 <=
+    ||x - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
+    ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
     inner (int): T, at least 1.
 
     >>> qsvrg_factor(20, step=0.1, lipschitz=1.0, mu=1.0)  # (1 + 0.4)/(2 - 0.4)

@@ -144,6 +144,8 @@ def qsvrg(
     require(n > 0, "problem", problem, "a mean of n functions: its gradients are evaluated twice")
     require(mu > 0.0, "problem", f"mu = {mu:g}", "a strongly convex one: give it an l2 term")
     require(isinstance(epochs, (int, np.integer)) and epochs >= 1, "epochs", epochs, "an integer, at least 1")
+    good = inner is None or (isinstance(inner, (int, np.integer)) and inner >= 1)
+    require(good, "inner", inner, "an integer, at least 1")
     compressor = QSGD(math.isqrt(d - 1) + 1) if compressor is None else compressor
     inner = bounds.qsvrg_inner(L, mu, omega(compressor, d)) if inner is None else inner
     eta = float(bounds.qsvrg_step(L, omega(compressor, d)) if step is None else step)
