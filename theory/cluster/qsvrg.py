@@ -56,7 +56,6 @@ class VarianceReduced(NamedTuple):
     anchor: np.ndarray
     full: np.ndarray
     average: str = "uniform"
-    listed = True
 
     def round(self, run):
         """One step; each line is for all workers at once."""

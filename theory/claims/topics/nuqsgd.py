@@ -40,7 +40,7 @@ def vectors(d: int) -> list:
 
 def nearly_worst(d: int, s: int) -> Input:
     """A vector whose variance is omega(d - k), with k coordinates above the lowest cell."""
-    return Input(f"nearly worst, d={d}", lambda context: bounds.nuqsgd_variance_attained(d, s))
+    return Input(f"nearly worst, d={d}", lambda context: np.asarray(bounds.nuqsgd_variance_attained(d, s)))
 
 
 def one_beside(d: int, small: float) -> Input:

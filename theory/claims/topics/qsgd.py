@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,10 +14,10 @@ from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 
 SOURCE = "Alistarh, Grubic, Li, Tomioka, Vojnovic, QSGD, NIPS 2017"
-INVERSE = {"rounding with the probability inverted": partial(WrongQSGD, fault=INVERTED)}
+INVERSE: dict[str, Callable] = {"rounding with the probability inverted": partial(WrongQSGD, fault=INVERTED)}
 ROUNDED = INVERSE | {"rounding to the nearest level": partial(WrongQSGD, fault=NEAREST)}
 MUTANTS = ROUNDED | {"levels counted with zero, so one too many": lambda s, norm=2.0: QSGD(s + 1, norm=norm)}
-MAXIMUM = {"the largest entry as the norm": partial(QSGD, norm=math.inf)}
+MAXIMUM: dict[str, Callable] = {"the largest entry as the norm": partial(QSGD, norm=math.inf)}
 VECTORS = [
     (gaussian(1000), {"s": 4, "norm": 2.0}),
     (gaussian(1000, 3), {"s": 16, "norm": 2.0}),
@@ -31,7 +32,7 @@ def flat(d: int) -> np.ndarray:
 
 def half_odd(d: int, s: int) -> Input:
     """Coordinates at odd multiples of 1/(2 s), where the variance of QSGD is largest if 2 s > sqrt(d)."""
-    return Input(f"odd multiples of 1/(2s), d={d}", lambda context: bounds.qsgd_variance_attained(d, s))
+    return Input(f"odd multiples of 1/(2s), d={d}", lambda context: np.asarray(bounds.qsgd_variance_attained(d, s)))
 
 
 def spike_beside_equals(d: int, s: int) -> Input:
