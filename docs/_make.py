@@ -72,6 +72,7 @@ CLAIM_TOPICS = {
     "terngrad": "TernGrad",
     "qsgd": "QSGD",
     "nuqsgd": "NUQSGD",
+    "qsvrg": "QSVRG",
     "natural": "Natural compression",
     "half": "Half precision",
     "sign": "Signs",

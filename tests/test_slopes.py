@@ -338,7 +338,7 @@ SEEDS = 200
 def slope_on_ranks(row: Row, comm):
     """The same on the ranks of a communicator, a run for each seed, a quarter as long."""
     problem, values, steps = row.problem(), [], row.steps // 4
-    for seed in range(SEEDS):
+    for seed in range(max(SEEDS, row.replicas)):
         options = dict(workers=row.workers, steps=steps, record_every=steps // 40, wire_dtype=np.float64, comm=comm)
         result = th.run(row.method(problem), problem, seed=seed, **options)
         values.append(result.history["f"])

@@ -95,7 +95,7 @@ from .dynamic_batches import (
     optimal_rho,
     pl_contraction,
 )
-from .elias import expected_elias_bits
+from .elias import elias_envelope, elias_gaps, expected_elias_bits, qsgd_elias_length
 from .exact_feedback_rates import (
     compressed_descent_rate,
     compressed_descent_step,
@@ -200,6 +200,7 @@ from .polyak_lojasiewicz import (
     pl_sgd_step,
     strong_convexity_gap,
 )
+from .qsvrg import qsvrg_bits, qsvrg_factor, qsvrg_inner, qsvrg_step, svrg_second_moment
 from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
 from .quantization import (
     qsgd_inf_variance,
@@ -208,6 +209,13 @@ from .quantization import (
     qsgd_variance,
     qsgd_variance_attained,
     qsgd_variance_exact,
+)
+from .quantized_sgd import (
+    quantized_sgd_bits,
+    quantized_sgd_convex,
+    quantized_sgd_convex_step,
+    quantized_sgd_rounds,
+    quantized_sgd_smooth,
 )
 from .ridge import ridge_minimum
 from .robust import median_deviation, normal_median_variance
@@ -413,6 +421,8 @@ __all__ = [
     "ef_sgd_descent",
     "ef_sgd_memory_step",
     "ef_sgd_variance",
+    "elias_envelope",
+    "elias_gaps",
     "elias_length",
     "exact_feedback_multiplier",
     "exact_feedback_rate",
@@ -542,6 +552,7 @@ __all__ = [
     "qjl_variance",
     "qsgd_arithmetic_length",
     "qsgd_code_length",
+    "qsgd_elias_length",
     "qsgd_flat_entropy",
     "qsgd_inf_variance",
     "qsgd_nonzeros",
@@ -550,6 +561,16 @@ __all__ = [
     "qsgd_variance",
     "qsgd_variance_attained",
     "qsgd_variance_exact",
+    "qsvrg_bits",
+    "qsvrg_factor",
+    "qsvrg_inner",
+    "qsvrg_step",
+    "quantized_sgd_bits",
+    "quantized_sgd_convex",
+    "quantized_sgd_convex_step",
+    "quantized_sgd_rounds",
+    "quantized_sgd_smooth",
+    "svrg_second_moment",
     "quadratic_average_exact",
     "quadratic_moments_exact",
     "quantized_factor",

@@ -86,6 +86,26 @@ class Value(float):
     def __rsub__(self, other):
         return self._times(-1.0)._plus(other)
 
+    # NumPy's integers leave everything to the other side, because of the priority
+
+    def __lt__(self, other):
+        return float(self) < other
+
+    def __le__(self, other):
+        return float(self) <= other
+
+    def __gt__(self, other):
+        return float(self) > other
+
+    def __ge__(self, other):
+        return float(self) >= other
+
+    def __rtruediv__(self, other):
+        return other / float(self)
+
+    def __rpow__(self, other, modulo=None):
+        return other ** float(self)
+
     def __reduce__(self):
         return float, (float(self),)
 

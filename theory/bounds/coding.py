@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from ._domain import whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
 
 __all__ = [
@@ -70,7 +70,7 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     dimension_and_levels(d, s)
     require(form in ("theorem-3.2", "theorem-3.4"), "form", form, "'theorem-3.2' or 'theorem-3.4'")
     most = qsgd_nonzeros(d, s, form="paper") if form == "theorem-3.2" else s * s + math.sqrt(d)
-    return (3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most + 32.0
+    return total(nonzeros=(3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most, norm=32.0)
 
 
 @formula
@@ -112,7 +112,7 @@ def qsgd_unary_length(d: int, s: int) -> float:
     30032.0
     """
     dimension_and_levels(d, s)
-    return d + s * math.sqrt(d) + qsgd_nonzeros(d, s) + 32.0
+    return total(ends=d, levels=s * math.sqrt(d), signs=qsgd_nonzeros(d, s), norm=32.0)
 
 
 @formula
@@ -134,7 +134,8 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     require(0.0 < a < math.inf, "a", a, "a number above 0")
     reach = 1 + math.ceil(math.sqrt(40.0 / a))
     z = 1.0 + 2.0 * sum(math.exp(-a * k * k) for k in range(1, reach + 1))
-    return d * math.log2(z) + a * math.log2(math.e) * s * s * (1.0 + qsgd_variance(d=d, s=s)) + 34.0
+    squares = a * math.log2(math.e) * s * s * (1.0 + qsgd_variance(d=d, s=s))
+    return total(model=d * math.log2(z), squares=squares, norm=34.0)
 
 
 @formula

@@ -1,20 +1,26 @@
-"""The exact expected length of QSGD's Elias code for a given vector.
+"""The length of QSGD's Elias code: exactly for a given vector, and at most for any.
 
-Coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's length
-is constant between powers of two, so only the probability that a distance, a level or the number of non-zeros lies in
-such a range is needed: no sampling, and O(d log d) operations apart from the number of non-zeros, whose distribution
-(Poisson-binomial) is a product of d polynomials.
+Exactly: coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's
+length is constant between powers of two, so only the probability that a distance, a level or the number of non-zeros
+lies in such a range is needed: no sampling, and O(d log d) operations apart from the number of non-zeros, whose
+distribution (Poisson-binomial) is a product of d polynomials.
+
+At most: a code's length is replaced by the least concave function above it, so that Jensen's inequality applies.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..core import require
-from .closed_form import formula
+from ._domain import whole
+from .closed_form import formula, total
 from .coding import elias_length
+from .quantization import dimension_and_levels, qsgd_nonzeros
 
-__all__ = ["expected_elias_bits"]
+__all__ = ["elias_envelope", "elias_gaps", "expected_elias_bits", "qsgd_elias_length"]
 
 
 def _lengths(numbers: np.ndarray) -> np.ndarray:
@@ -90,3 +96,93 @@ def expected_elias_bits(u) -> float:
         bits += elias_length(reach) * (p * some).sum()
         reach *= 2
     return float(bits)
+
+
+# --- at most ----------------------------------------------------------------------------------------------------------
+
+
+def longest_elias_code(largest: int) -> int:
+    """The longest omega code of a number up to ``largest``."""
+    return max(elias_length(min(2**m, largest)) for m in range(largest.bit_length()))
+
+
+def _hull(corners: list[tuple[float, float]], x: float) -> float:
+    """The value at x of the least concave function above these points, in increasing order."""
+    hull: list[tuple[float, float]] = []
+    for point in corners:
+        while len(hull) > 1 and _slope(hull[-2], point) >= _slope(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(point)
+    last = min(k for k in range(1, len(hull)) if x <= hull[k][0])
+    return hull[last - 1][1] + _slope(hull[last - 1], hull[last]) * (x - hull[last - 1][0])
+
+
+def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
+    return (b[1] - a[1]) / (b[0] - a[0])
+
+
+@formula
+def elias_envelope(x: float) -> float:
+    """The least concave function above the lengths of the Elias omega codes.
+
+    Setting: x >= 1; for random integers k >= 1, E|omega(k)| is at most its value at E k.
+    Statement: linear between its corners 1, 2, 4, 16, 32, 64, 128, ..., powers of 2, where it is the length; at most
+    1 + (5/2) log2 x.
+    Kind: tight (at the corners).
+    Source: derived: the length is constant between powers of 2.
+    x: At least 1.
+
+    >>> elias_envelope(4.0), elias_envelope(10.0)  # 6, and 6 + 6 (11 - 6)/12
+    (6.0, 8.5)
+    """
+    require(1.0 <= x < math.inf, "x", x, "a number from 1 on")
+    top = int(x).bit_length() + 5  # the next corners
+    return _hull([(2.0**m, float(elias_length(2**m))) for m in range(2 * top)], float(x))
+
+
+@formula
+def elias_gaps(d: int, n: float) -> float:
+    """The largest expected bits of the distances between non-zeros, in Elias omega codes.
+
+    Setting: a random set of at most d positions, of at most n positions in expectation; the distance to each from the
+    one before it is encoded.
+    Statement: m envelope(d/m) with m = min(n, d/2); so 1.5 d for n >= d/4.
+    Kind: tight (where d/m is a corner of :func:`elias_envelope` and the distances are all equal).
+    Source: derived: N distances sum to at most d, so Jensen's inequality, first over the distances and then over N, as
+    N envelope(d/N) is concave in N; it is largest for N in [d/4, d/2].
+    d: At least 1.
+    n: At least 0.
+
+    >>> elias_gaps(1024, 64.0), elias_gaps(1024, 1000.0)
+    (704.0, 1536.0)
+    """
+    whole(1, d=d)
+    require(0.0 <= n < math.inf, "n", n, "a number from 0 on")
+    m = min(float(n), d / 2.0)
+    return m * elias_envelope(d / m) if m > 0.0 else 0.0
+
+
+@formula
+def qsgd_elias_length(d: int, s: int) -> float:
+    """Expected bits of QSGD's Elias code, with all constants.
+
+    Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
+    for every non-zero a sign bit and the Elias codes of the distance to it and of its level.
+    Statement: E bits <= 32 + c(d) + d Lambda(s^2/d) + gaps(d, n), with n = min(d, s sqrt(d)), the longest code c(d) of
+    a number up to d + 1, gaps(d, n) of :func:`elias_gaps`, and Lambda(x) = 2 sqrt(x) up to x = 4, then the least
+    concave function above 1 + |omega(k)| at x = k^2.
+    Kind: upper; every part but the last is attained by vectors of equal magnitudes, where s^2/d is 1/k, 1 or 4, ...
+    Source: derived; QSGD, NIPS 2017, Theorem 3.2, has o(1) in the place of what the Elias code of a small number takes
+    above its logarithm.  Between integers the expected bits of sign and level are linear in u_i, so at most
+    Lambda(u_i^2), and sum u_i^2 = s^2.
+    d, s: Both at least 1.
+
+    >>> qsgd_elias_length(d=1024, s=32)  # 32 + 18, 2 d and 1.5 d
+    3634.0
+    """
+    dimension_and_levels(d, s)
+    x = s * s / d
+    corners = [(4.0**m, 1.0 + elias_length(2**m)) for m in range(1, 8 + s.bit_length())]
+    levels = d * (2.0 * math.sqrt(x) if x <= 4.0 else _hull(corners, x))
+    gaps = elias_gaps(d, qsgd_nonzeros(d, s))
+    return total(header=32 + longest_elias_code(d + 1), levels=levels, gaps=gaps)

@@ -67,7 +67,7 @@ def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
 
 @formula
 def chord_variance(v, levels, norm: float = 2.0) -> float:
-    """Variance of random rounding to any set of levels, at one vector.
+    """Variance of random rounding to any set of levels, at one vector, as a chord sum.
 
     Setting: each coordinate is rounded without bias to one of the two levels around it.
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for

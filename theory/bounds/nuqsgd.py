@@ -11,8 +11,9 @@ import numpy as np
 
 from ..core import require
 from ._domain import whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .coding import elias_length
+from .elias import elias_gaps, longest_elias_code
 
 __all__ = [
     "geometric_levels",
@@ -106,10 +107,10 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     x = ratio**s * math.sqrt(d)
     if form == "sharp":
         lam = (1.0 + ratio) ** 2 / (4.0 * ratio)
-        return lam - 1.0 + x * x / (4.0 * lam) if x <= 2.0 * lam and s > 0 else x - 1.0
+        return total(cells=lam - 1.0, lowest=x * x / (4.0 * lam)) if x <= 2.0 * lam and s > 0 else x - 1.0
     require(ratio == 0.5, "ratio", ratio, "1/2 for the paper's forms")
     threshold = 2 ** (2 * s + (1 if form == "2^(2s+1)" else 2))
-    return 0.125 + 2.0 ** (-2 * s - 2) * d if d < threshold else x - 0.875
+    return total(cells=0.125, lowest=2.0 ** (-2 * s - 2) * d) if d < threshold else x - 0.875
 
 
 @formula
@@ -201,7 +202,7 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     """
     whole(1, d=d, bits=bits)
     h = 2 ** (bits - 1) - 1
-    return d * 0.25**h + (0.125 if h else -1.0)
+    return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
 
 
 @formula
@@ -233,22 +234,25 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
 
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of the index 1, ..., s + 1 of its level.
-    Statement: E bits <= 32 + c(d) + n (2 + c_s) + 2.5 phi(min(n, d/e)), with n = min(d, p^-s sqrt(d)) as in
-    nuqsgd_nonzeros, phi(N) = N log2(d/N), c_s the longest code of an index and c(d) that of a number up to d + 1.
-    Kind: upper.
-    Source: derived, from elias(k) <= 1 + 2.5 log2(k): the N distances sum to at most d, so Jensen's inequality gives
-    N + 2.5 phi(N), and phi is concave, with its maximum at d/e.  The paper's theorem has o(1) terms in their place.
+    Statement: E bits <= 32 + c(d) + min(n (1 + c_s), p^-s sqrt(d) max_j p^(j-1) (1 + |omega(j)|)) + gaps(d, n), with n
+    = min(d, p^-s sqrt(d)) as in nuqsgd_nonzeros, the longest code c_s of an index j <= s + 1, the longest code c(d) of
+    a number up to d + 1, and gaps(d, n) of :func:`elias_gaps`.
+    Kind: upper; for p <= 1/2 every part but the last is attained by vectors of equal magnitudes, and all of them but
+    for d/2 bits where p^s sqrt(d) = 1.
+    Source: derived: between two levels the expected bits of sign and index are linear in r_i, so at most r_i p^-s
+    max_j p^(j-1) (1 + |omega(j)|), and sum r_i <= sqrt(d).  The theorem in NUQSGD, JMLR 22(114), 2021, as remembered,
+    has o(1) terms: 3 n + (1 + o(1)) n log2(d/n) + (1 + o(1)) n log2 log2(8 (p^-2s + d)/n) and the norm, for n <= d/e.
     s: At least 0.
     ratio: p, in (0, 1).
 
     >>> round(nuqsgd_code_length(d=8192, s=3))
-    12181
+    8052
     """
     n = nuqsgd_nonzeros(d, s, ratio)
     index = max(elias_length(k) for k in range(1, s + 2))
-    number = max(elias_length(k) for k in {min(2**m, d + 1) for m in range(d.bit_length() + 1)})
-    spread = min(n, d / math.e)
-    return 32.0 + number + n * (2.0 + index) + 2.5 * spread * math.log2(d / spread)
+    steepest = max(ratio ** (j - 1) * (1 + elias_length(j)) for j in range(1, s + 2))
+    levels = min(n * (1.0 + index), math.sqrt(d) / ratio**s * steepest)
+    return total(header=32 + longest_elias_code(d + 1), levels=levels, gaps=elias_gaps(d, n))
 
 
 @formula

@@ -148,7 +148,8 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     """Variance of QSGD at one vector.
 
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
-    Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)``, with ``f_i = frac(s |v_i| / scale)``.
+    Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
+    2-norm and the maximum norm.
     Kind: identity.
     Source: derived (the variance of each coordinate is that of a Bernoulli variable).
     s: Number of levels above zero, at least 1.

@@ -325,7 +325,7 @@ class Context:
         self.used.add("run")
         return run(method, problem, **{"seed": self.stream(*path)} | options)
 
-    def moments(self, compressor, v, samples: int, *path: int | str):
+    def moments(self, compressor, v, samples: int, *path: int | str, **options):
         """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``.
 
         In place of a compressor, a wrong one may be a function ``(v, samples, rng)``; see `theory.measure.moments`.
@@ -333,4 +333,4 @@ class Context:
         from ..measure import moments
 
         self.used.add("compressor")
-        return moments(compressor, v, samples, seed=self.stream(*path))
+        return moments(compressor, v, samples, **{"seed": self.stream(*path)} | options)

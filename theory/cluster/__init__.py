@@ -18,6 +18,7 @@ from .cost_model import (
 )
 from .cr_psgd_catalyst import catalyst
 from .mpi import abort_on_error
+from .qsvrg import VarianceReduced, qsvrg
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
@@ -29,6 +30,7 @@ __all__ = [
     "Network",
     "Pareto",
     "ShiftedExponential",
+    "VarianceReduced",
     "abort_on_error",
     "allreduce_seconds",
     "calibrate",
@@ -36,6 +38,7 @@ __all__ = [
     "fit_network",
     "gather_seconds",
     "load_network",
+    "qsvrg",
     "race",
     "reduce_seconds",
     "round_seconds",

@@ -123,7 +123,7 @@ def catalyst(
     >>> round(float(result.history["f"][0]), 3), bool(result.fun < 0.25)
     (0.5, True)
     """
-    y = _start(problem, x0)
+    y = start_at(problem, x0)
     good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
     require(good, "record_every", record_every, "an integer, at least 1")
     L = lipschitz(problem)
@@ -158,8 +158,8 @@ def catalyst(
             record_every=budget,
             wire_dtype=wire_dtype,
         )
-        rows.append(_after(spent, done.history[0]))  # at y = centre, h and its gradient are those of f
-        spent = _after(spent, done.history[-1])
+        rows.append(after(spent, done.history[0]))  # at y = centre, h and its gradient are those of f
+        spent = after(spent, done.history[-1])
         y = done.last
         if done.status == DIVERGED:
             break
@@ -182,7 +182,7 @@ def catalyst(
     )
 
 
-def _start(problem, x0) -> np.ndarray:
+def start_at(problem, x0) -> np.ndarray:
     """A checked copy of x_0."""
     check_problem(problem)
     y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
@@ -200,7 +200,7 @@ def _kept(rows, record_every: int | None) -> list:
     return kept
 
 
-def _after(spent, row):
+def after(spent, row):
     """A row of the history of an inner run, plus the costs before it."""
     row = row.copy()
     if isinstance(spent, np.void):

@@ -1,0 +1,98 @@
+"""QSVRG against NumPy, its costs, and two ranks against one process."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT, run_mpi
+
+import theory as th
+from theory import bounds
+from theory.cluster import VarianceReduced
+from theory.wire.bits import bits_for
+
+rng = np.random.default_rng(0)
+A, b = rng.standard_normal((24, 6)), rng.standard_normal(24)
+RIDGE = th.ridge((A, b), l2=0.5)
+
+
+def test_with_one_curvature_for_all_rows_it_is_gradient_descent():
+    """Then the rows' noise cancels: grad f_j(x) - grad f_j(y) = H (x - y), whatever j."""
+    centres = rng.standard_normal((8, 3))
+    problem = th.function(lambda x: 0.5 * np.mean((x - centres) ** 2) * 3, lambda x, i: x - centres[i], d=3, n=8)
+    y = np.array([2.0, -1.0, 3.0])
+    epoch = VarianceReduced(th.Identity(), th.Constant(0.25), y, y - centres.mean(axis=0))
+    result = th.run(epoch, problem, workers=3, steps=5, x0=y, wire_dtype=np.float64)
+    x, seen = y, []
+    for _ in range(5):
+        seen.append(x)
+        x = x - 0.25 * (x - centres.mean(axis=0))
+    np.testing.assert_allclose(result.last, x, rtol=1e-12)
+    np.testing.assert_allclose(result.x, np.mean(seen, axis=0), rtol=1e-12)
+
+
+def test_the_message_at_the_anchor_is_the_full_gradient():
+    """At x = y every row's gradient cancels, l2 term included."""
+    y = rng.standard_normal(6)
+    full = th.gradient(RIDGE, y)
+    epoch = VarianceReduced(th.Identity(), th.Constant(0.1), y, full - 0.5 * y)
+    result = th.run(epoch, RIDGE, workers=2, steps=1, x0=y, wire_dtype=np.float64)
+    np.testing.assert_allclose(result.last, y - 0.1 * full, rtol=1e-12)
+
+
+def test_epochs_and_costs():
+    result = th.qsvrg(RIDGE, th.QSGD(3), workers=2, epochs=3, inner=40, step=0.02, seed=1)
+    known = bounds.qsvrg_bits(6, 40, 32 + 6 * bits_for(7))
+    np.testing.assert_array_equal(result.history["bits_up"], known * np.arange(4))
+    np.testing.assert_array_equal(result.history["samples"], (2 * 2 * 40 + 24) * np.arange(4))
+    assert result.inner == 40 and result.step == 0.02 and result.nit == 120 and result.success
+    assert result.fun == result.history["f"][-1] == pytest.approx(th.value(RIDGE, result.x), rel=1e-12)
+
+
+def test_the_theorems_parameters_are_the_defaults():
+    result = th.qsvrg(RIDGE, workers=2, epochs=1)
+    omega = th.omega(th.QSGD(3), 6)
+    L, mu = th.max_lipschitz(RIDGE), th.strong_convexity(RIDGE)
+    assert result.inner == bounds.qsvrg_inner(L, mu, omega) and result.step == bounds.qsvrg_step(L, omega)
+
+
+def test_replay_and_round_function_give_the_same_bits():
+    y = rng.standard_normal(6)
+    epoch = VarianceReduced(th.QSGD(2), th.Constant(0.02), y, th.gradient(RIDGE, y) - 0.5 * y)
+    one, other = (th.run(epoch, RIDGE, workers=4, steps=30, x0=y, fast=fast) for fast in (True, False))
+    np.testing.assert_array_equal(one.x, other.x)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_the_same_bits_on_ranks(tmp_path):
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import sys\nimport numpy as np\nimport theory as th\n"
+        "comm = None\n"
+        "if len(sys.argv) > 1:\n    from mpi4py import MPI\n    comm = MPI.COMM_WORLD\n"
+        "A = np.sin(np.arange(144.0)).reshape(24, 6)\n"
+        "problem = th.ridge((A, np.cos(np.arange(24.0))), l2=0.5)\n"
+        "done = th.qsvrg(problem, workers=4, epochs=2, inner=20, seed=1, comm=comm)\n"
+        "if comm is None or comm.Get_rank() == 0:\n"
+        "    print('bits', done.x.tobytes().hex(), done.history['f'].tobytes().hex())\n"
+    )
+    alone = run_mpi(1, job, timeout=300, env={"PYTHONPATH": str(ROOT)})
+    ranks = run_mpi(2, job, "mpi", timeout=300, env={"PYTHONPATH": str(ROOT)})
+    found = [re.findall(r"bits (.*)", done.stdout) for done in (alone, ranks)]
+    assert found[0] and found[0] == found[1], ranks.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "options"),
+    [
+        ("epochs", RIDGE, {"epochs": 0}),
+        ("problem", th.ridge((A[:2], b[:2]), l2=0.0), {}),
+        ("problem", th.quadratic([1.0, 2.0], covariance=1.0), {}),
+        ("x0", RIDGE, {"x0": [1.0]}),
+        ("inner", RIDGE, {"inner": 0}),
+    ],
+)
+def test_refuses(name, problem, options):
+    with pytest.raises(ValueError, match=f"^{name}: got .*, allowed: "):
+        th.qsvrg(problem, **({"workers": 2, "epochs": 1} | options))

@@ -1,0 +1,197 @@
+"""Parallel SGD whose workers quantize without bias (QSGD, NUQSGD): convergence, rounds and bits to an accuracy.
+
+Every worker sends Q(g) with E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, where omega is, say,
+:func:`theory.bounds.qsgd_variance` or :func:`theory.bounds.nuqsgd_variance`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+from .averages import averaged_variance
+from .closed_form import formula, total
+from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
+
+__all__ = [
+    "quantized_sgd_bits",
+    "quantized_sgd_convex",
+    "quantized_sgd_convex_step",
+    "quantized_sgd_rounds",
+    "quantized_sgd_smooth",
+]
+
+
+@formula
+def quantized_sgd_convex_step(
+    steps: int,
+    *,
+    omega: float,
+    lipschitz: float,
+    variance: float,
+    second_moment: float,
+    distance: float,
+    workers: int = 1,
+    form: str = "sharp",
+) -> float:
+    """The constant step of quantized parallel SGD on a smooth convex function.
+
+    Setting: as for :func:`quantized_sgd_convex`.
+    Statement: that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega B)/N: with R^2 =
+    ``distance``, sharp: eta = 1/(L + sqrt(v T)/R); paper: eta = 1/(L + sqrt(v T/2)/R).
+    Kind: identity.
+    Source: QSGD, NIPS 2017, Theorem 3.4 (paper), with sqrt N where it belongs and the noise of the gradients itself.
+    variance: sigma^2 of one worker's gradient, at least 0.
+    second_moment: B, at least sigma^2.
+    distance: R^2, above 0.
+    form ({"sharp", "paper"}):
+
+    >>> quantized_sgd_convex_step(
+    ...     25, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2
+    ... ) == 1 / 3
+    True
+    """
+    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
+    noise = averaged_variance(variance, second_moment, workers=workers, omega=omega)
+    return sgd_smooth_convex_step(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
+
+
+@formula
+def quantized_sgd_convex(
+    steps: int,
+    *,
+    omega: float,
+    lipschitz: float,
+    variance: float,
+    second_moment: float,
+    distance: float,
+    workers: int = 1,
+    form: str = "sharp",
+) -> float:
+    """Convergence of quantized parallel SGD on a smooth convex function.
+
+    Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
+    sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
+    x*||.
+    Statement: with v = (sigma^2 + omega B)/N, E f(mean) - f* is at most
+    sharp: R sqrt(v/T) + L R^2/(2 T);
+    same step: (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), with the paper's step;
+    paper: sqrt 2 R sqrt(v/T) + L R^2/T.
+    Kind: upper.
+    Source: QSGD, NIPS 2017, Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2, sqrt(d)/s)
+    B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise).  NUQSGD, JMLR 22(114), 2021,
+    has the same theorem with its own omega, as remembered.  The constants 1 and 1/2 are derived.
+    variance: sigma^2 of one worker's gradient, at least 0.
+    second_moment: B, at least sigma^2.
+    distance: R^2, above 0.
+    form ({"sharp", "same step", "paper"}):
+
+    >>> quantized_sgd_convex(25, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2)
+    2.5
+    """
+    noise = averaged_variance(variance, second_moment, workers=workers, omega=omega)
+    return sgd_smooth_convex(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
+
+
+@formula
+def quantized_sgd_rounds(
+    eps: float,
+    *,
+    omega: float,
+    lipschitz: float,
+    variance: float,
+    second_moment: float,
+    distance: float,
+    workers: int = 1,
+) -> float:
+    """Rounds of quantized parallel SGD to an accuracy, on a smooth convex function.
+
+    Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds.
+    Statement: E f(mean) - f* <= eps for every T >= ((c + sqrt(c^2 + 2 L R^2 eps))/(2 eps))^2 with c = R sqrt(v), v =
+    (sigma^2 + omega B)/N; this T is at most R^2 max(4 v/eps^2, L/eps).
+    Kind: identity (the bound is then eps).
+    Source: derived: the positive root of c x + (L R^2/2) x^2 = eps, x = T^(-1/2).  QSGD, NIPS 2017, Theorem 3.4, has
+    the order O(R^2 max(2 B'/(N eps^2), L/eps)).
+    eps: Above 0.
+    variance: sigma^2 of one worker's gradient, at least 0.
+    second_moment: B, at least sigma^2.
+    distance: R^2, above 0.
+
+    >>> quantized_sgd_rounds(2.5, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2)
+    25.0
+    """
+    positive(eps=eps, lipschitz=lipschitz, distance=distance)
+    c2 = distance * averaged_variance(variance, second_moment, workers=workers, omega=omega)
+    root = math.sqrt(c2) + math.sqrt(c2 + 2.0 * lipschitz * distance * eps)
+    return (root / (2.0 * eps)) ** 2
+
+
+@formula
+def quantized_sgd_bits(
+    eps: float,
+    *,
+    bits: float,
+    omega: float,
+    lipschitz: float,
+    variance: float,
+    second_moment: float,
+    distance: float,
+    workers: int = 1,
+) -> float:
+    """Bits that a worker of quantized parallel SGD sends to an accuracy, on a smooth convex function.
+
+    Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds; messages of at most ``bits`` bits in
+    expectation, such as :func:`theory.bounds.qsgd_elias_length`.
+    Statement: E f(mean) - f* <= eps after T = ceil(:func:`quantized_sgd_rounds`) rounds; until then a worker sends at
+    most ``T bits`` bits.
+    Kind: upper.
+    Source: derived.
+    eps: Above 0.
+    bits (float): Of a message, above 0.
+    variance: sigma^2 of one worker's gradient, at least 0.
+    second_moment: B, at least sigma^2.
+    distance: R^2, above 0.
+
+    >>> constants = {"omega": 1.0, "lipschitz": 1.0, "variance": 3.0, "second_moment": 5.0, "distance": 25.0}
+    >>> quantized_sgd_bits(2.5, bits=64.0, workers=2, **constants)
+    1600.0
+    """
+    positive(bits=bits)
+    rounds = quantized_sgd_rounds(
+        eps,
+        omega=omega,
+        lipschitz=lipschitz,
+        variance=variance,
+        second_moment=second_moment,
+        distance=distance,
+        workers=workers,
+    )
+    return math.ceil(float(rounds)) * float(bits)
+
+
+@formula
+def quantized_sgd_smooth(
+    steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
+) -> float:
+    """Squared gradient of quantized parallel SGD without convexity.
+
+    Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size eta
+    with q = eta L (1 + omega/N) < 2.
+    Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(eta T) + eta L (1 + omega)
+    sigma^2/N)/(2 - q).
+    Kind: tight (on f = (L/2)||x||^2 once f(x_T) is small, if E||Q(v) - v||^2 = omega ||v||^2).
+    Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
+    QSGD, NIPS 2017, Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1) -
+    f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
+
+    >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25
+    3.2
+    """
+    whole(1, steps=steps, workers=workers)
+    positive(lipschitz=lipschitz, step=step)
+    non_negative(omega=omega, gap=gap, variance=variance)
+    q = step * lipschitz * (1.0 + omega / workers)
+    require(q < 2.0, "step", step, f"a number below 2/(L (1 + omega/N)) = {2.0 * step / q:.6g}")
+    noise = step * lipschitz * (1.0 + omega) * variance / workers
+    return total(start=2.0 * gap / (step * steps), noise=noise) / (2.0 - q)

@@ -1,0 +1,164 @@
+"""Claims about QSVRG: the second moment of its gradients, the factor of an epoch, the rate and the bits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...cluster.qsvrg import VarianceReduced, qsvrg
+from ...compressors.base import omega
+from ...compressors.identity import Identity
+from ...compressors.qsgd import QSGD
+from ...methods.schedules import Constant
+from ...problems.constants import max_lipschitz, strong_convexity
+from ...problems.evaluate import gradient
+from ...problems.linear import ridge
+from ...problems.newton import solve
+from ...wire.bits import bits_for
+from ..base import claim
+from ..checks import equality, identity, upper
+from .qsgd import SOURCE
+
+D, LEVELS = 16, 4  # s = sqrt(d)
+
+
+def regression(context):
+    """A ridge regression with 24 rows, its minimum, L of its rows and mu."""
+    A, b = context.normal((24, D), "A"), 10.0 * context.normal(24, "b")
+    problem = ridge((A / np.linalg.norm(A, axis=1)[:, None], b), l2=0.2)
+    return problem, solve(problem).fun, max_lipschitz(problem), strong_convexity(problem)
+
+
+@claim(
+    "qsvrg.second-moment",
+    latex=r"\mathbb{E}\|\nabla f_j(x)-\nabla f_j(y)+\nabla f(y)\|^2\le 4L\,(f(x)-f^*)+4L\,(f(y)-f^*)",
+    tight_where="up to 1 - 3/(4 n): f_j = (L/2) x_j^2, y = -x",
+    bound=bounds.svrg_second_moment,
+    subject=-1.0,
+    mutants={"the row's gradient at y added": 1.0},
+)
+def _(context):
+    L, n = 2.0, 50
+    for far in (-1.0, 0.0, 1.0):  # y = far x, x = (1, ..., 1)
+        v = L * np.eye(n) * (1.0 + context.subject * far) + L / n * far
+        gap, anchor_gap = L / 2.0, L / 2.0 * far**2
+        predicted = bounds.svrg_second_moment(gap, anchor_gap, lipschitz=L)
+        yield upper(
+            f"E||v||^2, f_j = (L/2) x_j^2, n={n}, y = {far:g} x", float(np.mean(np.sum(v**2, axis=1))), predicted
+        )
+
+
+def largest_mean_gap(inner: int, *, step, lipschitz, mu, omega, workers) -> Fraction:
+    """The largest mean of f(x_t) - f* in an epoch from f(y) - f* = 1 that the one-step inequality allows."""
+
+    def left(gap):
+        squared = 2 / Fraction(mu)  # ||y - x*||^2 <= 2 (f(y) - f*)/mu
+        for _ in range(inner):
+            rows = Fraction(float(bounds.svrg_second_moment(float(gap), 1.0, lipschitz=lipschitz)))
+            moment = (1 - Fraction(1, workers)) * 2 * lipschitz * gap + (1 + Fraction(omega)) / workers * rows
+            squared += -2 * step * gap + step**2 * moment
+        return squared
+
+    return left(Fraction(0)) / (left(Fraction(0)) - left(Fraction(1)))
+
+
+@claim(
+    "qsvrg.factor",
+    latex=r"\rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N",
+    bibtex="alistarh2017qsgd",
+    certificate="composition",
+    tight_where="nowhere that is known; its lemmas are",
+    bound=bounds.qsvrg_factor,
+    subject=(1.0, partial(QSGD, LEVELS)),
+    mutants={
+        "no full gradient: SGD": (0.0, partial(QSGD, LEVELS)),
+        "minus the full gradient": (-1.0, partial(QSGD, LEVELS)),
+    },
+)
+def _(context):
+    problem, least, L, mu = regression(context)
+    share, make = context.subject
+    y = solve(problem).x + 0.1 * context.normal(D, "y")
+    full, anchor = gradient(problem, y) - problem.l2 * y, y
+    for workers in (1, 4):
+        known = {"lipschitz": L, "mu": mu, "omega": omega(make(), D)}
+        eta, inner = float(bounds.qsvrg_step(L, known["omega"])), bounds.qsvrg_inner(**known)
+        epoch = VarianceReduced(make(), Constant(eta), anchor, share * full)
+        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16), "record_every": inner}
+        gap = context.run(epoch, problem, workers, x0=y, wire_dtype=np.float64, **options).funs - least
+        start = float(context.run(epoch, problem, x0=y, workers=1, steps=1).history["f"][0] - least)
+        factor = bounds.qsvrg_factor(inner, step=eta, workers=workers, **known)
+        yield upper(f"gap after an epoch / gap before, ridge, N={workers}, T={inner}", gap / start, factor)
+    for inner, step, L, mu, w, N in (
+        (40, "1/16", 2, "1/2", "1/4", 1),
+        (40, "1/16", 2, "1/2", 1, 4),
+        (400, "1/64", 4, 1, 3, 2),
+    ):
+        exact = {"step": Fraction(step), "lipschitz": L, "mu": Fraction(mu), "omega": Fraction(w)}
+        lemmas = largest_mean_gap(inner, workers=N, **exact)
+        theorem = bounds.qsvrg_factor(inner, workers=N, **{name: float(x) for name, x in exact.items()})
+        yield identity(f"largest mean gap that the lemmas allow, N={N}, T={inner}, omega={w}", float(lemmas), theorem)
+
+
+@claim(
+    "qsvrg.rate",
+    title="QSVRG gains a factor of 0.9 an epoch",
+    statement="With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) - f* <="
+    " 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.",
+    latex=r"\mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)",
+    source=f"{SOURCE}, Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived",
+    bibtex="alistarh2017qsgd",
+    kind="upper",
+    certificate="composition",
+    proof="qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.",
+    bound=bounds.qsvrg_factor,
+    subject=(1.0, 1.0),
+    mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
+)
+def _(context):
+    problem, least, L, mu = regression(context)
+    (longer, more), w = context.subject, omega(QSGD(LEVELS), D)
+    step, inner = longer * bounds.qsvrg_step(L, w), math.ceil(more * bounds.qsvrg_inner(L, mu, w))
+    runs = [qsvrg(problem, workers=2, epochs=3, step=step, inner=inner, seed=context.stream(r)) for r in range(4)]
+    context.used.add("run")
+    for p in (1, 3):
+        gaps = np.array([found.history["f"] - least for found in runs])
+        yield upper(
+            f"gap after {p} epochs / gap before, the largest of 4 runs", np.max(gaps[:, p] / gaps[:, 0]), 0.9**p
+        )
+    for L, mu, w in ((1.0, 1.0, 0.25), (50.0, 1.0, 0.25), (7.0, 0.3, 3.0)):
+        step, inner = longer * bounds.qsvrg_step(L, w), math.ceil(more * bounds.qsvrg_inner(L, mu, w))
+        factor = bounds.qsvrg_factor(inner, step=step, lipschitz=L, mu=mu, omega=w)
+        yield upper(f"factor of an epoch, L/mu={L / mu:.4g}, omega={w:g}", float(factor), 0.9)
+
+
+@claim(
+    "qsvrg.bits",
+    latex=r"\mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]",
+    bibtex="alistarh2017qsgd",
+    bound=bounds.qsvrg_bits,
+    subject=partial(QSGD, LEVELS),
+    mutants={"full precision": Identity, "twice the levels": partial(QSGD, 2 * LEVELS)},
+)
+def _(context):
+    problem, *_ = regression(context)
+    for inner in (50, 2):
+        found = qsvrg(
+            problem, context.subject(), workers=2, epochs=2, inner=inner, step=0.01, seed=context.stream(inner)
+        )
+        context.used.add("run")
+        sent = float(found.history["bits_up"][-1] / 2)
+        fixed = 32 + D * bits_for(2 * LEVELS + 1)
+        yield equality(
+            f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
+        )
+    coded = qsvrg(problem, QSGD(LEVELS, elias=True), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
+    bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
+    yield upper("the same in Elias codes, T=50", float(coded.history["bits_up"][-1] / 2), float(bound))
+    printed = float(bounds.qsvrg_bits(D, 50, 1.0, form="paper"))
+    ideal = float(bounds.qsvrg_bits(D, 50, bounds.qsgd_arithmetic_length(D, LEVELS)))
+    yield upper("the same in an arithmetic code, against the paper's bound", ideal, printed)

@@ -1,0 +1,200 @@
+"""Claims about QSGD and NUQSGD in training: convergence with the quantizer in the run, rounds and bits.
+
+The convex theorem is attained, asymptotically in T, by ``one_sided``: far from the minimum every coordinate of the
+gradient is a small constant, near it a steep wall reflects; so the mean of the iterates is worth no more than they are.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.nuqsgd import NUQSGD
+from ...compressors.qsgd import QSGD
+from ...methods.schedules import Constant, Suffix
+from ...methods.sgd import ParallelSGD
+from ...problems.numpy_function import function
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import assumption, identity, upper
+
+D, N, STEPS = 64, 2, 200
+QSGD_4 = (partial(QSGD, 4, elias=True), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
+NUQSGD_1 = (partial(NUQSGD, 1, elias=True), bounds.nuqsgd_variance(D, 1))  # omega = 3, likewise
+
+
+def one_sided(slope: float, lipschitz: float):
+    """Sum of h(x_j), h' = min(L x, slope); 2 D gradients, which add the rows of a Hadamard matrix or minus them."""
+    signs = np.ones((1, 1))
+    while len(signs) < D:
+        signs = np.block([[signs, signs], [signs, -signs]])
+    signs, corner = np.concatenate([signs, -signs]), slope / lipschitz
+
+    def value(x):
+        near = np.minimum(x, corner)
+        return float(np.sum(0.5 * lipschitz * near**2 + slope * (x - near)))
+
+    return function(value, lambda x, i: np.minimum(lipschitz * x, slope) + signs[i], d=D, n=2 * D, lipschitz=lipschitz)
+
+
+def hardest(omega: float, steps: int, workers: int = N) -> tuple[Any, dict]:
+    """The problem on which T steps from distance 1 are worth least, and its constants."""
+    noise = math.sqrt((1.0 + omega) / workers)  # of one coordinate of the mean message
+    slope, lipschitz = 2.0 * noise / math.sqrt(steps), 6.0 * noise * math.sqrt(D)
+    constants = {"lipschitz": lipschitz, "variance": D, "second_moment": D * (1.0 + 8.0 * slope**2), "distance": 1.0}
+    return one_sided(slope, lipschitz), constants | {"omega": omega, "workers": workers}
+
+
+def train(context, compressor, problem, step: float, steps: int, workers: int = N):
+    """Runs of parallel SGD from distance 1; the result is the mean of x_1, ..., x_T."""
+    method = ParallelSGD(compressor, step=Constant(step), average=Suffix(1))
+    options = {"workers": workers, "steps": steps + 1, "replicas": context.samples(96, 16), "record_every": steps + 1}
+    return context.run(method, problem, x0=np.full(D, 1.0 / math.sqrt(D)), wire_dtype=np.float32, **options)
+
+
+def largest_gap(steps: int, *, lipschitz, inverse_gamma, noise, distance) -> Fraction:
+    """The largest mean gap that the one-step inequality allows while ||x - x*||^2 stays above 0.
+
+    The inequality, with 1/eta = L + 1/gamma: ||x+ - x*||^2 <= ||x - x*||^2 - 2 eta gap + eta gamma v in expectation.
+    """
+    eta, gamma = 1 / Fraction(lipschitz + inverse_gamma), 1 / Fraction(inverse_gamma)
+
+    def left(gap):
+        squared = Fraction(distance)
+        for _ in range(steps):
+            squared += eta * gamma * noise - 2 * eta * gap
+        return squared
+
+    return left(0) / (left(0) - left(1))
+
+
+def convergence(context, omega: float, form: str = "sharp", promised: str = "sharp"):
+    """The gap of runs with the quantizer; and the theorem, as what its lemmas give."""
+    factor, make, workers = context.subject
+    problem, constants = hardest(omega, STEPS, workers)
+    eta = factor * bounds.quantized_sgd_convex_step(STEPS, **constants, form=form)
+    found = train(context, make(), problem, eta, STEPS, workers)
+    bound = bounds.quantized_sgd_convex(STEPS, **constants, form=promised)
+    yield upper(f"E f(mean) - f*, hardest problem, d={D}, N={workers}, T={STEPS}", found.funs, bound)
+    squared = [np.sum(problem.mean_gradient(x) ** 2) for x in found.last]
+    yield assumption("E||g||^2 at x_T", D + np.array(squared), constants["second_moment"])
+    for inverse, distance, L in ((2, 25, 1), (1, 9, 8)):  # so that the roots are rational; omega = 3/2, T = 25
+        v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), 25)
+        known: dict[str, Any] = {
+            "lipschitz": L,
+            "variance": float(v / 4),
+            "second_moment": float(v / 2),
+            "distance": distance,
+        }
+        lemmas = largest_gap(25, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
+        theorem = bounds.quantized_sgd_convex(25, omega=1.5, **known, form=promised)
+        yield identity(f"largest mean gap that the lemmas allow, 1/gamma={inverse}, L={L}", float(lemmas), theorem)
+
+
+@claim(
+    "qsgd.step",
+    title="The step size for N workers, with QSGD in the run",
+    statement="With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)), the mean"
+    " of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.",
+    latex=r"\eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
+    r"\frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N",
+    source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
+    bibtex="alistarh2017qsgd",
+    certificate="composition",
+    proof="One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the variance of"
+    " the mean message (qsgd.gradient-noise); sum up.",
+    bound=bounds.quantized_sgd_convex,
+    subject=(1.0, QSGD_4[0], 4),
+    mutants={
+        "sqrt N on the other side, as printed": (0.25, QSGD_4[0], 4),
+        "steps six times as large": (6.0, QSGD_4[0], 4),
+    },
+)
+def _(context):
+    return convergence(context, QSGD_4[1], "paper", "same step")
+
+
+for name, bibtex, theorem, (make, omega) in (
+    ("QSGD", "alistarh2017qsgd", "QSGD, NIPS 2017, Theorem 3.4, its noise completed", QSGD_4),
+    ("NUQSGD", "ramezani2021nuqsgd", "Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, as remembered", NUQSGD_1),
+):
+
+    @claim(
+        f"{name.lower()}.convergence",
+        title=f"Convergence with {name}, smooth and convex",
+        statement="With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R), the mean of x_1, ..., x_T has E f - f*"
+        " <= R sqrt(v/T) + L R^2/(2 T).",
+        latex=r"\mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N",
+        source=f"{theorem}; the constants are derived",
+        bibtex=bibtex,
+        certificate="composition",
+        tight_where="asymptotically: a function with a small slope far from its minimum and a steep wall behind it,"
+        " gradients with much noise",
+        proof="As for qsgd.step; the step balances both parts.",
+        bound=bounds.quantized_sgd_convex,
+        subject=(1.0, make, N),
+        mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},
+    )
+    def _(context, omega=omega):
+        return convergence(context, omega)
+
+
+@claim(
+    "qsgd.bits-to-accuracy",
+    title="Bits of QSGD to an accuracy",
+    latex=r"\mathrm{bits}(\varepsilon)=T\,\mathbb{E}|\mathrm{code}(Q_s)|,\quad"
+    r" T\ge\Big(\tfrac{c+\sqrt{c^2+2LR^2\varepsilon}}{2\varepsilon}\Big)^2,\ c=R\sqrt v",
+    bibtex="alistarh2017qsgd",
+    certificate="composition",
+    proof="qsgd.convergence solved for T, times qsgd.elias-length.",
+    bound=bounds.quantized_sgd_bits,
+    subject=(1.0, QSGD_4[0]),
+    mutants={
+        "a third of the rounds": (1 / 3, QSGD_4[0]),
+        "every level in the same number of bits": (1.0, partial(QSGD, 4)),
+    },
+)
+def _(context):
+    share, make = context.subject
+    problem, constants = hardest(QSGD_4[1], STEPS)
+    eps = float(bounds.quantized_sgd_convex(STEPS, **constants))
+    rounds = round(share * bounds.quantized_sgd_rounds(eps, **constants))
+    found = train(context, make(), problem, bounds.quantized_sgd_convex_step(STEPS, **constants), rounds)
+    yield upper(f"E f(mean) - f* after {rounds} rounds", found.funs, eps)
+    sent = float(found.history["bits_up"][-1] / found.history["rounds"][-1]) * rounds  # one round more was run
+    promised = bounds.quantized_sgd_bits(eps * (1 + 1e-9), bits=bounds.qsgd_elias_length(D, 4), **constants)
+    yield upper("bits that a worker sent in these rounds", sent, promised)
+    for target in (1e-3, 0.1, 2.0):
+        x = bounds.quantized_sgd_rounds(target, **constants) ** -0.5
+        c = math.sqrt((constants["variance"] + constants["omega"] * constants["second_moment"]) / N)
+        gap = c * x + constants["lipschitz"] / 2.0 * x**2
+        yield identity(f"the theorem after the rounds for eps={target:g}", gap, target, 1e-9)
+
+
+@claim(
+    "qsgd.nonconvex",
+    title="Convergence with QSGD, without convexity",
+    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le"
+    r"\frac{2(f(x_0)-f^*)/(\eta T)+\eta L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}",
+    bibtex="alistarh2017qsgd",
+    tight_where="(L/2)||x||^2, whose gradients are Gaussian here and not of equal magnitudes",
+    bound=bounds.quantized_sgd_smooth,
+    subject=(1.0, partial(QSGD, 4)),
+    mutants={"steps four times as large": (4.0, partial(QSGD, 4)), "one level": (1.0, partial(QSGD, 1))},
+)
+def _(context):
+    L, eta, steps, (factor, make) = 2.0, 0.2, 100, context.subject
+    for variance, start in ((16.0, 0.0), (16.0, 12.0)):
+        problem, x0 = quadratic(np.full(D, L), covariance=variance / D), np.full(D, start / math.sqrt(D))
+        method = ParallelSGD(make(), step=Constant(factor * eta))
+        options = {"workers": N, "steps": steps, "record_every": 1, "replicas": context.samples(300, 80)}
+        found = context.run(method, problem, str(start), x0=x0, wire_dtype=np.float64, **options)
+        squares = 2.0 * L * found.replica_last[:-1].mean(axis=0)  # 2 L f is the squared gradient
+        known = {"omega": QSGD_4[1], "lipschitz": L, "variance": variance, "gap": L * start**2 / 2.0}
+        bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=N, **known)
+        yield upper(f"mean of E||grad f||^2, T={steps}, sigma^2={variance:g}, ||x_0||={start:g}", squares, bound)
