@@ -5,656 +5,93 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
-from .atomo import atomo_probabilities, atomo_variance, ternary_budget
-from .averages import (
-    averaged_second_moment,
-    averaged_variance,
-    sgd_average,
-    sgd_uniform_average,
-    sgd_weighted_average,
-)
-from .batch_limits import (
-    batch_speed_up,
-    divergent_batch,
-    kink_cycle,
-    largest_batch,
-    minibatch_worst_case,
-    signed_slopes_gap,
-    sphere_quadratic_delta,
-    sphere_quadratic_distance,
-    sphere_quadratic_floor,
-)
-from .batch_rates import (
-    BatchSchedule,
-    batch_delta,
-    minibatch_convex,
-    minibatch_convex_schedule,
-    minibatch_pl,
-    minibatch_pl_schedule,
-    minibatch_smooth,
-    minibatch_smooth_schedule,
-    minibatch_strongly_convex,
-    minibatch_strongly_convex_schedule,
-)
-from .bottou_curtis_nocedal import (
-    bottou_constant_step,
-    bottou_constant_step_floor,
-    bottou_decreasing_step,
-    bottou_decreasing_step_plan,
-    bottou_nonconvex,
-)
-from .coding import (
-    bucketed_bits,
-    elias_length,
-    geometric_entropy,
-    qsgd_arithmetic_length,
-    qsgd_code_length,
-    qsgd_flat_entropy,
-    qsgd_unary_length,
-    rice_length,
-    rice_redundancy,
-)
-from .collectives import (
-    CollectiveCost,
-    allgather_cost,
-    allreduce_cost,
-    allreduce_words_lower_bound,
-    gather_break_even,
-    ring_doubling_crossover,
-)
-from .composition import composed_contraction, composed_variance, scaled_contraction
-from .conef_rates import conef, conef_noise, conef_noise_frontier
-from .contractive import (
-    conef_factor,
-    conef_frontier,
-    conef_memory,
-    conef_memory_exact,
-    conef_memory_schedule,
-    iconef_variance,
-)
-from .cr_psgd_catalyst import (
-    catalyst,
-    catalyst_budget,
-    catalyst_factor,
-    catalyst_rounds,
-    catalyst_theta,
-    square_root_batch,
-)
-from .diversity import (
-    conflict_batch_bound,
-    glm_batch_bound,
-    random_features_batch_bound,
-)
-from .dynamic_batches import (
-    cr_psgd,
-    cr_psgd_geometric,
-    cr_psgd_rate,
-    growing_batches,
-    growing_rounds,
-    growth_limit,
-    optimal_rho,
-    pl_contraction,
-)
-from .elias import elias_envelope, elias_gaps, expected_elias_bits, qsgd_elias_length
-from .exact_feedback_rates import (
-    compressed_descent_rate,
-    compressed_descent_step,
-    exact_feedback_multiplier,
-    exact_feedback_rate,
-    exact_feedback_step,
-    two_workers_feedback_rate,
-    two_workers_feedback_step,
-)
-from .federated import local_sgd_fixed_point
-from .feedback_rates import (
-    ef_sgd,
-    ef_sgd_convex,
-    ef_sgd_convex_step,
-    ef_sgd_descent,
-    ef_sgd_memory_step,
-    ef_sgd_variance,
-)
-from .gossip import ring_gossip_factor
-from .growing_noise import (
-    batch_error,
-    growing_batch_gradients,
-    growing_batch_limit,
-    inexact_gradients,
-    shrinking_noise,
-    shrinking_noise_recursion,
-)
-from .level_set import level_set_gradient, level_set_second_moment
-from .lloyd_max import lloyd_max_distortion, lloyd_max_levels
-from .local_steps import (
-    local_sgd,
-    local_sgd_deviation,
-    local_sgd_deviation_exact,
-    local_sgd_nonconvex,
-    local_sgd_shift,
-    local_sgd_step,
-    local_steps_limit,
-)
-from .mechanisms import (
-    drop_connect_factor,
-    langevin_factor,
-    mechanism_batch_bound,
-    mechanism_rounds,
-    quantized_factor,
-)
-from .memory import memory_error, memory_error_schedule
-from .memory_stability import (
-    dcgd_frontier,
-    diana_frontier,
-    ef_cycle_factor,
-    ef_frontier,
-    marina_frontier,
-)
-from .memsgd import (
-    mem_sgd,
-    mem_sgd_alpha,
-    mem_sgd_iterate,
-    mem_sgd_memory,
-    mem_sgd_recursion,
-    mem_sgd_shift,
-    mem_sgd_weight_sum,
-)
-from .memsgd_bits import mem_sgd_bits_ratio, mem_sgd_counted_bits
-from .minibatch import batch_bound, expected_smoothness, minibatch_second_moment, minibatch_step
-from .multilevel import multilevel_variance, multilevel_variance_exact
-from .natural import (
-    half_variance,
-    natural_dithering_variance,
-    natural_variance,
-    natural_variance_exact,
-)
-from .nonuniform import chord_nonzeros, chord_positions, chord_variance
-from .nuqsgd import (
-    geometric_levels,
-    nuqsgd_code_length,
-    nuqsgd_inf_variance,
-    nuqsgd_nonzeros,
-    nuqsgd_released_levels,
-    nuqsgd_released_variance,
-    nuqsgd_variance,
-    nuqsgd_variance_attained,
-    optimal_ratio,
-)
-from .outer_steps import (
-    MemoryMomentum,
-    OuterMomentum,
-    leaky_memory_momentum,
-    local_gain,
-    outer_nesterov,
-    outer_rate,
-    outer_step,
-)
-from .partial_feedback import partial_factor, partial_memory
-from .polyak_lojasiewicz import (
-    gd_strongly_convex,
-    logistic_curvature,
-    pl_gd,
-    pl_sgd_constant_step,
-    pl_sgd_decreasing,
-    pl_sgd_decreasing_exact,
-    pl_sgd_floor,
-    pl_sgd_step,
-    strong_convexity_gap,
-)
-from .qsvrg import qsvrg_bits, qsvrg_factor, qsvrg_inner, qsvrg_step, svrg_second_moment
-from .quadratic_moments import quadratic_average_exact, quadratic_moments_exact
-from .quantization import (
-    qsgd_inf_variance,
-    qsgd_nonzeros,
-    qsgd_nonzeros_exact,
-    qsgd_variance,
-    qsgd_variance_attained,
-    qsgd_variance_exact,
-)
-from .quantized_sgd import (
-    quantized_sgd_bits,
-    quantized_sgd_convex,
-    quantized_sgd_convex_step,
-    quantized_sgd_rounds,
-    quantized_sgd_smooth,
-)
-from .ridge import ridge_minimum
-from .robust import median_deviation, normal_median_variance
-from .rotations import (
-    eden_variance,
-    hadamard_sign_bias,
-    hadamard_sign_contraction,
-    qjl_variance,
-    rotated_bits,
-    rotated_sign_error,
-    rotated_sign_variance,
-    turboquant_prod_variance,
-)
-from .rounds import rounds_order
-from .sgd import (
-    sgd_constant_step,
-    sgd_constant_step_exact,
-    sgd_constant_step_floor,
-    sgd_inverse_time,
-    sgd_inverse_time_exact,
-)
-from .sgd_averages import (
-    polyak_ruppert,
-    sgd_smooth_average,
-    sgd_smooth_last,
-    sgd_suffix_average,
-    sgd_uniform_average_logarithm,
-    sgd_uniform_average_lower,
-)
-from .sgd_smooth import (
-    sgd_smooth_convex,
-    sgd_smooth_convex_step,
-    sgd_smooth_convex_with_step,
-)
-from .sgd_steps import (
-    sgd_convex,
-    sgd_convex_steps_for,
-    sgd_scaled_inverse_time,
-    sgd_steps_for,
-)
-from .sign import (
-    l2_sign_error,
-    majority_vote_bits,
-    scaled_sign_contraction,
-    scaled_sign_error,
-    sign_density,
-    sign_density_gaussian,
-    sign_line_floor,
-)
-from .sketch import (
-    balanced_sketch_variance,
-    count_sketch_tail,
-    count_sketch_variance,
-    gaussian_sketch_variance,
-    linear_variance_bound,
-    median_sketch_spike,
-)
-from .sketched_memory import (
-    block_kept_square,
-    kept_square,
-    linear_sketch_beta,
-    linear_sketch_factor,
-    linear_sketch_frontier,
-    linear_sketch_memory,
-    linear_sketch_null_share,
-    sketch_frontier,
-)
-from .sparsification import rand_k_contraction, rand_k_variance, top_k_contraction
-from .sparsified_sgd import sparsified_distance, sparsified_iterations
-from .sparsifiers import (
-    bernoulli_variance,
-    greedy_probabilities,
-    optimal_probabilities,
-    optimal_variance,
-    product_bound,
-    sparsifier_variance,
-    sparsity_lemma,
-    threshold_contraction,
-    ultra_contraction,
-    ultra_variance,
-)
-from .spectral import (
-    best_rank_contraction,
-    best_rank_error,
-    power_sgd_cold_error,
-    power_sgd_halko,
-    power_sgd_warm_factor,
-    spectral_atomo_variance,
-    spectral_beats_entrywise,
-)
-from .stability import (
-    generalization_gap,
-    sgd_stability,
-    sgd_stability_strongly_convex,
-    stability_batch_bound,
-    stability_step,
-)
-from .stragglers import (
-    exponential_order_mean,
-    exponential_order_variance,
-    fastest_fraction,
-    fastest_k,
-    fastest_rounds,
-    horvitz_thompson_weights,
-    inclusion_probabilities,
-    pareto_order_mean,
-    pareto_order_variance,
-)
-from .ternary import (
-    ClippedGaussian,
-    clipped_gaussian,
-    ternary_inf_variance,
-    ternary_iterations,
-    ternary_l2_variance,
-    ternary_nonzeros,
-    ternary_nonzeros_exact,
-    ternary_product,
-    ternary_variance_exact,
-    terngrad_downlink_bits,
-)
-from .terngrad import terngrad_distance, terngrad_step
-from .time_to_accuracy import (
-    FewestIterations,
-    best_batch,
-    compressed_distance,
-    fewest_iterations,
-    iterations_to_accuracy,
-    ring_best_ranks,
-    ring_speed_up,
-    sgd_iterations,
-    utilisation,
-)
-from .tradeoff import least_bits, least_unbiased_bits, least_variance, uniform_levels_gap
+# ruff: noqa: F403, I001
 
-__all__ = [
-    "BatchSchedule",
-    "ClippedGaussian",
-    "CollectiveCost",
-    "FewestIterations",
-    "MemoryMomentum",
-    "OuterMomentum",
-    "allgather_cost",
-    "allreduce_cost",
-    "allreduce_words_lower_bound",
-    "atomo_probabilities",
-    "atomo_variance",
-    "averaged_second_moment",
-    "averaged_variance",
-    "balanced_sketch_variance",
-    "batch_bound",
-    "batch_delta",
-    "batch_error",
-    "batch_speed_up",
-    "bernoulli_variance",
-    "best_batch",
-    "best_rank_contraction",
-    "best_rank_error",
-    "block_kept_square",
-    "bottou_constant_step",
-    "bottou_constant_step_floor",
-    "bottou_decreasing_step",
-    "bottou_decreasing_step_plan",
-    "bottou_nonconvex",
-    "bucketed_bits",
-    "catalyst",
-    "catalyst_budget",
-    "catalyst_factor",
-    "catalyst_rounds",
-    "catalyst_theta",
-    "chord_nonzeros",
-    "chord_positions",
-    "chord_variance",
-    "clipped_gaussian",
-    "composed_contraction",
-    "composed_variance",
-    "compressed_descent_rate",
-    "compressed_descent_step",
-    "compressed_distance",
-    "conef",
-    "conef_factor",
-    "conef_frontier",
-    "conef_memory",
-    "conef_memory_exact",
-    "conef_memory_schedule",
-    "conef_noise",
-    "conef_noise_frontier",
-    "conflict_batch_bound",
-    "count_sketch_tail",
-    "count_sketch_variance",
-    "cr_psgd",
-    "cr_psgd_geometric",
-    "cr_psgd_rate",
-    "dcgd_frontier",
-    "diana_frontier",
-    "divergent_batch",
-    "drop_connect_factor",
-    "eden_variance",
-    "ef_cycle_factor",
-    "ef_frontier",
-    "ef_sgd",
-    "ef_sgd_convex",
-    "ef_sgd_convex_step",
-    "ef_sgd_descent",
-    "ef_sgd_memory_step",
-    "ef_sgd_variance",
-    "elias_envelope",
-    "elias_gaps",
-    "elias_length",
-    "exact_feedback_multiplier",
-    "exact_feedback_rate",
-    "exact_feedback_step",
-    "expected_elias_bits",
-    "expected_smoothness",
-    "exponential_order_mean",
-    "exponential_order_variance",
-    "fastest_fraction",
-    "fastest_k",
-    "fastest_rounds",
-    "fewest_iterations",
-    "gather_break_even",
-    "gaussian_sketch_variance",
-    "gd_strongly_convex",
-    "generalization_gap",
-    "geometric_entropy",
-    "geometric_levels",
-    "glm_batch_bound",
-    "greedy_probabilities",
-    "growing_batch_gradients",
-    "growing_batch_limit",
-    "growing_batches",
-    "growing_rounds",
-    "growth_limit",
-    "hadamard_sign_bias",
-    "hadamard_sign_contraction",
-    "half_variance",
-    "horvitz_thompson_weights",
-    "iconef_variance",
-    "inclusion_probabilities",
-    "inexact_gradients",
-    "iterations_to_accuracy",
-    "kept_square",
-    "kink_cycle",
-    "l2_sign_error",
-    "langevin_factor",
-    "largest_batch",
-    "leaky_memory_momentum",
-    "least_bits",
-    "least_unbiased_bits",
-    "least_variance",
-    "level_set_gradient",
-    "level_set_second_moment",
-    "linear_sketch_beta",
-    "linear_sketch_factor",
-    "linear_sketch_frontier",
-    "linear_sketch_memory",
-    "linear_sketch_null_share",
-    "linear_variance_bound",
-    "lloyd_max_distortion",
-    "lloyd_max_levels",
-    "local_gain",
-    "local_sgd",
-    "local_sgd_deviation",
-    "local_sgd_deviation_exact",
-    "local_sgd_fixed_point",
-    "local_sgd_nonconvex",
-    "local_sgd_shift",
-    "local_sgd_step",
-    "local_steps_limit",
-    "logistic_curvature",
-    "majority_vote_bits",
-    "marina_frontier",
-    "mechanism_batch_bound",
-    "mechanism_rounds",
-    "median_deviation",
-    "median_sketch_spike",
-    "mem_sgd",
-    "mem_sgd_alpha",
-    "mem_sgd_bits_ratio",
-    "mem_sgd_counted_bits",
-    "mem_sgd_iterate",
-    "mem_sgd_memory",
-    "mem_sgd_recursion",
-    "mem_sgd_shift",
-    "mem_sgd_weight_sum",
-    "memory_error",
-    "memory_error_schedule",
-    "minibatch_convex",
-    "minibatch_convex_schedule",
-    "minibatch_pl",
-    "minibatch_pl_schedule",
-    "minibatch_second_moment",
-    "minibatch_smooth",
-    "minibatch_smooth_schedule",
-    "minibatch_step",
-    "minibatch_strongly_convex",
-    "minibatch_strongly_convex_schedule",
-    "minibatch_worst_case",
-    "multilevel_variance",
-    "multilevel_variance_exact",
-    "natural_dithering_variance",
-    "natural_variance",
-    "natural_variance_exact",
-    "normal_median_variance",
-    "nuqsgd_code_length",
-    "nuqsgd_inf_variance",
-    "nuqsgd_nonzeros",
-    "nuqsgd_released_levels",
-    "nuqsgd_released_variance",
-    "nuqsgd_variance",
-    "nuqsgd_variance_attained",
-    "optimal_probabilities",
-    "optimal_ratio",
-    "optimal_rho",
-    "optimal_variance",
-    "outer_nesterov",
-    "outer_rate",
-    "outer_step",
-    "pareto_order_mean",
-    "pareto_order_variance",
-    "partial_factor",
-    "partial_memory",
-    "pl_contraction",
-    "pl_gd",
-    "pl_sgd_constant_step",
-    "pl_sgd_decreasing",
-    "pl_sgd_decreasing_exact",
-    "pl_sgd_floor",
-    "pl_sgd_step",
-    "polyak_ruppert",
-    "power_sgd_cold_error",
-    "power_sgd_halko",
-    "power_sgd_warm_factor",
-    "product_bound",
-    "qjl_variance",
-    "qsgd_arithmetic_length",
-    "qsgd_code_length",
-    "qsgd_elias_length",
-    "qsgd_flat_entropy",
-    "qsgd_inf_variance",
-    "qsgd_nonzeros",
-    "qsgd_nonzeros_exact",
-    "qsgd_unary_length",
-    "qsgd_variance",
-    "qsgd_variance_attained",
-    "qsgd_variance_exact",
-    "qsvrg_bits",
-    "qsvrg_factor",
-    "qsvrg_inner",
-    "qsvrg_step",
-    "quantized_sgd_bits",
-    "quantized_sgd_convex",
-    "quantized_sgd_convex_step",
-    "quantized_sgd_rounds",
-    "quantized_sgd_smooth",
-    "svrg_second_moment",
-    "quadratic_average_exact",
-    "quadratic_moments_exact",
-    "quantized_factor",
-    "rand_k_contraction",
-    "rand_k_variance",
-    "random_features_batch_bound",
-    "rice_length",
-    "rice_redundancy",
-    "ridge_minimum",
-    "ring_best_ranks",
-    "ring_doubling_crossover",
-    "ring_gossip_factor",
-    "ring_speed_up",
-    "rotated_bits",
-    "rotated_sign_error",
-    "rotated_sign_variance",
-    "rounds_order",
-    "scaled_contraction",
-    "scaled_sign_contraction",
-    "scaled_sign_error",
-    "sgd_average",
-    "sgd_constant_step",
-    "sgd_constant_step_exact",
-    "sgd_constant_step_floor",
-    "sgd_convex",
-    "sgd_convex_steps_for",
-    "sgd_inverse_time",
-    "sgd_inverse_time_exact",
-    "sgd_iterations",
-    "sgd_scaled_inverse_time",
-    "sgd_smooth_average",
-    "sgd_smooth_convex",
-    "sgd_smooth_convex_step",
-    "sgd_smooth_convex_with_step",
-    "sgd_smooth_last",
-    "sgd_stability",
-    "sgd_stability_strongly_convex",
-    "sgd_steps_for",
-    "sgd_suffix_average",
-    "sgd_uniform_average",
-    "sgd_uniform_average_logarithm",
-    "sgd_uniform_average_lower",
-    "sgd_weighted_average",
-    "shrinking_noise",
-    "shrinking_noise_recursion",
-    "sign_density",
-    "sign_density_gaussian",
-    "sign_line_floor",
-    "signed_slopes_gap",
-    "sketch_frontier",
-    "sparsified_distance",
-    "sparsified_iterations",
-    "sparsifier_variance",
-    "sparsity_lemma",
-    "spectral_atomo_variance",
-    "spectral_beats_entrywise",
-    "sphere_quadratic_delta",
-    "sphere_quadratic_distance",
-    "sphere_quadratic_floor",
-    "square_root_batch",
-    "stability_batch_bound",
-    "stability_step",
-    "strong_convexity_gap",
-    "ternary_budget",
-    "ternary_inf_variance",
-    "ternary_iterations",
-    "ternary_l2_variance",
-    "ternary_nonzeros",
-    "ternary_nonzeros_exact",
-    "ternary_product",
-    "ternary_variance_exact",
-    "terngrad_distance",
-    "terngrad_downlink_bits",
-    "terngrad_step",
-    "threshold_contraction",
-    "top_k_contraction",
-    "turboquant_prod_variance",
-    "two_workers_feedback_rate",
-    "two_workers_feedback_step",
-    "ultra_contraction",
-    "ultra_variance",
-    "uniform_levels_gap",
-    "utilisation",
-]
+# fmt: off
+from . import (
+    atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives, composition,
+    conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
+    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
+    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
+    polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
+    sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
+    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
+)
+# fmt: on
+from .atomo import *
+from .averages import *
+from .batch_limits import *
+from .batch_rates import *
+from .bottou_curtis_nocedal import *
+from .coding import *
+from .collectives import *
+from .composition import *
+from .conef_rates import *
+from .contractive import *
+from .cr_psgd_catalyst import *
+from .diversity import *
+from .dynamic_batches import *
+from .elias import *
+from .exact_feedback_rates import *
+from .federated import *
+from .feedback_rates import *
+from .gossip import *
+from .growing_noise import *
+from .level_set import *
+from .lloyd_max import *
+from .local_steps import *
+from .mechanisms import *
+from .memory import *
+from .memory_stability import *
+from .memsgd import *
+from .memsgd_bits import *
+from .minibatch import *
+from .multilevel import *
+from .natural import *
+from .nonuniform import *
+from .nuqsgd import *
+from .outer_steps import *
+from .partial_feedback import *
+from .polyak_lojasiewicz import *
+from .qsvrg import *
+from .quadratic_moments import *
+from .quantization import *
+from .quantized_sgd import *
+from .ridge import *
+from .robust import *
+from .rotations import *
+from .rounds import *
+from .sgd import *
+from .sgd_averages import *
+from .sgd_smooth import *
+from .sgd_steps import *
+from .sign import *
+from .sketch import *
+from .sketched_memory import *
+from .sparsification import *
+from .sparsified_sgd import *
+from .sparsifiers import *
+from .spectral import *
+from .stability import *
+from .stragglers import *
+from .ternary import *
+from .terngrad import *
+from .time_to_accuracy import *
+from .tradeoff import *
+
+# fmt: off
+_MODULES = (
+    atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives, composition,
+    conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
+    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
+    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
+    polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
+    sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
+    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
+)
+# fmt: on
+
+__all__ = sorted(name for module in _MODULES for name in module.__all__)
 
 
 def __dir__() -> list[str]:

@@ -38,3 +38,9 @@ def whole(low: int, **values) -> None:
         allowed = f"an integer, at least {low}"
         number(allowed, **{name: value})
         require(value >= low and float(value).is_integer(), name, value, allowed)
+
+
+def probability(**values) -> None:
+    """Require numbers in (0, 1]."""
+    for name, value in values.items():
+        require(0 < value <= 1, name, value, "a number in (0, 1]")

@@ -15,7 +15,7 @@ from ..core import require
 from ._domain import whole
 from .closed_form import formula
 
-__all__ = ["MOST_BITS", "lloyd_max_distortion", "lloyd_max_levels"]
+__all__ = ["lloyd_max_distortion", "lloyd_max_levels"]
 
 MOST_BITS = 8
 STEPS = 40  # of Newton's method, which needs up to eight

@@ -231,7 +231,7 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     Kind: rate.
     Source: Stich, ICLR 2019, Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     samples: T, at least N.
-    convex (bool):
+    convex: Whether f is strongly convex, and not merely smooth.
 
     Returns
     -------

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import non_negative, positive, probability, whole
 from .closed_form import formula, total
 
 __all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", "marina_frontier"]
@@ -20,10 +19,6 @@ __all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", 
 def _workers(workers: float) -> None:
     if workers != math.inf:
         whole(1, workers=workers)
-
-
-def _probability(p: float) -> None:
-    require(0 < p <= 1, "p", p, "a number in (0, 1]")
 
 
 def _positive_root(a: float, b: float, c: float) -> float:
@@ -79,7 +74,7 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     >>> ef_frontier(0.5), ef_frontier(0.5, workers=10), ef_frontier(0.5, workers=math.inf), ef_frontier(1.0)
     (0.6667, 3.3333, 6.0, 2.0)
     """
-    _probability(p)
+    probability(p=p)
     _workers(workers)
     return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
 
@@ -98,7 +93,7 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     >>> ef_cycle_factor(0.5, 1 / 3), ef_cycle_factor(0.5, ef_frontier(0.5))
     (0.3333, 1.0)
     """
-    _probability(p)
+    probability(p=p)
     positive(curvature_step=curvature_step)
     wait = curvature_step / p
     return total(before=1.0, mean=-2.0 * wait, spread=(2.0 - p) * wait**2)
@@ -125,7 +120,7 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
     (1.0, 0.4361, 2.0)
     """
-    _probability(p)
+    probability(p=p)
     non_negative(omega=omega)
     _workers(workers)
     return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)

@@ -8,7 +8,7 @@ from ..core import require
 from ._domain import whole
 from .closed_form import formula
 
-__all__ = ["ROUNDS", "rounds_order"]
+__all__ = ["rounds_order"]
 
 ROUNDS = {
     "parallel SGD": ("T", "every gradient is averaged at once"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import positive, whole
+from ._domain import positive, probability, whole
 from .closed_form import formula, total
-from .sparsifiers import _probability
 
 __all__ = ["sparsified_distance", "sparsified_iterations"]
 
@@ -26,7 +25,7 @@ def sparsified_iterations(p: float) -> float:
     >>> sparsified_iterations(0.125)
     8.0
     """
-    _probability(p=p)
+    probability(p=p)
     return 1.0 / p
 
 
@@ -50,7 +49,7 @@ def sparsified_distance(T: int, mu: float, step: float, variance: float, distanc
     """
     whole(0, T=T)
     positive(mu=mu, step=step)
-    _probability(p=p)
+    probability(p=p)
     require(step * mu < 2, "step", step, f"below 2/mu = {2 / mu:g}")
     require(variance >= 0, "variance", variance, "a number, at least 0")
     require(distance >= 0, "distance", distance, "a number, at least 0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import positive, whole
+from ._domain import positive, probability, whole
 from .closed_form import formula, total
 
 __all__ = [
@@ -23,11 +23,6 @@ __all__ = [
     "ultra_contraction",
     "ultra_variance",
 ]
-
-
-def _probability(**values) -> None:
-    for name, value in values.items():
-        require(0 < value <= 1, name, value, "a number in (0, 1]")
 
 
 def _sizes(v) -> np.ndarray:
@@ -55,7 +50,7 @@ def bernoulli_variance(p: float) -> float:
     >>> bernoulli_variance(0.25)
     3.0
     """
-    _probability(p=p)
+    probability(p=p)
     return 1.0 / p - 1.0
 
 
@@ -123,7 +118,7 @@ def threshold_contraction(d: int, size: float) -> float:
     0.5
     """
     whole(1, d=d)
-    _probability(size=size)
+    probability(size=size)
     return 1.0 / (1.0 + (d - 1) * size**2)
 
 

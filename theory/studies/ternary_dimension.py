@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import bounds
-from ..claims.topics.ternary import ACCURACY, NOISE, START, STEP, ternary_run, typical_factor
+from ..claims.topics.ternary import ACCURACY, NOISE, START, STEP, iterations_taken, typical_factor
+from ..cluster import run
 from ..compressors import QSGD, Identity, TernGrad
 from ..measure import Interval, loglog_slope
 from ..plots.text import number
@@ -84,14 +85,18 @@ def iterations_by_dimension(dimensions=DIMENSIONS, replicas: int = 48, seed: int
     slopes : dict of str to (Interval, Interval)
         With the theorem's step, and with the best one of a grid.
     """
+
+    def simulate(method, problem, key, **options):
+        return run(method, problem, seed=seed, **options)
+
     rows, slopes = [], {}
     for name, subject in track(subjects().items(), "iterations"):
         taken, fewest = [], []
         for d in dimensions:
             compressor, factor = subject(d)
-            taken.append(ternary_run(compressor, factor, d, replicas, seed).taken)
-            grid = [ternary_run(compressor, factor * 2.0**e, d, replicas, seed) for e in GRID]
-            fewest.append(min([taken[-1], *(found.taken for found in grid if found.all_there)], key=np.mean))
+            taken.append(iterations_taken(simulate, compressor, factor, d, replicas)[0])
+            grid = [iterations_taken(simulate, compressor, factor * 2.0**e, d, replicas) for e in GRID]
+            fewest.append(min([taken[-1], *(steps for steps, all_there in grid if all_there)], key=np.mean))
             here = taken[-1]
             rows.append(Iterations(name, d, factor, here.mean(), here.min(), here.max(), fewest[-1].mean()))
         slopes[name] = tuple(_slope(dimensions, groups) for groups in (taken, fewest))

@@ -75,7 +75,7 @@ def _(context):
 
 
 @claim(
-    "qsgd.step",
+    "sgd.step.workers",
     bound=partial(bounds.sgd_smooth_convex, form="paper"),
     title="The step size for N workers",
     statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
@@ -157,7 +157,7 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     r" second moment bound $B$, with step size $\eta_t = 1/(L + \sqrt K/\gamma)$, where $\gamma$ is as in Theorem 2.1."
     r" Then if $T = O(R^2\cdot\max(\frac{2B}{K\epsilon^2}, \frac L\epsilon))$, then"
     r" $\mathbb E[f(\frac1T\sum_{t=0}^T x_t)] - \min_{x\in\mathcal X}f(x) \le \epsilon$.",
-    see=("qsgd.step",),
+    see=("sgd.step.workers", "qsgd.step"),
     version=2,
 )
 def _(context):

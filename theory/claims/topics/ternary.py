@@ -146,13 +146,19 @@ STEP, NOISE, START, ACCURACY = 0.05, 0.1, 4.0, 1.0  # short steps and little noi
 GROUP = 4  # replicas whose mean is E||x_t||^2
 
 
-def squared_distances(context, compressor, factor: float, d: int, replicas: int):
-    """||x_t||^2 of SGD on ||x||^2/2 from a flat x_0, with the same noise for all d and the step over ``factor``."""
+def iterations_taken(run, compressor, factor: float, d: int, replicas: int) -> tuple[np.ndarray, bool]:
+    """When the mean ||x_t||^2 of each group is at the accuracy, or the last iteration, and whether all came there.
+
+    SGD on ||x||^2/2 from a flat x_0, with the same noise for all d and the step over ``factor``.
+    """
     problem, x0 = quadratic(np.ones(d), covariance=NOISE / d), np.full(d, math.sqrt(START / d))
     options = {"x0": x0, "replicas": replicas, "steps": math.ceil(18 * factor), "record_every": 1}
     method = ParallelSGD(compressor, step=Constant(STEP / factor))
-    result = context.run(method, problem, d, workers=1, wire_dtype=np.float64, **options)
-    return result.history["step"], 2.0 * result.replica_last.T
+    result = run(method, problem, d, workers=1, wire_dtype=np.float64, **options)
+    times, squares = result.history["step"], 2.0 * result.replica_last.T
+    there = squares.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
+    taken = np.where(there.any(axis=1), times[there.argmax(axis=1)], times[-1])
+    return taken.astype(float), bool(there.any(axis=1).all())
 
 
 def typical_factor(d: int, norm: float, draws: int = 64) -> float:
@@ -187,9 +193,7 @@ def _(context):
     replicas, taken = GROUP * context.samples(24, 20), []
     for d in dimensions:
         compressor, factor = context.subject(d)
-        times, found = squared_distances(context, compressor, factor, d, replicas)
-        there = found.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
-        taken.append(np.where(there.any(axis=1), times[there.argmax(axis=1)], times[-1]).astype(float))
+        taken.append(iterations_taken(context.run, compressor, factor, d, replicas)[0])
     given = np.array(dimensions, float)
     factors = np.array([bounds.ternary_iterations(d) for d in dimensions])
     slope = np.polyfit(np.log(given), np.log(factors), 1)[0]
