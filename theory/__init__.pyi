@@ -1,6 +1,6 @@
 """The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
 
-from . import bounds
+from . import bounds, claims, cluster, compressors, core, data, measure, methods, plots, problems, wire  # noqa: F401
 from .bounds import optimal_ratio
 from .claims import explain, list_claims, verify
 from .cluster import (

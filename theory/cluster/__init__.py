@@ -18,10 +18,10 @@ from .cost_model import (
 )
 from .cr_psgd_catalyst import catalyst
 from .mpi import abort_on_error
-from .qsvrg import VarianceReduced, qsvrg
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
+from .variance_reduction import VarianceReduced, qsvrg
 
 __all__ = [
     "HISTORY",

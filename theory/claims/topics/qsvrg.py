@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...cluster.qsvrg import VarianceReduced, qsvrg
+from ...cluster.variance_reduction import VarianceReduced, qsvrg
 from ...compressors.base import omega
 from ...compressors.identity import Identity
 from ...compressors.qsgd import QSGD
