@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -49,5 +50,16 @@ def skip_the_obvious(app, what, name, obj, skip, options):
     return True if alias or name == "domain" else skip
 
 
+def keep_the_bars(app, what, name, thing, options, lines):
+    """Keep |v| as a magnitude, which reStructuredText takes for a substitution; examples stay as written."""
+    example = False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            parts = re.split(r"(``.*?``)", line)
+            lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", keep_the_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", skip_the_obvious)
