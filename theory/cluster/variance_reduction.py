@@ -2,12 +2,12 @@
 
 ::
 
-for p = 1, 2, ...:
-h = grad f(y)                                  in full precision: each worker sends its part
-T steps from x = y, in each of which every worker draws a row j and
-sends Q(grad f_j(x) - grad f_j(y) + h)
-x = x - eta (mean of the messages)
-y = mean of the T iterates
+    for p = 1, 2, ...:
+        h = grad f(y)                                  in full precision: each worker sends its part
+        T steps from x = y, in each of which every worker draws a row j and
+            sends Q(grad f_j(x) - grad f_j(y) + h)
+            x = x - eta (mean of the messages)
+        y = mean of the T iterates
 """
 
 from __future__ import annotations
