@@ -382,7 +382,7 @@ KNOWN = {
     "li2023contractive": "quoted",  # the authors' talk, which was read, is not the paper
     "malinovskiy2020local": "remembered",
     "mishchenko2019distributed": "remembered",
-    "nemirovski2009robust": "remembered",
+    "nemirovski2009robust": "quoted",
     "patarasuk2009bandwidth": "remembered",
     "polyak1992acceleration": "remembered",
     "rakhlin2012making": "quoted",

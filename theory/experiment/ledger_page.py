@@ -31,7 +31,7 @@ MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": 
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
-    "reading": "This is a reading, not the authors' words.",
+    "reading": "The sentence is the authors'; the reading is ours.",
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),

@@ -74,17 +74,17 @@ def _(context):
     "qsgd.bits.theorem-3.4",
     title="Bits of QSGD, as printed in Theorem 3.4",
     statement="QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32 bits: false for"
-    " every code and every s >= 2, with o(1) = 0 and with every o(1) that vanishes. Theorem 3.2 of the same paper has"
-    " s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.",
+    " every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that vanishes. Theorem 3.2"
+    " of the same paper has s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.",
     latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)"
     r"(s^2+\sqrt d)+32",
     source=f"{SOURCE}, Theorem 3.4",
     bibtex="alistarh2017qsgd",
     kind="upper",
     proof="Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and no code"
-    " whose messages end by themselves has a smaller mean length; so for every code some signs need as much. Without"
-    " such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the entropy is (s/2) sqrt(d)"
-    " log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.",
+    " whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic gradient"
+    " themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the"
+    " entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.",
     bound=partial(bounds.qsgd_code_length, form="theorem-3.4"),
     subject=partial(QSGD, elias=True),
     text="in print",
@@ -225,14 +225,15 @@ def _(context):
 
 @claim(
     "qsgd.dense-elias.reading",
-    title="2.8 bits a coordinate at s = sqrt(d), by the literal Elias code",
+    title="2.8 bits a coordinate at s = sqrt(d), by an Elias code",
     statement="At s = sqrt(d) the Elias codes of zeta_i + 1 and a sign for every non-zero take at most 2.8 d + 32 bits:"
-    " not so, equal magnitudes take 4 d + 32. The corollary says only that some code does, which is true.",
+    " not so, equal magnitudes take 4 d + 32, and 3 d + 32 with the code of Theorem 3.2. The corollary says only that"
+    " some code does, which is true.",
     latex=r"\mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="QSGD, NIPS 2017, Corollary 3.3, read as a statement about the Elias codes of Theorem 3.2",
+    source="QSGD, NIPS 2017, Corollary 3.3, read as a statement about the Elias codes of zeta_i + 1",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    proof="2.8 = 2 + (1/2) log2 3 takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
+    proof="2.8 agrees with 2 + (1/2) log2 3, which takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
     subject=(elias_dense, QSGD),
     text="reading",
     quote=r"There is an encoding scheme for $Q_{\sqrt n}(\hat g(x))$ which in expectation has length at most"

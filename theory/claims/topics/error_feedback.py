@@ -116,7 +116,7 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     " + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.",
     latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2"
     r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
-    source=f"{EF}, {THEOREM}, with the middle term that its proof gives",
+    source=f"{EF}, {THEOREM}, with the middle term that a derivation by its method gives",
     bibtex="karimireddy2019error",
     kind="upper",
     certificate="composition",
@@ -158,7 +158,7 @@ def _(context):
     latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad"
     r" A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad"
     r" M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
-    source=f"derived, by the proof of {EF}, {THEOREM}",
+    source=f"derived, by the method of {EF}, {THEOREM}",
     bibtex="karimireddy2019error",
     kind="tight",
     tight_where="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
@@ -213,12 +213,12 @@ def _bounded_gradient(x, rng) -> np.ndarray:
 
 @claim(
     "ef.nonconvex.quoted",
-    title="Error feedback on a smooth function, as quoted",
+    title="Error feedback on a smooth function, as remembered",
     statement="The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2 (f(x_0) - f*)/(gamma T)"
     " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and not so.",
     latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"
     r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
-    source=f"{EF}, {THEOREM}, as it is quoted; the text itself was not at hand",
+    source=f"{EF}, {THEOREM}, as remembered; the text was not at hand",
     bibtex="karimireddy2019error",
     kind="upper",
     proof="C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1 + q) gamma"

@@ -326,9 +326,10 @@ def _(context):
 @claim(
     "qsgd.gradient-noise.reading",
     title="Noise of a quantized stochastic gradient, without that of the gradient itself",
-    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <="
-    " min(d/s^2, sqrt(d)/s) E||g||^2 is too small: it vanishes for s to infinity. Read as a bound on the noise of the"
-    " quantizer, E||Q(g) - g||^2, as in Lemma 3.1, it holds.",
+    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <= min(d/s^2,"
+    " sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there it holds, as"
+    " E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2, as in"
+    " Lemma 3.1, it holds.",
     latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
     source="QSGD, NIPS 2017, Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
     bibtex="alistarh2017qsgd",

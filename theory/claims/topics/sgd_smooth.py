@@ -146,10 +146,11 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     source="QSGD, NIPS 2017, Corollary 2.2; the same step stands in Theorem 3.4, with B' for B",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    proof="f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to infinity eta"
-    " tends to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows like"
-    " sqrt(N)/8, beyond every constant. The mean of N gradients has sigma/sqrt(N) for sigma, which divides 1/gamma ="
-    " (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N); the printed step multiplies by it.",
+    proof="f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to infinity eta tends"
+    " to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows like sqrt(N)/8,"
+    " beyond every constant. (sigma^2 is B, as Theorem 3.4 has it; Corollary 2.2 does not say.) The mean of N"
+    " gradients has sigma/sqrt(N) for sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N);"
+    " the printed step multiplies by it.",
     bound=bounds.sgd_smooth_convex_step,
     subject="printed",
     text="in print",

@@ -90,14 +90,16 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
     " W: not so for c > 3/4, as the induction multiplies by 1 - 2c, which is negative, in the first step. With the"
     " factor 9/4 it holds for every c > 1/2.",
     latex=r"\mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)",
-    source=f"{NJLS}, (2.9) and (2.10), with theta = c/mu, as remembered; the text was not at hand",
+    source=f"{NJLS}, (2.9) and (2.10), with theta = c/mu; the formulas were read in a fragment of the text, what is"
+    " assumed of W and G is remembered",
     bibtex="nemirovski2009robust",
     kind="upper",
     proof="||x - x*|| <= G/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2 G^2/(mu (T+1))^2."
     " So for T <= 2c the ratio of a_T to what is stated is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2), which is largest"
     " for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; then the induction is right and the ratio does not grow."
     " It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to the"
-    " edge.",
+    " edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise"
+    " across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.",
     bound=bounds.sgd_scaled_inverse_time,
     subject=_all_paths,
     text="quoted",

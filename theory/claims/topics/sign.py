@@ -118,9 +118,10 @@ def _(context):
 @claim(
     "sign.l2.contraction",
     title="The sign with the l2 scale as a contraction",
-    statement="The signs times ||v||_2/sqrt(d), the operator of 1-bit Adam, satisfy ||C(v) - v||^2 <= ||v||^2.",
+    statement="The signs (of 0, too, +1 or -1) times ||v||_2/sqrt(d), the operator of 1-bit Adam, satisfy"
+    " ||C(v) - v||^2 <= ||v||^2.",
     latex=r"\Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2",
-    source=f"our reading of {TANG}: what its assumption of a bounded error would mean for this operator alone",
+    source=f"our question about the operator of {TANG}, who do not claim it: they assume a bounded memory",
     bibtex="tang2021bit",
     kind="upper",
     proof="False where phi < 1/2: a spike in 10,000 dimensions has the error 1.98 ||v||^2.",
