@@ -215,7 +215,7 @@ def test_small_experiment_prints_its_table(small_record):
 def test_small_experiment_leaves_a_record(small_record):
     folder, done = small_record
     names = {path.name for path in folder.iterdir()}
-    assert names >= {"record.jsonl", "configuration.toml", "table.txt", "figure.png", "figure.pdf", "sgd.npz"}
+    assert names >= {"record.jsonl", "configuration.toml", "table.txt", "figure.png", "sgd.npz"}
     record = read_record(folder)
     assert record.status == "complete" and record.experiment["seed"] == 3
     assert record.experiment["data"]["name"] == "breast_cancer"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from ..core import require
 from ._domain import whole
@@ -25,10 +25,28 @@ def _density(x):
     return np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
 
 
+def _beyond(ends) -> np.ndarray:
+    """P(x > end) of a standard normal x; of 128 numbers, which do not deserve the half second of SciPy's import."""
+    return np.array([0.5 * math.erfc(end / math.sqrt(2.0)) for end in ends])
+
+
 def _cells(levels):
     """The ends of the cells of the positive levels, their probabilities, and the densities at their ends."""
     ends = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [np.inf]])
-    return ends, ndtr(-ends[:-1]) - ndtr(-ends[1:]), _density(ends)
+    return ends, -np.diff(_beyond(ends)), _density(ends)
+
+
+def _tridiagonal_solution(lower, middle, upper, right) -> np.ndarray:
+    """Gaussian elimination without pivots: row sums of the matrix are positive here, by log-concavity."""
+    middle, right = middle.copy(), right.copy()
+    for i in range(1, right.size):
+        factor = lower[i - 1] / middle[i - 1]
+        middle[i] -= factor * upper[i - 1]
+        right[i] -= factor * right[i - 1]
+    right[-1] /= middle[-1]
+    for i in range(right.size - 2, -1, -1):
+        right[i] = (right[i] - upper[i] * right[i + 1]) / middle[i]
+    return right
 
 
 @functools.cache
@@ -36,15 +54,14 @@ def _positive_levels(bits: int) -> np.ndarray:
     """Solve "each level is the mean of its cell" by Newton's method."""
     n = 2 ** (bits - 1)
     # for many levels their density is that of the normal law to the power 1/3, a normal law of variance 3
-    levels = math.sqrt(3.0) * ndtri(0.5 + (np.arange(n) + 0.5) / (2 * n))
+    levels = np.array([NormalDist(sigma=math.sqrt(3.0)).inv_cdf(0.5 + (i + 0.5) / (2 * n)) for i in range(n)])
     for _ in range(STEPS):
         ends, share, height = _cells(levels)
         mean = (height[:-1] - height[1:]) / share
         below = 0.5 * height[:-1] * (mean - ends[:-1]) / share  # derivative by the lower end, and of that by a level
         above = np.append(0.5 * height[1:-1] * (ends[1:-1] - mean[:-1]) / share[:-1], 0.0)
         below[0] = 0.0  # the lowest cell begins at 0
-        slope = np.diag(1.0 - below - above) - np.diag(below[1:], -1) - np.diag(above[:-1], 1)
-        step = np.linalg.solve(slope, mean - levels)
+        step = _tridiagonal_solution(-below[1:], 1.0 - below - above, -above[:-1], mean - levels)
         levels = levels + step
         if np.abs(step).max() < 1e-14 * levels[-1]:
             break

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr
 
 from ..core import require
 from ._domain import whole
@@ -69,6 +68,8 @@ def normal_median_variance(workers: float) -> float:
         return math.pi / 2.0
     _odd(workers)
     half = (workers - 1) / 2.0
+    from scipy.special import gammaln, log_ndtr  # slow to import
+
     width = 12.0 if workers < 10 else 40.0 / math.sqrt(workers)  # more than thirty standard deviations, or all
     x = np.linspace(-width, width, 8001)
     log_constant = gammaln(workers + 1) - 2.0 * gammaln(half + 1) - 0.5 * math.log(2.0 * math.pi)

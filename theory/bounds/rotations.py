@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import erfcx
 
 from ..core import require
 from ._domain import whole
@@ -110,6 +108,9 @@ def rotated_sign_variance(d: int) -> float:
     if d <= 2:
         return 0.0 if d == 1 else 4.0 / math.pi - 1.0
     # with t = s/d, so that the integrand has the same width for every d
+    from scipy.integrate import quad  # slow to import
+    from scipy.special import erfcx
+
     total, _ = quad(lambda s: s * erfcx(s / d / math.sqrt(2.0)) ** d, 0.0, np.inf, epsabs=0.0, epsrel=1e-9, limit=200)
     return float((d - 2.0) / d * total - 1.0)
 

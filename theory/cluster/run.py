@@ -14,7 +14,7 @@ from ..core.result import Result
 from ..core.settings import digest
 from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
 from ..methods.sampling import drawn
-from ..problems.base import gradient, value
+from ..problems.base import value_and_gradient
 from . import mpi
 from .driver import Driver, make_run
 from .setup import prepare
@@ -170,8 +170,8 @@ def _rehearse(setup, transport) -> None:
 
 def _evaluate(problem, x):
     slope = np.empty_like(x)
-    gradient(problem, x, slope)
-    return float(value(problem, x)), float(np.linalg.norm(slope.astype(np.float64)))
+    found = value_and_gradient(problem, x, slope)
+    return found, float(np.linalg.norm(slope.astype(np.float64)))
 
 
 def _run_once(setup, callback, transport, fast):

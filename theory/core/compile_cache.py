@@ -224,6 +224,17 @@ class _CalleeCache(_Cache):
         return (*super()._index_key(sig, codegen), "callee")
 
 
+class _Later:
+    """A kernel's disk cache, made when it is first used: most of the 800 kernels are not, and looking up is slow."""
+
+    def __init__(self, dispatcher, make):
+        self._dispatcher, self._make = dispatcher, make
+
+    def __getattr__(self, name):
+        cache = self._dispatcher._cache = self._make()
+        return getattr(cache, name)
+
+
 def kernel(function: F, **options) -> F:
     """Compile with Numba, release the GIL, and store the machine code on disk (for functions of the package).
 
@@ -251,7 +262,7 @@ def kernel(function: F, **options) -> F:
     region = region_of(function)
     if region is None:
         return dispatcher
-    dispatcher._cache = _stored(_Cache, function, region)
+    dispatcher._cache = _Later(dispatcher, lambda: _stored(_Cache, function, region))
 
     def called():
         callee = callee_of(dispatcher)

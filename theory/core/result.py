@@ -1,15 +1,14 @@
-"""Result of runs and solvers: SciPy's ``OptimizeResult`` with typed common fields."""
+"""Result of runs and solvers: a dictionary whose entries are attributes, named as in SciPy's ``OptimizeResult``."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 __all__ = ["Result"]
 
 
-class Result(OptimizeResult):
-    """A SciPy ``OptimizeResult``, with typed fields for editors and type checkers.
+class Result(dict):
+    """A dictionary whose entries are attributes, like SciPy's ``OptimizeResult``, whose names it has.
 
     Further fields are documented where they are set: :func:`theory.run`, :func:`theory.solve` etc.
 
@@ -46,3 +45,21 @@ class Result(OptimizeResult):
     success: bool
     status: int
     message: str
+
+    def __getattr__(self, name: str):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+    def __dir__(self):
+        return [*super().__dir__(), *self]
+
+    def __repr__(self):
+        width = max(map(len, self), default=0)
+        with np.printoptions(threshold=6, edgeitems=2, linewidth=100 - width):
+            rows = [(name, repr(entry).replace("\n", "\n" + " " * (width + 2))) for name, entry in self.items()]
+        return "\n".join(f"{name:>{width}}: {text}" for name, text in rows) or "Result()"

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import svds
 
 from .dataset import DataError, Dataset, require_binary
 
@@ -100,6 +99,8 @@ def describe(data: Dataset, splits: int = 3) -> Statistics:
     >>> found.nnz, round(found.batch_bound, 6), found.train_accuracy
     (12, 4.0, 1.0)
     """
+    from scipy.sparse.linalg import svds  # slow to import
+
     require_binary(data)
     if not sp.issparse(data.X):
         raise DataError(f"{data.name}: describe is for sparse data; this is a dense matrix")

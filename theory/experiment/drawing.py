@@ -44,8 +44,8 @@ def figure_of(record: Record):
     )
 
 
-def draw_record(record: Record, folder=None) -> list[Path]:
-    """Write ``figure.png`` and ``figure.pdf`` of a record into its folder, or another one."""
+def draw_record(record: Record, folder=None, formats=("png", "pdf")) -> list[Path]:
+    """Write the figure of a record into its folder, or another one, once for each format."""
     from ..plots import save_figure
 
-    return save_figure(figure_of(record), Path(folder or record.folder) / "figure")
+    return save_figure(figure_of(record), Path(folder or record.folder) / "figure", formats)

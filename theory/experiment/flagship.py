@@ -247,7 +247,9 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
             def watch(intermediate_result):
                 nonlocal largest
                 bar.at(intermediate_result.history["samples"][-1])
-                here = float(value(problem, intermediate_result.last))
+                here, last = intermediate_result.fun, intermediate_result.last
+                if not np.array_equal(last, intermediate_result.x):  # where the result is an average of iterates
+                    here = float(value(problem, last))
                 largest = max(largest, here) if here == here else np.inf
                 if interruption.signal is not None:
                     raise StopIteration
@@ -331,7 +333,7 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
         text = report(record)
         recorder.text("table.txt", text + "\n")
         say(text)
-        draw_record(record)
+        draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
     reason = interruption.reason if interrupted else ""
     folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)
     if interrupted:

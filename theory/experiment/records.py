@@ -5,7 +5,7 @@
                        done) or ``end`` (status; the last line)
 ``<run>.npz``          x (the chosen average) and last, for each run
 ``configuration.toml`` what ``run --config`` takes to do it again
-``table.txt``, ``figure.png``, ``figure.pdf``
+``table.txt``, ``figure.png``; `plot` adds ``figure.pdf``
 
 The folder is called ``….unfinished`` until the end, so a folder without this suffix is complete or states why it is
 not.

@@ -45,6 +45,13 @@ def is_drawn(problem) -> bool:
 
 
 @question
+def value_and_gradient(problem, x, out) -> float:
+    """f(x), with the full gradient at the array x written to ``out``; in one pass over the rows if a class has it."""
+    gradient(problem, x, out)
+    return float(value(problem, x))
+
+
+@question
 def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     """A minimiser of f that is known in closed form, the strong convexity of f, and the reason; None otherwise.
 

@@ -15,7 +15,6 @@ import math
 from typing import cast
 
 import numpy as np
-import scipy.sparse.linalg as spla
 
 from ..core import kernel, question
 from ..core.compile_cache import F
@@ -88,6 +87,8 @@ def largest_eigenvalue(A) -> float:
         return max(0.0, float(_small_spectrum(A)[-1]))
     if max_row_norm2(A) == 0.0:
         return 0.0
+    from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import
+
     ones = np.ones(n)
 
     def gram(v):
@@ -95,9 +96,9 @@ def largest_eigenvalue(A) -> float:
         gram_add(A, ones, np.ascontiguousarray(v, dtype=np.float64).reshape(d), out)
         return out
 
-    operator = spla.LinearOperator((d, d), matvec=gram, dtype=np.float64)
+    operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
     start = np.random.Generator(np.random.Philox(0)).standard_normal(d)  # ARPACK's default start differs in every call
-    (largest,), vectors = spla.eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE)
+    (largest,), vectors = eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE)
     v = vectors[:, 0]
     return float(largest + np.linalg.norm(gram(v) - largest * v))  # above the Ritz value, which is a lower bound
 

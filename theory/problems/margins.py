@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import force_inline, generic, kernel, question, require
 from ..core.vectors import dense_part, scale_of
-from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
+from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value, value_and_gradient
 from .matrix import CSR, add_row, as_matrix, row_dot, row_dot_and_norm2, shape
 from .row_blocks import part_of_rows, rows_between
 
@@ -83,6 +83,18 @@ def _gradient(problem, x, out):
         add_row(problem.A, i, slope(problem, i, margin(problem, i, x)) / n, out)
 
 
+@kernel
+def _value_and_gradient(problem, x, out):
+    n, shrink, part, total = rows(problem), problem.l2 * scale_of(x), dense_part(x), 0.0
+    for j in range(out.size):
+        out[j] = shrink * part[j]
+    for i in range(n):
+        m = margin(problem, i, x)
+        total += loss(problem, i, m)
+        add_row(problem.A, i, slope(problem, i, m) / n, out)
+    return total / n + 0.5 * problem.l2 * norm2(x)
+
+
 def _add_loss_gradient(problem, i, stream, weight, x, out):
     add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
 
@@ -155,6 +167,7 @@ def linear_problem(cls):
         (moments, _moments),
     ):
         ask.register(cls)(answer)
+    value_and_gradient.register(cls)(_value_and_gradient)
     if set(cls._fields) <= {"A", "b", "l2", "label"}:
         rows_between.register(cls)(part_of_rows)
     force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
+import scipy  # its parts load when they are used
 
 from ..core import kernel, question, require
 from ..core.result import Result
@@ -128,8 +128,8 @@ def _dense_step(model, l2, g) -> np.ndarray:
     hessian = model.hessian()
     hessian[np.diag_indices_from(hessian)] += l2
     scale = np.sqrt(np.diag(hessian))
-    factor = sla.cho_factor(hessian / np.outer(scale, scale))
-    return -sla.cho_solve(factor, g / scale) / scale
+    factor = scipy.linalg.cho_factor(hessian / np.outer(scale, scale))
+    return -scipy.linalg.cho_solve(factor, g / scale) / scale
 
 
 def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:

@@ -6,7 +6,6 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..bounds import logistic_curvature
 from ..core import question, require
@@ -252,6 +251,8 @@ def _sine_constant() -> tuple[float, float, int]:
     def quotient(x):
         f, slope, _ = _sine(x)
         return slope * slope / (2.0 * f)
+
+    from scipy.optimize import minimize_scalar  # slow to import
 
     best = minimize_scalar(quotient, bounds=(near - 0.01, near + 0.01), method="bounded", options={"xatol": 1e-12})
     m, center, width, checked = best.fun * (1.0 - 1e-12), np.linspace(1.5, 4.0, 65)[:-1] + 2.5 / 128, 2.5 / 128, 0
