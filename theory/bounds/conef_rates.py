@@ -107,7 +107,7 @@ def conef_noise(
     """
     moment = _moment_factor(theta, residual, accounting)
     non_negative(variance=variance, second_moment=second_moment)
-    return variance + theta * residual * moment * second_moment
+    return total(gradients=variance, compressor=theta * residual * moment * second_moment)
 
 
 @formula

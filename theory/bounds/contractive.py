@@ -19,6 +19,7 @@ from .closed_form import formula
 __all__ = [
     "conef_factor",
     "conef_frontier",
+    "conef_loss",
     "conef_memory",
     "conef_memory_exact",
     "conef_memory_schedule",
@@ -85,6 +86,24 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
         return math.inf
     theta = 1.0 / residual - 1.0
     return {"conef": theta, "v1": math.sqrt(theta), "v2": theta / residual}[version]
+
+
+@formula
+def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
+    """Mean square of what a compressed memory loses in a step, from its size after it.
+
+    Setting: ConEF on N workers, each with E||e_{t+1}||^2 = M; C's random numbers are independent across workers.
+    Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
+    Kind: tight (an equality if C's error is one: ``equal C``).
+    Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
+    memory: M, at least 0.
+
+    >>> conef_loss(0.5, 6.0, workers=4)
+    0.5
+    """
+    non_negative(theta=theta, memory=memory)
+    whole(1, workers=workers)
+    return theta / (1.0 + theta) * memory / workers
 
 
 @formula

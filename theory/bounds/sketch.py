@@ -117,9 +117,9 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     """Width, and probability that an estimate of a count sketch is far off.
 
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
-    Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| > accuracy ||v without v_i||)`` is at most 1/4 for
+    Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| >= accuracy ||v without v_i||)`` is at most 1/4 for
     one row and at most exp(-rows/8) for the median of an odd number of rows.
-    Kind: upper.
+    Kind: tight (one row, accuracy 1, one other non-zero: it shares one of 4 buckets with probability 1/4).
     Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
     accuracy: Above 0.
     rows: At least 1, odd.

@@ -2,7 +2,7 @@
 
 from . import topics
 from .base import Claim, claim, find_claim, list_claims
-from .checks import Check, Context, Measurement, assumption, equality, identity, lower, rate, upper
+from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
 from .sources import source_known
@@ -15,7 +15,6 @@ __all__ = [
     "Claim",
     "Context",
     "Explanation",
-    "Measurement",
     "Verification",
     "assumption",
     "blind_spots",

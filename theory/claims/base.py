@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bounds.closed_form import described
-from .checks import Check, Context, Measurement
+from .checks import Check, Context
 from .sources import BIBTEX, KNOWLEDGE
 from .sources import source_known as known_source
 
@@ -57,7 +57,7 @@ class Claim:
     statement: str
     source: str
     kind: str
-    measure: Callable[[Context], Measurement | Iterable[Check | str]]
+    measure: Callable[[Context], Iterable[Check | str]]
     subject: Any
     latex: str = ""
     bibtex: str = ""

@@ -20,6 +20,7 @@ __all__ = ["Check", "Context", "Measurement", "assumption", "equality", "identit
 
 
 UNSETTLED = exactly(float("nan"))
+SURE = 1.0 - (1.0 - LEVEL) / 1000.0  # level of an estimate that a theorem then assumes
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
 
 
@@ -243,33 +244,22 @@ def rate(label: str, slope: Any, predicted: float, tolerance: float) -> Check:
 
 
 class Measurement:
-    """What a claim's measurement found: its checks, the headline first, the number of samples, and a remark.
+    """What a claim yielded: its checks, the headline first, with intervals that all hold together, and its remarks.
 
     Parameters
     ----------
-    *checks : Check
-        All comparisons, the headline first.
-    samples : int
-        Number of samples; 0 if everything was computed.
-    note : str
-        A remark.
+    yielded : iterable of Check or str
+        Checks, and remarks as strings.
     """
 
-    def __init__(self, *checks: Check, samples: int = 0, note: str = ""):
-        checks = tuple(sorted(checks, key=lambda check: check.assumed))
-        level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
-        self.checks, self.note = tuple(check.settled(level) for check in checks), note
-        arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}
-        self.samples = samples or sum(arrays.values())  # one array may serve two checks
-
-    @classmethod
-    def of(cls, yielded: Measurement | Iterable[Check | str]) -> Measurement:
-        """The measurement from what a claim yields: checks, and remarks as strings."""
-        if isinstance(yielded, Measurement):
-            return yielded
+    def __init__(self, yielded: Iterable[Check | str]):
         found = list(yielded)
-        notes = " ".join(one for one in found if isinstance(one, str))
-        return cls(*(one for one in found if isinstance(one, Check)), note=notes)
+        checks = sorted((one for one in found if isinstance(one, Check)), key=lambda check: check.assumed)
+        level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
+        self.checks = tuple(check.settled(level) for check in checks)
+        self.note = " ".join(one for one in found if isinstance(one, str))
+        arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}
+        self.samples = sum(arrays.values())  # one array may serve two checks
 
 
 @dataclass(frozen=True)
@@ -305,10 +295,6 @@ class Context:
     def samples(self, full: int, quick: int | None = None) -> int:
         """Number of samples; ``full`` is that of a full run at the first attempt."""
         return self.effort * ((quick or max(2, full // 4)) if self.quick else full)
-
-    def level(self, checks: int) -> float:
-        """The level of each of several intervals that must all hold together (Bonferroni)."""
-        return 1.0 - (1.0 - LEVEL) / checks
 
     def stream(self, *path: int | str) -> int:
         """A seed for the purpose ``path``; another effort gives new random numbers."""

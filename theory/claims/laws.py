@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .base import Claim, claim
-from .checks import Context, equality, upper
+from .checks import Context, equality, lower, upper
 
 __all__ = ["Input", "compressor_law", "equal_magnitudes", "gaussian", "spike"]
 
-RULES = {"equality": equality, "upper": upper}
+RULES = {"equality": equality, "upper": upper, "lower": lower}
 
 
 class Input(NamedTuple):
@@ -59,7 +59,7 @@ def compressor_law(
     make : callable
         Makes the compressor from the settings of a case.
     at : sequence of (Input, dict) or (Input, dict, rule)
-        Cases: a vector, the settings, and "equality" (the default) or "upper".
+        Cases: a vector, the settings, and "equality" (the default), "upper" or "lower".
     quantity : {"variance", "bias", "nonzeros", "bits", "second"}
         "variance" is E||Q(v) - v||^2/||v||^2, "bias" ||E Q(v) - v||^2/||v||^2; the others as in `moments`.
     formula : callable

@@ -12,14 +12,27 @@ from .checks import Check, Context, Measurement
 from .judgement import graded, judge, overall, resolves
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "measured", "verify"]
 
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 
 
 def _attempt(claim: Claim, subject: Any, effort: int, seed: int, quick: bool, data: Any, used: set[str]) -> Measurement:
-    return Measurement.of(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
+    return Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
+
+
+def measured(
+    claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = None, used: set[str] | None = None
+) -> tuple[Measurement, str, int]:
+    """The measurement of a claim's subject, its verdict, and the effort it took; ``used`` collects what was run."""
+    used = set() if used is None else used
+    for effort in EFFORTS:
+        truth = _attempt(claim, claim.subject, effort, seed, quick, data, used)
+        verdict = overall(truth.checks)
+        if verdict != "undecided":
+            break
+    return truth, verdict, effort
 
 
 def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
@@ -245,11 +258,7 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     'holds'
     """
     claim, begin, used = find_claim(id), time.perf_counter(), set[str]()
-    for effort in EFFORTS:
-        truth = _attempt(claim, claim.subject, effort, seed, quick, data, used)
-        verdict = overall(truth.checks)
-        if verdict != "undecided":
-            break
+    truth, verdict, effort = measured(claim, seed=seed, quick=quick, data=data, used=used)
     fates, found_by = {}, {}
     for name, wrong in claim.mutants.items():
         fates[name] = "survived"

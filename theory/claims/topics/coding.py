@@ -11,11 +11,10 @@ from ... import bounds
 from ...compressors.codec import compress
 from ...compressors.qsgd import QSGD
 from ...core.random import key
-from ...measure import exactly
 from ..base import claim
-from ..checks import Measurement, equality, upper
+from ..checks import equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
-from .qsgd import SOURCE, flat, half_odd
+from .qsgd import SOURCE, half_odd
 
 
 def as_sent(found):
@@ -98,7 +97,8 @@ def _(context):
         where = f"equal magnitudes, d={d}, s={s}"
         needed = float(bounds.qsgd_flat_entropy(d, s))
         yield upper(f"bits of every code, random signs, {where}", needed, bound)
-        found = context.moments(context.subject(s), flat(d), context.samples(200, 50), d, wire_dtype=np.float32)
+        v = equal_magnitudes(d).make(context)
+        found = context.moments(context.subject(s), v, context.samples(200, 50), d, wire_dtype=np.float32)
         yield upper(f"bits of the Elias code, {where}", found.bits, bound)
     known = float(bounds.qsgd_flat_entropy(d, s, signs=False))
     yield upper(f"bits of every code, signs known, {where}", known, bound)
@@ -243,8 +243,8 @@ def _(context):
 def _(context):
     length, compressor = context.subject
     d = 1024
-    bits = length(levels_of(context, compressor, flat(d), 32, 2))
-    return Measurement(upper(f"bits, equal magnitudes, d={d}, s=32", exactly(bits.mean()), 2.8 * d + 32), samples=2)
+    bits = length(levels_of(context, compressor, equal_magnitudes(d).make(context), 32, 2))
+    yield upper(f"bits, equal magnitudes, d={d}, s=32", float(bits.mean()), 2.8 * d + 32)
 
 
 @claim(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
 from ...compressors.qsgd import QSGD
 from ...compressors.sketch import BALANCED, FIXED, FRESH
 from ...compressors.sparsifiers import RandK
-from ...measure import mean_interval, moments
 from ...methods.feedback import NoFeedback
-from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
-from ..checks import Measurement, equality, identity, lower, upper
+from ..checks import assumption, equality, identity, lower, upper
 from .contractive import CONEF, ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
+from .contractive_variants import improved
 from .feedback import unchanging
 
 
@@ -43,45 +43,80 @@ from .feedback import unchanging
     see=("conef.identity",),
 )
 def _(context):
-    replicas, steps, checks, level = context.samples(8000, 1000), 10, [], context.level(6)
-    unbiased = bounds.averaged_variance(float(D), float(D), workers=1, omega=RESIDUAL / (1 - RESIDUAL))
+    steps, replicas = 12, context.samples(16_000, 4000)
+    unbiased = float(bounds.averaged_variance(float(D), float(D), workers=1, omega=RESIDUAL / (1 - RESIDUAL)))
     frontier = bounds.conef_noise_frontier(RESIDUAL, "zero-mean")
-    for width, hash, workers in ((6, FRESH, 1), (11, BALANCED, 1), (6, FRESH, 4)):
+
+    def noise_of(feedback, *path, workers=1):
+        how = {"steps": steps, "replicas": replicas, "workers": workers}
+        result = repeat(context, feedback, unchanging(ETA), pure_noise(), *path, workers, **how)
+        return np.sum((result.last - result.memory.mean(axis=1)) ** 2, axis=1) / (steps * ETA**2)
+
+    for width, hash, workers in ((4, BALANCED, 1), (6, FRESH, 1), (11, BALANCED, 1), (6, FRESH, 4)):
         feedback, many = context.subject(width, hash, workers)
-        result = repeat(
-            feedback,
-            unchanging(ETA),
-            pure_noise(),
-            steps=steps,
-            replicas=replicas,
-            workers=many,
-            seed=context.stream(width, workers),
-        )
-        walked = np.sum((result.last - result.memory.mean(axis=1)) ** 2, axis=1) / (steps * ETA**2)
-        theta = variance(width, hash)
-        held_on_average = np.mean(
-            [bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, float(D), steps=t + 1) for t in range(steps)]
-        )
-        exact = (D + theta / (1 + theta) * float(held_on_average)) / workers  # the sum of conef_noise from the start on
-        found = mean_interval(walked, level)
-        checks.append(equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}", found, exact))
+        theta, found = variance(width, hash), noise_of(feedback, width, workers=many)
+        exact = bounds.conef_noise(theta, RESIDUAL, D, D, "zero-mean") / workers
+        # the memory is empty at first: what is missing of the loss of its limit
+        kept = [float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D, steps=t + 1)) for t in range(steps)]
+        limit = float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D))
+        missing = float(bounds.conef_loss(theta, limit - np.mean(kept), workers))
+        yield equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}", found + missing, exact)
         if workers == 1:
             side = lower if theta > frontier else upper
-            checks.append(side(f"beside unbiased random-k, theta={theta:.4g}", found, unbiased))
-    result = run(
-        ParallelSGD(RandK(K, unbiased=True), step=Constant(ETA), feedback=NoFeedback()),
-        pure_noise(),
-        workers=1,
-        steps=steps,
-        replicas=replicas,
-        record_every=steps,
-        seed=context.stream("unbiased"),
-        wire_dtype=np.float64,
-    )
-    found = mean_interval(np.sum(result.last**2, axis=1) / (steps * ETA**2), level)
-    checks.append(equality("noise of unbiased random-k", found, unbiased))
-    note = f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T eta^2) with sigma^2 = G^2 = d; frontier {frontier:g}"
-    return Measurement(*checks, samples=4 * replicas, note=note)
+            yield side(f"beside unbiased random-k, theta={theta:.4g}", found, unbiased)
+    options: dict[str, Any] = dict(workers=1, steps=steps, replicas=replicas, record_every=steps, wire_dtype=np.float64)
+    method = ParallelSGD(RandK(K, unbiased=True), step=unchanging(ETA), feedback=NoFeedback())
+    result = context.run(method, pure_noise(), "unbiased", **options)
+    yield equality("noise of unbiased random-k", np.sum(result.last**2, axis=1) / (steps * ETA**2), unbiased)
+    worst = bounds.conef_noise_frontier(RESIDUAL)
+    there = bounds.conef_noise(worst, RESIDUAL, 0.0, 1.0)
+    yield identity("worst noise at the worst frontier", there, RESIDUAL / (1 - RESIDUAL))
+    yield f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T eta^2) with sigma^2 = G^2 = d; frontier {frontier:g}"
+
+
+def composed(steps, *, theta, residual, lipschitz, step, variance, second_moment, gap, workers, shared=False):
+    """The theorem from its lemmas: ef.descent for y = x - mean e, with what conef.identity says that C adds."""
+    memory = float(bounds.conef_memory(theta, residual, step, second_moment))
+    lost = float(bounds.conef_loss(theta, memory, 1 if shared else workers)) / step**2
+    noise = variance / workers + lost
+    rise = bounds.ef_sgd_descent(lipschitz=lipschitz, step=step, gradient=0.0, second_moment=noise, memory=memory)
+    return (gap / steps + float(rise)) / (step / 4.0)
+
+
+COMPOSITIONS = (
+    {"theta": 0.4, "residual": 0.3, "lipschitz": 2.0, "step": 0.25, "variance": 0.5, "second_moment": 0.8, "gap": 1.5},
+    {"theta": 0.2, "residual": 0.25, "lipschitz": 1.0, "step": 0.01, "variance": 3.0, "second_moment": 3.0, "gap": 0.1},
+)
+
+
+def trained(context, feedback, theta, composed, rule=unchanging):
+    """The checks of a theorem on ConEF: runs on a quadratic that saturates, its assumptions, and its lemmas."""
+    eta, steps, replicas = 0.1, 100, context.samples(24, 8)
+    problem = saturating_quadratic(np.ones(D), covariance=0.001)
+    second, start = problem.steepest + problem.noise, np.full(D, 3.0**-0.5)
+    method = ParallelSGD(RandK(K), step=rule(eta), feedback=feedback)
+    for workers in (1, 4):
+        options = dict(workers=workers, steps=steps, x0=start, record_every=1, wire_dtype=np.float64)
+        norms = [context.run(method, problem, workers, r, **options).history["gradient_norm"] for r in range(replicas)]
+        known: dict[str, Any] = {
+            "theta": theta,
+            "residual": RESIDUAL,
+            "lipschitz": 1.0,
+            "step": eta,
+            "workers": workers,
+        }
+        known |= {"variance": problem.noise, "second_moment": second, "gap": D / 8.0}  # f at the start
+        squared = np.array(norms)[:, :-1] ** 2
+        label = f"mean ||grad f(x_t)||^2, theta={theta:.3g}, N={workers}, T={steps}"
+        yield upper(label, squared.mean(axis=1), bounds.conef(steps, **known), trivial=problem.steepest)
+        yield assumption(f"largest ||grad f(x_t)||^2 + noise, N={workers}", squared.max() + problem.noise, second)
+    for number, given in enumerate(COMPOSITIONS):
+        for workers, shared in ((1, False), (5, False), (5, True)):
+            more = given | {"workers": workers, "shared": shared}
+            where = f"setting {number + 1}, N={workers}{', one hash for all' if shared else ''}"
+            yield identity(f"its lemmas together, {where}", composed(7, **more), bounds.conef(7, **more))
+    falls = -bounds.ef_sgd_descent(lipschitz=2.0, step=0.25, gradient=1.0, second_moment=1.0, memory=0.0)
+    yield identity("least fall over eta ||grad f||^2, at eta = 1/(2L)", float(falls) / 0.25, 0.25)
 
 
 @claim(
@@ -94,51 +129,65 @@ def _(context):
     source=f"constants derived; the rate is that of {CONEF}",
     bibtex="li2023contractive",
     kind="upper",
+    certificate="composition",
     proof="The descent lemma at x_t - mean e_t, an SGD iterate with additional noise (conef.identity), and the distance"
     " between the two (conef.memory.bound).",
     bound=bounds.conef,
-    subject=held,
-    see=("conef.identity", "conef.memory.bound", "conef.noise"),
+    subject=(unchanging, composed),
+    mutants={
+        "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed),
+        "what C loses forgotten": (unchanging, lambda steps, **given: composed(steps, **given | {"theta": 0.0})),
+        "what C loses not averaged": (unchanging, lambda steps, **given: composed(steps, **given | {"shared": True})),
+    },
+    see=("conef.identity", "conef.memory.bound", "ef.descent", "conef.noise"),
 )
 def _(context):
-    runs, steps, eta, width, checks = context.samples(50, 12), 300, 0.1, 11, []
-    problem = saturating_quadratic(np.ones(D), covariance=0.01)
-    second, theta, start = problem.steepest + problem.noise, variance(width, BALANCED), np.full(D, 1.5)
-    gap = 0.5 * D * 2.25 / 3.25  # f at the start; f* = 0
-    method = ParallelSGD(RandK(K), step=unchanging(eta), feedback=context.subject(width, BALANCED))
-    for workers in (1, 4):
-        slopes = [
-            np.mean(
-                run(
-                    method,
-                    problem,
-                    workers=workers,
-                    steps=steps,
-                    x0=start,
-                    seed=context.stream(workers, r),
-                    record_every=1,
-                    wire_dtype=np.float64,
-                ).history["gradient_norm"][:-1]
-                ** 2
-            )
-            for r in range(runs)
-        ]
-        bound = bounds.conef(
-            steps,
-            theta=theta,
-            residual=RESIDUAL,
-            lipschitz=1.0,
-            step=eta,
-            variance=problem.noise,
-            second_moment=second,
-            gap=gap,
-            workers=workers,
-        )
-        label = f"mean ||grad f(x_t)||^2, N={workers}, T={steps}"
-        found = mean_interval(slopes, context.level(2))
-        checks.append(upper(label, found, bound, trivial=problem.steepest))
-    note = f"f saturates; d={D}, k={K}, theta={theta:.3g}; the largest ||grad f||^2 is {problem.steepest:.3g}"
-    return Measurement(*checks, samples=2 * runs, note=note)
+    rule, lemmas = context.subject
+    yield from trained(context, held(11, BALANCED), variance(11, BALANCED), lemmas, rule)
+    yield f"a quadratic that saturates; d={D}, k={K}; 4 for 2 in its first term is the price of any eta up to 1/(2L)"
+
+
+def composed_in_parts(version, steps, *, theta, residual, **given):
+    """The theorem for iConEF: the memory is a + C(u - a), and C's error is theta ||u - a||^2."""
+    first = theta if version == 1 else residual  # of ||u||^2, the error of a
+    return composed(steps, theta=theta * first, residual=residual, **given)
+
+
+@claim(
+    "conef.improved.theorem",
+    title="iConEF on a smooth function",
+    statement="The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second) in place of"
+    " theta, so that the second has less noise than ConEF with any error compressor.",
+    latex=r"\tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}"
+    r"+\frac{2L\eta}{N}(\sigma^2+\theta_erP_eG^2)+2L^2\eta^2\kappa_eP_eG^2",
+    source=f"constants derived; the rate is that of {CONEF}",
+    bibtex="li2023contractive",
+    kind="upper",
+    certificate="composition",
+    proof="conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2"
+    " (conef.improved).",
+    bound=bounds.conef,
+    subject=(unchanging, composed_in_parts),
+    mutants={
+        "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed_in_parts),
+        "the versions exchanged": (
+            unchanging,
+            lambda version, steps, **how: composed_in_parts(3 - version, steps, **how),
+        ),
+    },
+    see=("conef.improved", "conef.theorem"),
+)
+def _(context):
+    rule, lemmas = context.subject
+    for version, width in ((1, 9), (2, 6)):
+        theta = variance(width, BALANCED)
+
+        def parts(steps, *, theta, version=version, **given):  # COMPOSITIONS are about theta_e
+            first = theta**0.5 if version == 1 else theta / given["residual"]
+            return lemmas(version, steps, theta=first, **given)
+
+        alike = float(bounds.iconef_variance(theta, RESIDUAL, f"v{version}"))
+        yield from trained(context, improved(version, width), alike, parts, rule)
 
 
 def shared_bucket(width: int, hash: int, d: int) -> float:
@@ -170,22 +219,18 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
     },
 )
 def _(context):
-    checks = []
-    settings = ((200, 0.9, BALANCED), (200, 0.9, FRESH), (60, 0.5, BALANCED), (60, 0.25, FRESH), (60, 0.3, BALANCED))
-    for d, residual, hash in settings:
-        widths = range(1, 10 * d)
-        found = next((w for w in widths if (1 + context.subject(w, hash, d)) * residual < 1 - 1e-12), 0)
-        name = "equally full" if hash == BALANCED else "independent"
-        predicted = bounds.sketch_frontier(d, residual, "balanced" if hash == BALANCED else "fresh")
-        checks.append(identity(f"smallest width, {name}, d={d}, r={residual}", found, predicted))
-        checks.append(
-            lower(
-                f"against the best linear sketch, d={d}, r={residual}",
-                checks[-1].interval,
-                bounds.sketch_frontier(d, residual, "linear"),
-            )
-        )
-    return Measurement(*checks)
+    for d, residual, hash in (
+        (200, 0.9, BALANCED),
+        (200, 0.9, FRESH),
+        (60, 0.5, BALANCED),
+        (60, 0.25, FRESH),
+        (60, 0.3, BALANCED),
+    ):
+        found = next((w for w in range(1, 10 * d) if (1 + context.subject(w, hash, d)) * residual < 1 - 1e-12), 0)
+        name, where = "balanced" if hash == BALANCED else "fresh", f"d={d}, r={residual}"
+        yield identity(f"smallest width, {name}, {where}", found, float(bounds.sketch_frontier(d, residual, name)))
+        best = float(bounds.sketch_frontier(d, residual, "linear"))
+        yield lower(f"against the best linear sketch, {where}", float(found), best)
 
 
 @claim(
@@ -208,25 +253,13 @@ def _(context):
     },
 )
 def _(context):
-    samples, residual, checks, level = context.samples(16_000, 4000), 0.9, [], context.level(3)
-    theta = bounds.qsgd_variance(40, 16)
+    residual, samples = 0.9, context.samples(16_000, 4000)
+    bound = bounds.conef_factor(float(bounds.qsgd_variance(40, 16)), residual)
     for s, kind in ((16, "Gaussian"), (16, "worst"), (4, "Gaussian")):
         compressor, size = context.subject(s, 40)
-        v = context.normal(size)
-        if kind == "worst":
-            v = bounds.qsgd_variance_attained(size, compressor.s)
-            v = context.normal(size) if v is None else v
-        kappa = moments(compressor, v, samples, seed=context.stream(s, kind)).variance(level)
-        kappa = kappa._replace(
-            estimate=residual * (1 + kappa.estimate), low=residual * (1 + kappa.low), high=residual * (1 + kappa.high)
-        )
+        worst = bounds.qsgd_variance_attained(size, compressor.s) if kind == "worst" else None
+        found = context.moments(compressor, context.normal(size) if worst is None else worst, samples, s, kind)
+        kappa = residual * (1.0 + found.error / found.squared_norm)
         label = f"kappa, {s} levels, {kind} bucket of 40"
-        checks.append(lower(label, kappa, 1.0) if s == 4 else upper(label, kappa, bounds.conef_factor(theta, residual)))
-    below = upper(
-        "its bound, 16 levels, against 1",
-        kappa._replace(
-            estimate=bounds.conef_factor(theta, residual), low=0.0, high=bounds.conef_factor(theta, residual)
-        ),
-        1.0,
-    )
-    return Measurement(*checks, below, samples=3 * samples)
+        yield lower(label, kappa, 1.0) if s == 4 else upper(label, kappa, bound)
+    yield upper("its bound, 16 levels, against 1", float(bound), 1.0)

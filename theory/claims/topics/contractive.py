@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from itertools import count
+
 import numpy as np
 
 from ... import bounds
-from ...cluster.run import run
+from ...compressors.bernoulli import Bernoulli
 from ...compressors.sketch import BALANCED, FIXED, FRESH, CountSketch
 from ...compressors.sparsifiers import RandK
-from ...measure import mean_interval
 from ...methods.conef import ContractiveErrorFeedback
-from ...methods.iconef import ImprovedContractiveErrorFeedback
 from ...methods.schedules import InverseTime
 from ...methods.sgd import ParallelSGD
+from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import Measurement, equality, lower, upper
+from ..checks import equality, lower, upper
+from ..mutants.shared import Scaling
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
 CONEF = "ConEF, arXiv 2312.08538"
@@ -23,6 +26,7 @@ D, K = 12, 9  # random-k sends 9 of 12 coordinates: the residual is 1/4
 RESIDUAL = 1 - K / D
 ETA = 0.5
 KICK = InverseTime(c=1e-14, mu=1.0, shift=1e-14)  # the step size 1 at first, then 1e-14 and less
+NAMES = {FRESH: "independent buckets", BALANCED: "equally full buckets"}
 
 
 def pure_noise(d: int = D):
@@ -30,20 +34,11 @@ def pure_noise(d: int = D):
     return quadratic(np.zeros(d), covariance=1.0)
 
 
-def repeat(feedback, step, problem, *, steps, replicas, seed, workers=1, k=K):
-    """Random-k with a memory, many times: the result of ``run`` at the end."""
-    method = ParallelSGD(RandK(k), step=step, feedback=feedback)
+def repeat(context, feedback, step, problem, *path, steps, replicas, workers=1, k=K):
+    """Random-k with a memory, many times: the result of the run at the end."""
+    options = dict(workers=workers, steps=steps, replicas=replicas, record_every=steps, wire_dtype=np.float64)
     with beyond_the_frontier():
-        return run(
-            method,
-            problem,
-            workers=workers,
-            steps=steps,
-            replicas=replicas,
-            seed=seed,
-            record_every=steps,
-            wire_dtype=np.float64,
-        )
+        return context.run(ParallelSGD(RandK(k), step=step, feedback=feedback), problem, *path, **options)
 
 
 def sizes(result) -> np.ndarray:
@@ -53,7 +48,7 @@ def sizes(result) -> np.ndarray:
 
 def variance(width: int, hash: int, d: int = D) -> float:
     """Theta of a one-row count sketch."""
-    return (bounds.balanced_sketch_variance if hash == BALANCED else bounds.count_sketch_variance)(d, width)
+    return float((bounds.balanced_sketch_variance if hash == BALANCED else bounds.count_sketch_variance)(d, width))
 
 
 def held(width: int, hash: int = FRESH, beta: float = 0.0) -> ContractiveErrorFeedback:
@@ -82,7 +77,7 @@ WRONG_MEMORIES = {
     kind="equality",
     tight_where="everywhere, where theta is an equality",
     proof="x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) - u).",
-    bound=bounds.conef_memory_exact,
+    bound=bounds.conef_loss,
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -92,30 +87,18 @@ WRONG_MEMORIES = {
     },
 )
 def _(context):
-    replicas, steps, checks, level = context.samples(8000, 1000), 5, [], context.level(4)
+    steps = 5
     for width, hash, workers in ((6, FRESH, 4), (6, BALANCED, 1)):
         feedback, many = context.subject(width, hash, workers)
-        result = repeat(
-            feedback,
-            unchanging(ETA),
-            constant_gradient(D),
-            steps=steps,
-            replicas=replicas,
-            seed=context.stream(hash),
-            workers=many,
-        )
+        how = {"steps": steps, "replicas": context.samples(16_000, 4000), "workers": many}
+        result = repeat(context, feedback, unchanging(ETA), constant_gradient(D), hash, **how)
         lost = result.last - result.memory.mean(axis=1) + ETA * steps  # the gradient is all ones, x_0 = 0
         theta = variance(width, hash)
-        total = sum(
-            bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=t + 1) for t in range(steps)
-        )
-        predicted = theta / (1 + theta) * total / workers
-        label = f"{{}}, {'equally full' if hash == BALANCED else 'independent'} buckets, width {width}, N={workers}"
-        found = mean_interval(np.sum(lost**2, axis=1), level)
-        checks.append(equality(label.format("E||sum xi||^2"), found, predicted))
-        apart = mean_interval(np.sum(lost[::2] * lost[1::2], axis=1), level)  # two independent runs
-        checks.append(equality(label.format("||E sum xi||^2"), apart, 0.0))
-    return Measurement(*checks, samples=2 * replicas, note=f"d={D}, k={K}, {steps} steps, a constant gradient")
+        kept = [bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=t + 1) for t in range(steps)]
+        where = f"{NAMES[hash]}, width {width}, N={workers}"
+        yield equality(f"E||sum xi||^2, {where}", np.sum(lost**2, axis=1), bounds.conef_loss(theta, sum(kept), workers))
+        yield equality(f"||E sum xi||^2, {where}", np.sum(lost[::2] * lost[1::2], axis=1), 0.0)  # independent runs
+    yield f"d={D}, k={K}, {steps} steps, a constant gradient"
 
 
 @claim(
@@ -135,27 +118,44 @@ def _(context):
     mutants=WRONG_MEMORIES,
 )
 def _(context):
-    replicas, checks, level = context.samples(8000, 1000), [], context.level(6)
-    for width, hash in ((12, FRESH), (6, BALANCED)):
-        theta = variance(width, hash)
-        for steps, problem, shrink in (
-            (12, constant_gradient(D), RESIDUAL),
-            (3, constant_gradient(D), RESIDUAL),
-            (12, pure_noise(), 0.0),
-        ):
-            result = repeat(
-                context.subject(width, hash),
-                unchanging(ETA),
-                problem,
-                steps=steps,
-                replicas=replicas,
-                seed=context.stream(width, steps, int(shrink > 0)),
-            )
-            exact = bounds.conef_memory_exact(theta, RESIDUAL, shrink, ETA, float(D), steps=steps)
-            kind = "constant gradient" if shrink else "gradients of mean zero"
-            label = f"E||e_t||^2, {kind}, width {width}, hash {hash}, t={steps}"
-            checks.append(equality(label, mean_interval(sizes(result), level), exact))
-    return Measurement(*checks, samples=6 * replicas, note=f"d={D}, k={K}")
+    constant, noise = (constant_gradient(D), RESIDUAL), (pure_noise(), 0.0)
+    for width, hash, steps, (problem, shrink) in (
+        (8, BALANCED, 14, constant),
+        (8, BALANCED, 8, noise),
+        (12, FRESH, 3, constant),
+    ):
+        how = {"steps": steps, "replicas": context.samples(32_000, 8000)}
+        result = repeat(context, context.subject(width, hash), unchanging(ETA), problem, width, steps, **how)
+        long: dict[str, int] = {} if steps == 14 else {"steps": steps}
+        kind = "constant gradient" if shrink else "gradients of mean zero"
+        exact = bounds.conef_memory_exact(variance(width, hash), RESIDUAL, shrink, ETA, float(D), **long)
+        yield equality(f"E||e_t||^2, {kind}, {NAMES[hash]}, width {width}, t={steps}", sizes(result), exact)
+    yield f"d={D}, k={K}; t=14 is for ever"
+
+
+def along_the_error(context, delta: float, p: float, *, assumed, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """e_T^2 and g_{T-1}^2 where gradients are along the last error, for Q(v) = (1 - q) v; each coordinate is a run.
+
+    C tosses a coin for each coordinate.  The adversary knows E p^2, so that E g^2 = 1, if Q and C are as ``assumed``.
+    """
+    q, theta = math.sqrt(1.0 - assumed[0]), 1.0 / assumed[1] - 1.0
+    size, times, seen = context.samples(400_000, 100_000), count(), {"x": np.zeros(1), "g": np.zeros(1), "moment": 0.0}
+
+    def gradient(x, rng):
+        if next(times) == 0:
+            g, moment = np.ones(size), 1.0
+        else:  # x has moved by Q(p) = (1 - q) p, and the error is q p
+            g, moment = (seen["x"] - x) / ((1.0 - q) * ETA * math.sqrt(seen["moment"])), seen["moment"]
+            moment = (1.0 + q * math.sqrt(moment)) ** 2 + theta * q**2 * moment
+        seen.update(x=x.copy(), g=g, moment=moment)
+        return g
+
+    feedback = ContractiveErrorFeedback(Bernoulli(p))
+    options = {"workers": 1, "steps": steps, "x0": np.zeros(size), "record_every": steps, "wire_dtype": np.float64}
+    method = ParallelSGD(Scaling(delta), step=unchanging(ETA), feedback=feedback)
+    with beyond_the_frontier():
+        result = context.run(method, function(lambda x: 0.0, gradient, d=size), steps, **options)
+    return result.memory[0] ** 2, seen["g"] ** 2
 
 
 @claim(
@@ -167,34 +167,33 @@ def _(context):
     r"\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}",
     source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
-    kind="upper",
+    kind="tight",
     tight_where="Q(v) = (1 - sqrt(r)) v and gradients along the last error",
     proof="E||p+||^2 = E||eta g + u||^2 + E||C(u) - u||^2 with u = p - Q(p), and Minkowski's inequality for the first.",
     bound=bounds.conef_memory,
-    subject=held,
+    subject=lambda delta, p: (delta, p),
     mutants={
-        "half the width": WRONG_MEMORIES["half the width"],
-        "a third of the width": lambda width, hash: held(width // 3, hash),
+        "coins that show heads half as often": lambda delta, p: (delta, p / 2),
+        "a memory that is not compressed": lambda delta, p: (delta, 0.999),
+        "a compressor that contracts half as much": lambda delta, p: (delta / 2, p),
     },
     see=("conef.memory",),
 )
 def _(context):
-    replicas, checks, level = context.samples(4000, 500), [], context.level(2)
-    for width, hash in ((12, FRESH), (6, BALANCED)):
-        result = repeat(
-            context.subject(width, hash),
-            unchanging(ETA),
-            constant_gradient(D),
-            steps=12,
-            replicas=replicas,
-            seed=context.stream(width),
+    for delta, p, steps in ((0.75, 0.9, 20), (0.75, 0.75, 3), (0.5, 0.8, 2)):
+        found, squared = along_the_error(context, *context.subject(delta, p), assumed=(delta, p), steps=steps)
+        theta, long = 1.0 / p - 1.0, {} if steps == 20 else {"steps": steps}
+        where = f"gradients along the error, theta={theta:.3g}, r={1.0 - delta:g}, t={steps}"
+        bound, weaker = (
+            bounds.conef_memory(theta, 1 - delta, ETA, 1.0, form=f, **long) for f in ("sharp", "minkowski")
         )
-        found = mean_interval(sizes(result), level)
-        for form in ("sharp", "minkowski"):
-            bound = bounds.conef_memory(variance(width, hash), RESIDUAL, ETA, float(D), form=form)
-            label = f"E||e_t||^2, constant gradient, width {width}, hash {hash}, t=12, {form}"
-            checks.append(upper(label, found, bound))
-    return Measurement(*checks, samples=2 * replicas, note=f"d={D}, k={K}")
+        yield equality(f"E e_t^2, {where}", found, bound)
+        yield upper(f"the same, by Minkowski's inequality, {where}", found, weaker)
+        yield equality(f"E g^2, {where}", squared, 1.0)
+    how = {"steps": 12, "replicas": context.samples(4000, 500)}
+    result = repeat(context, held(6, BALANCED), unchanging(ETA), constant_gradient(D), "random-k", **how)
+    bound = bounds.conef_memory(variance(6, BALANCED), RESIDUAL, ETA, float(D))
+    yield upper("E||e_t||^2, random-k, a constant gradient, equally full buckets, width 6, t=12", sizes(result), bound)
 
 
 @claim(
@@ -213,129 +212,17 @@ def _(context):
     mutants=WRONG_MEMORIES,
 )
 def _(context):
-    replicas, steps, checks, level = context.samples(16_000, 2000), 3, [], context.level(6)
+    steps = 2
     for width, hash, k in ((2, FRESH, K), (6, FRESH, K), (6, BALANCED, 4), (6, BALANCED, 8)):
-        result = repeat(
-            context.subject(width, hash),
-            KICK,
-            constant_gradient(D),
-            steps=steps,
-            replicas=replicas,
-            seed=context.stream(width, k),
-            k=k,
-        )
+        how = {"steps": steps, "replicas": context.samples(32_000, 8000), "k": k}
+        result = repeat(context, context.subject(width, hash), KICK, constant_gradient(D), width, k, **how)
         kappa = bounds.conef_factor(variance(width, hash), 1 - k / D)
-        found = mean_interval(sizes(result) / D, level)
-        label = f"E||e_{steps}||^2/(eta^2 G^2), width {width}, hash {hash}, k={k}, kappa={kappa:.4g}"
-        checks.append(equality(label, found, kappa**steps))
+        where, found = f"{NAMES[hash]}, width {width}, k={k}", sizes(result) / D
+        yield equality(f"E||e_{steps}||^2/(kappa eta^2 G^2), {where}", found / float(kappa), kappa)
         if hash == FRESH:
-            checks.append((lower if kappa > 1 else upper)(f"beside 1, width {width}", found, 1.0))
-    return Measurement(*checks, samples=4 * replicas, note=f"d={D}; one gradient at the start, then none")
-
-
-@claim(
-    "conef.partial",
-    title="A part of the memory stays at home",
-    statement="If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch multiply"
-    " E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.",
-    latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2",
-    source="derived; the rule is that of the talk on contractive error feedback",
-    bibtex="li2023contractive",
-    kind="equality",
-    tight_where="everywhere",
-    proof="A coordinate that is sent keeps beta e, the others keep e.",
-    bound=bounds.partial_factor,
-    subject=lambda width, beta: held(width, BALANCED, beta),
-    mutants={
-        "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),
-        "all of the memory is fed back": lambda width, beta: held(width, BALANCED),
-        "one hash for ever": lambda width, beta: held(width, FIXED, beta),
-    },
-)
-def _(context):
-    replicas, steps, width, checks, level = context.samples(8000, 1000), 4, 9, [], context.level(4)
-    theta = variance(width, BALANCED)
-    for beta in (0.3, 0.8):
-        result = repeat(
-            context.subject(width, beta),
-            KICK,
-            constant_gradient(D),
-            steps=steps,
-            replicas=replicas,
-            seed=context.stream(int(10 * beta)),
-        )
-        first = (1 + theta) * RESIDUAL  # there is no memory yet in the step of the gradient
-        predicted = first * bounds.partial_factor(theta, RESIDUAL, beta) ** (steps - 1)
-        label = f"E||e_{steps}||^2/(eta^2 G^2), beta={beta}, width {width}"
-        checks.append(equality(label, mean_interval(sizes(result) / D, level), predicted))
-    for gradient, problem in (("constant", constant_gradient(D)), ("zero-mean", pure_noise())):
-        beta, steps = 0.3, 20
-        result = repeat(
-            context.subject(width, beta),
-            unchanging(ETA),
-            problem,
-            steps=steps,
-            replicas=replicas,
-            seed=context.stream(gradient),
-        )
-        exact = bounds.partial_memory(theta, RESIDUAL, beta, ETA, float(D), gradient=gradient)
-        label = f"E||e||^2, {gradient} gradient, beta={beta}, width {width}, t={steps}"
-        checks.append(equality(label, mean_interval(sizes(result), level), exact))
-    return Measurement(*checks, samples=4 * replicas, note=f"d={D}, k={K}, equally full buckets")
-
-
-def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContractiveErrorFeedback:
-    """A memory in two parts."""
-    return ImprovedContractiveErrorFeedback(CountSketch(width, hash=hash), version)
-
-
-@claim(
-    "conef.improved",
-    title="A compressed memory in two parts",
-    statement="iConEF behaves as ConEF with theta^2 in place of theta (first version) or theta r (second): the first"
-    " is better than ConEF only if theta < 1, the second always.",
-    latex=r"\theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r",
-    source=f"constants derived; algorithm: {CONEF}",
-    bibtex="li2023contractive",
-    kind="equality",
-    tight_where="everywhere, with random-k and a fresh count sketch",
-    proof="Given u = p - Q(p), the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2.",
-    bound=bounds.iconef_variance,
-    subject=improved,
-    mutants={
-        "the other version": lambda version, width: improved(3 - version, width),
-        "half the width": lambda version, width: improved(version, width // 2),
-        "the first part alone": lambda version, width: held(width, BALANCED),
-        "one hash for ever": lambda version, width: improved(version, width, FIXED),
-    },
-)
-def _(context):
-    replicas, checks, level = context.samples(8000, 1000), [], context.level(6)
-    for version, width, steps in ((1, 9, 1), (2, 6, 1), (1, 9, 6), (2, 6, 6)):
-        result = repeat(
-            context.subject(version, width),
-            unchanging(ETA),
-            constant_gradient(D),
-            steps=steps,
-            replicas=replicas,
-            seed=context.stream(version, steps),
-        )
-        theta = variance(width, BALANCED)
-        alike = bounds.iconef_variance(theta, RESIDUAL, f"v{version}")
-        exact = bounds.conef_memory_exact(alike, RESIDUAL, RESIDUAL, ETA, float(D), steps=steps)
-        label = f"E||e_t||^2, version {version}, theta={theta:.4g}, t={steps}"
-        checks.append(equality(label, mean_interval(sizes(result), level), exact))
-    for width, side in ((9, upper), (4, lower)):  # theta = 1/2 and 2
-        result = repeat(
-            context.subject(1, width),
-            unchanging(ETA),
-            constant_gradient(D),
-            steps=1,
-            replicas=replicas,
-            seed=context.stream("beside", width),
-        )
-        theta = variance(width, BALANCED)
-        plain = bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=1)
-        found = mean_interval(sizes(result), level)
-        checks.append(side(f"version 1 beside ConEF, theta={theta:.4g}, t=1", found, plain))
-    return Measurement(*checks, samples=6 * replicas, note=f"d={D}, k={K}, equally full buckets, a constant gradient")
+            stable = kappa < 1.0
+            yield (upper if stable else lower)(f"E||e_{steps}||^2/(eta^2 G^2) beside 1, {where}", found, 1.0)
+    for residual in (0.25, 0.9):
+        frontier = bounds.conef_frontier(residual)
+        yield equality(f"kappa at the frontier, r={residual:g}", bounds.conef_factor(frontier, residual), 1.0)
+    yield f"d={D}; one gradient at the start, then none"

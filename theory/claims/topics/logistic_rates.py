@@ -14,7 +14,7 @@ from ...methods.schedules import Constant, InverseTime, Last, Polynomial, Suffix
 from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, second_moment, solve, value
 from ..base import claim
-from ..checks import assumption, upper
+from ..checks import SURE, assumption, upper
 from .sgd import RSS
 from .sgd_averages import schedule, telescoped
 
@@ -62,7 +62,7 @@ def largest(context, problem, step, steps, *path, x0=None, centred=False):
 
 def top(context, samples):
     """The upper end of a mean's interval, wider than those of the checks: a constant that the theorems may assume."""
-    return mean_interval(samples, context.level(1000)).high
+    return mean_interval(samples, SURE).high
 
 
 def level_set(context, problem, result):

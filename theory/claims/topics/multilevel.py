@@ -8,7 +8,7 @@ from ... import bounds
 from ...compressors import Multilevel, RandK
 from ..base import claim
 from ..checks import equality, identity, upper
-from .qsgd import flat
+from ..laws import equal_magnitudes
 from .rotations import sampled
 
 SOURCE = "derived; multilevel Monte Carlo of Giles, Operations Research 56, 2008"
@@ -91,7 +91,7 @@ def _(context):
         label = f"variance, Gaussian{' cubed' if power == 3 else ''}, d={d}, k={k}"
         yield equality(label, error, exact)
         yield upper(f"{label}, against the worst", error, bounds.multilevel_variance(d, k))
-    error, _ = sampled(context, context.subject(4), flat(24), 16, "flat")
+    error, _ = sampled(context, context.subject(4), equal_magnitudes(24).make(context), 16, "flat")
     label = "error of the worst message, equal magnitudes, d=24, k=4"
     yield identity(label, error.max(), bounds.multilevel_variance(24, 4), 1e-9)
 

@@ -17,7 +17,7 @@ from ...problems import lipschitz, pl_constant
 from ...problems.numpy_function import function
 from ...problems.pl_examples import sine_quadratic
 from ..base import claim
-from ..checks import assumption, equality, identity, rate, upper
+from ..checks import SURE, assumption, equality, identity, rate, upper
 from .polyak_lojasiewicz import KNS, searched, sine, sine_ratio
 from .sgd import MU, SIGMA2, distances, filled, fits
 
@@ -131,9 +131,8 @@ def _(context):
         given = {"steps": T, "x0": np.full(replicas, start), "record_every": T, "wire_dtype": np.float64}
         last = context.run(method, f, T, workers=1, **given).last
         moment = max((slope**2 for slope in slopes), key=np.mean) + deviation**2
-        second = (
-            mean_interval(moment, context.level(1000)).high if T < 10 else float(sine(start)[1] ** 2 + deviation**2)
-        )
+        at_start = float(sine(start)[1] ** 2 + deviation**2)
+        second = mean_interval(moment, SURE).high if T < 10 else at_start
         yield assumption(f"largest E||g_t||^2, T={T}", moment, second)
         bound = bounds.pl_sgd_constant_step(T, step=alpha, second_moment=second, gap=float(sine(start)[0]), **known)
         yield upper(f"E f(x_{T}) - f*, from {start:.5g}", sine(last)[0], bound)

@@ -25,11 +25,6 @@ VECTORS = [
 ]
 
 
-def flat(d: int) -> np.ndarray:
-    """The vector whose entries all have the magnitude 1/sqrt(d), with both signs."""
-    return np.where(np.arange(d) % 3 == 0, -1.0, 1.0) / math.sqrt(d)
-
-
 def half_odd(d: int, s: int) -> Input:
     """Coordinates at odd multiples of 1/(2 s), where the variance of QSGD is largest if 2 s > sqrt(d)."""
     return Input(f"odd multiples of 1/(2s), d={d}", lambda context: np.asarray(bounds.qsgd_variance_attained(d, s)))

@@ -7,19 +7,35 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
+from ...compressors import compress
 from ...compressors.sketch import BALANCED, FIXED, CountSketch
-from ...measure import mean_interval, moments
+from ...core.random import key
 from ..base import claim
-from ..checks import Measurement, equality, lower
+from ..checks import equality, lower, upper
+from ..laws import Input, compressor_law, equal_magnitudes, gaussian, spike
 from ..mutants.sign import COLLIDING_SIGNS, ROWS_SUMMED, SIGNS_FORGOTTEN, WrongSketch
-from .qsgd import flat
-from .sign import spike
 
 CHARIKAR = "Charikar, Chen, Farach-Colton, Finding frequent items in data streams, 2002"
 
 
-@claim(
+def settings(width, rows=1, hash=0, median=False) -> dict:
+    """Of a count sketch."""
+    return {"width": width, "rows": rows, "hash": hash, "median": median}
+
+
+compressor_law(
     "sketch.unbiased",
+    CountSketch,
+    at=[
+        (Input("Gaussian + 1/2, d=64", lambda context: context.normal(64) + 0.5), given)
+        for given in (settings(16), settings(16, 3, median=True), settings(16, hash=BALANCED))
+    ],
+    quantity="bias",
+    mutants={
+        "signs forgotten": lambda width, **_: WrongSketch(width, 1, SIGNS_FORGOTTEN),
+        "one sign for a bucket": lambda width, **_: WrongSketch(width, 1, COLLIDING_SIGNS),
+        "one hash for ever": lambda width, rows, hash, median: CountSketch(width, rows, FIXED, median),
+    },
     title="A count sketch is unbiased",
     statement="With a new hash in every message, the mean or the median of the rows' estimates has the mean v.",
     latex=r"\mathbb{E}\,Q(v)=v",
@@ -27,107 +43,106 @@ CHARIKAR = "Charikar, Chen, Farach-Colton, Finding frequent items in data stream
     bibtex="charikar2002finding",
     kind="equality",
     proof="What collides with v_i enters with independent signs, so its law is symmetric.",
-    subject=CountSketch,
-    mutants={
-        "signs forgotten": lambda *given: WrongSketch(given[0], 1, SIGNS_FORGOTTEN),
-        "one sign for a bucket": lambda *given: WrongSketch(given[0], 1, COLLIDING_SIGNS),
-        "one hash for ever": lambda width, rows, hash, median: CountSketch(width, rows, FIXED, median),
-    },
 )
-def _(context):
-    samples, checks = context.samples(16_000, 4_000), []
-    for rows, hash, median in ((1, 0, False), (3, 0, True), (1, BALANCED, False)):
-        c = context.subject(16, rows, hash, median)
-        found = moments(c, context.normal(64) + 0.5, samples, seed=context.stream(rows, hash))
-        label = f"||E Q(v) - v||^2/||v||^2, width 16, rows {rows}, hash {hash}, median {median}, d=64"
-        checks.append(equality(label, found.bias(context.level(3)), 0.0))
-    return Measurement(*checks, samples=3 * samples)
 
-
-@claim(
+compressor_law(
     "sketch.variance",
-    title="Variance of a count sketch",
-    statement="E||Q(v) - v||^2 = (d-1)/(r w) ||v||^2 for the mean of r rows of width w: as one row of r w counters.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2",
-    source=f"derived from {CHARIKAR}",
-    bibtex="charikar2002finding",
-    kind="equality",
-    tight_where="everywhere",
-    proof="The estimate of v_i has the variance (||v||^2 - v_i^2)/w.",
-    bound=bounds.count_sketch_variance,
-    subject=CountSketch,
+    CountSketch,
+    at=[
+        (gaussian(60), {"width": 10, "rows": 1}),
+        (gaussian(60), {"width": 10, "rows": 3}),
+        (gaussian(60, 3), {"width": 30, "rows": 1}),
+    ],
+    formula=lambda v, width, rows: bounds.count_sketch_variance(v.size, width, rows),
+    samples=64_000,
+    quick=24_000,
     mutants={
         "buckets equally full": lambda width, rows: CountSketch(width, rows, BALANCED),
         "rows added, not averaged": lambda width, rows: WrongSketch(width, 2 * rows, ROWS_SUMMED),
         "one counter fewer": lambda width, rows: CountSketch(width - 1, rows),
         "half the width": lambda width, rows: CountSketch(width // 2, rows),
     },
-)
-def _(context):
-    samples, checks = context.samples(64_000, 24_000), []
-    for d, width, rows, power in ((60, 10, 1, 1), (60, 10, 3, 1), (60, 30, 1, 3)):
-        v = context.normal(d) ** power
-        found = moments(context.subject(width, rows), v, samples, seed=context.stream(width, rows))
-        label = f"variance, Gaussian{' cubed' if power == 3 else ''}, d={d}, width {width}, rows {rows}"
-        predicted = bounds.count_sketch_variance(d, width, rows)
-        checks.append(equality(label, found.variance(context.level(3)), predicted))
-    return Measurement(*checks, samples=3 * samples)
-
-
-@claim(
-    "sketch.balanced",
-    title="Variance with equally full buckets",
-    statement="If a random permutation deals the coordinates out to the buckets, E||Q(v) - v||^2 = (sum_b n_b^2/d - 1)"
-    " ||v||^2, which is (d/w - 1) ||v||^2 where w divides d.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)",
-    source="derived",
+    bound=bounds.count_sketch_variance,
+    title="Variance of a count sketch",
+    statement="E||Q(v) - v||^2 = (d-1)/(r w) ||v||^2 for the mean of r rows of width w: as one row of r w counters.",
+    latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2",
+    bibtex="charikar2002finding",
     kind="equality",
     tight_where="everywhere",
-    proof="Two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).",
-    bound=bounds.balanced_sketch_variance,
-    subject=partial(CountSketch, hash=BALANCED),
+    proof="The estimate of v_i has the variance (||v||^2 - v_i^2)/w.",
+)
+
+compressor_law(
+    "sketch.balanced",
+    partial(CountSketch, hash=BALANCED),
+    at=[(gaussian(60), {"width": 30}), (gaussian(60, 3), {"width": 10}), (gaussian(50), {"width": 20})],
+    formula=lambda v, width: bounds.balanced_sketch_variance(v.size, width),
+    samples=64_000,
+    quick=24_000,
     mutants={
         "independent buckets": CountSketch,
         "half the width": lambda width: CountSketch(width // 2, hash=BALANCED),
     },
+    bound=bounds.balanced_sketch_variance,
+    title="Variance with equally full buckets",
+    statement="If a random permutation deals the coordinates out to the buckets, E||Q(v) - v||^2 = (sum_b n_b^2/d - 1)"
+    " ||v||^2, which is (d/w - 1) ||v||^2 where w divides d.",
+    latex=r"\mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)",
+    kind="equality",
+    tight_where="everywhere",
+    proof="Two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).",
 )
-def _(context):
-    samples, checks = context.samples(64_000, 24_000), []
-    for d, width, power in ((60, 30, 1), (60, 10, 3), (50, 20, 1)):
-        v = context.normal(d) ** power
-        found = moments(context.subject(width), v, samples, seed=context.stream(d, width))
-        label = f"variance, Gaussian{' cubed' if power == 3 else ''}, d={d}, width {width}"
-        predicted = bounds.balanced_sketch_variance(d, width)
-        checks.append(equality(label, found.variance(context.level(3)), predicted))
-    return Measurement(*checks, samples=3 * samples)
 
-
-@claim(
+compressor_law(
     "sketch.optimal",
+    lambda width, hash: CountSketch(width, hash=hash),
+    at=[
+        (gaussian(60), {"width": 10, "hash": 0}, "lower"),
+        (gaussian(60), {"width": 10, "hash": BALANCED}),
+        (equal_magnitudes(60), {"width": 30, "hash": BALANCED}),
+    ],
+    formula=lambda v, width, hash: bounds.linear_variance_bound(v.size, width),
+    samples=64_000,
+    quick=24_000,
+    mutants={"twice the rank": lambda width, hash: CountSketch(2 * width, hash=hash)},
+    bound=bounds.linear_variance_bound,
     title="No unbiased linear operator of rank w does better",
     statement="sup_v E||Q(v) - v||^2/||v||^2 >= d/w - 1 for unbiased linear Q of rank at most w; a balanced count"
     " sketch attains it.",
     latex=r"\sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1",
-    source="derived",
     kind="lower",
     tight_where="a balanced count sketch whose width divides d",
     proof="The mean over the sphere is E||M||_F^2/d - 1, and |tr M| <= sqrt(w) ||M||_F while E tr M = d.",
-    bound=bounds.linear_variance_bound,
-    subject=lambda d, width: (CountSketch(width), CountSketch(width, hash=BALANCED)),
-    mutants={
-        "twice the rank": lambda d, width: (CountSketch(2 * width), CountSketch(2 * width, hash=BALANCED)),
-    },
 )
-def _(context):
-    samples, d, width = context.samples(64_000, 24_000), 60, 10
-    free, balanced = context.subject(d, width)
-    bound, level = bounds.linear_variance_bound(d, width), context.level(2)
-    v = context.normal(d)
-    return Measurement(
-        lower("independent buckets", moments(free, v, samples, seed=context.stream(0)).variance(level), bound),
-        equality("equally full", moments(balanced, v, samples, seed=context.stream(1)).variance(level), bound),
-        samples=2 * samples,
-    )
+
+
+def normal_sketch(width: int):
+    """A^T A v/width for standard normal A."""
+
+    def restored(v, samples, rng):
+        A = rng.standard_normal((samples, width, v.size))
+        return np.einsum("swd,sw->sd", A, A @ v) / width
+
+    return restored
+
+
+compressor_law(
+    "sketch.gaussian",
+    normal_sketch,
+    at=[(gaussian(30), {"width": 5}), (spike(8), {"width": 24})],
+    formula=lambda v, width: bounds.gaussian_sketch_variance(v.size, width),
+    samples=32_000,
+    quick=12_000,
+    mutants={
+        "a count sketch": CountSketch,
+        "one row more": lambda width: normal_sketch(width + 1),
+    },
+    bound=bounds.gaussian_sketch_variance,
+    latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d+1}w\|v\|^2",
+    kind="equality",
+    tight_where="everywhere",
+    proof="For one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2; w of them divide the variance by w.",
+)
 
 
 @claim(
@@ -149,39 +164,44 @@ def _(context):
     },
 )
 def _(context):
-    samples, d, checks, level = context.samples(32_000, 12_000), 60, [], context.level(5)
+    d, samples = 60, context.samples(32_000, 12_000)
     for width in (5, 10):
-        found = moments(context.subject(width), spike(d), samples, seed=context.stream(width))
-        predicted = bounds.median_sketch_spike(d, width)
-        checks.append(equality(f"error, one spike, d=60, width {width}", found.variance(level), predicted))
+        found = context.moments(context.subject(width), spike(d).make(context), samples, width)
+        yield equality(f"error, one spike, width {width}", found.variance, bounds.median_sketch_spike(d, width))
     for width in (10, 20, 40):
-        found = moments(context.subject(width), flat(d), samples, seed=context.stream("flat", width))
+        found = context.moments(context.subject(width), equal_magnitudes(d).make(context), samples, "flat", width)
         bound = bounds.count_sketch_variance(d, width, 3)
-        checks.append(lower(f"error, equal magnitudes, d=60, counters {3 * width}", found.variance(level), bound))
-    return Measurement(*checks, samples=5 * samples)
+        yield lower(f"error, equal magnitudes, counters {3 * width}", found.variance, bound)
+    yield f"d={d}"
 
 
 @claim(
     "sketch.tail",
     title="An estimate is rarely far off",
-    statement="With width ceil(4/e^2), |Q(v)_i - v_i| <= e ||v without v_i|| with probability at least 3/4.",
-    latex=r"\Pr\big(|Q(v)_i-v_i|>\varepsilon\|v_{-i}\|\big)\le\tfrac14",
+    statement="With width ceil(4/e^2), |Q(v)_i - v_i| >= e ||v without v_i|| with probability at most 1/4; for the"
+    " median of r rows, at most exp(-r/8).",
+    latex=r"\Pr\big(|Q(v)_i-v_i|\ge\varepsilon\|v_{-i}\|\big)\le\tfrac14",
     source=f"{CHARIKAR}; lecture notes",
     bibtex="charikar2002finding",
-    kind="lower",
-    proof="Chebyshev's inequality: the variance is ||v without v_i||^2/width.",
+    kind="tight",
+    tight_where="e = 1, one row, one other non-zero: they share one of 4 buckets with probability 1/4",
+    proof="Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows that"
+    " are far off.",
     bound=bounds.count_sketch_tail,
     subject=1.0,
     mutants={"a width of 1/(16 e^2)": 1.0 / 64.0},
 )
 def _(context):
-    from ...compressors import compress
-    from ...core.random import key
+    def sketch(width, rows=1):
+        return CountSketch(max(1, int(width * context.subject)), rows, median=rows > 1)
 
-    samples, accuracy, d = context.samples(2000, 600), 0.25, 200
-    width, failure = bounds.count_sketch_tail(accuracy)
-    v = context.normal(d)
-    c, rest = CountSketch(max(1, int(width * context.subject))), np.sqrt(v @ v - v[0] ** 2)
-    near = [abs(compress(c, v, key(context.stream(), i))[0] - v[0]) <= accuracy * rest for i in range(samples)]
-    found = mean_interval(np.array(near, float))
-    return Measurement(lower("share of estimates that are near", found, 1.0 - failure), samples=samples)
+    width, failure = bounds.count_sketch_tail(1.0)
+    found = context.moments(sketch(width), np.array([0.0, 1.0]), context.samples(64_000, 16_000))
+    far = found.error > 1.0 - 1e-9  # the error is that of v_0 = 0 alone
+    yield equality("share that is far off, v=(0, 1), e=1, one row", far.astype(float), failure)
+    v, samples = np.r_[0.0, context.normal(200)], context.samples(2000, 600)
+    for rows in (1, 17):
+        width, failure = bounds.count_sketch_tail(0.5, rows)
+        sent = (compress(sketch(width, rows), v, key(context.stream(rows), i)) for i in range(samples))
+        far = np.array([abs(values[0]) >= 0.5 * np.linalg.norm(v) for values in sent], float)
+        yield upper(f"share that is far off, Gaussian, d=201, e=1/2, rows {rows}", far, failure)

@@ -6,13 +6,13 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import compress
+from ...compressors.random_block import RandomBlock
 from ...compressors.sketch import BALANCED, FIXED, CountSketch
 from ...compressors.sparsifiers import RandK
-from ...measure import mean_interval
 from ...methods.linear_sketch import LinearSketchFeedback
 from ...methods.partial_ef import PartialErrorFeedback
 from ..base import claim
-from ..checks import Measurement, equality, identity, lower, upper
+from ..checks import equality, identity, lower, upper
 from .contractive import ETA, KICK, held, pure_noise, repeat, sizes
 from .feedback import beside_sgd, unchanging
 
@@ -44,12 +44,10 @@ def sketched(width: int, beta: float, hash: int = BALANCED, seed: int = 0) -> Li
     see=("ef.identity",),
 )
 def _(context):
-    checks = []
     for beta in (0.3, 0.9):
         result, virtual = beside_sgd(context, RandK(10), context.subject(beta), wire_dtype=np.float64)
         error = np.abs(result.last - result.memory.mean(axis=0) - virtual).max() / np.abs(virtual).max()
-        checks.append(identity(f"largest difference / largest entry, beta={beta}, d=20, N=3, T=60", error, 0.0))
-    return Measurement(*checks)
+        yield identity(f"largest difference / largest entry, beta={beta}, d=20, N=3, T=60", error, 0.0)
 
 
 @claim(
@@ -72,16 +70,13 @@ def _(context):
     see=("ef.identity",),
 )
 def _(context):
-    checks = []
     for width, beta, seed in ((18, 0.8, 0), (15, 0.5, 7)):
         result, virtual = beside_sgd(context, RandK(10), context.subject(width, beta, seed), wire_dtype=np.float64)
-        residual = result.last - virtual
-        sketch = CountSketch(width, hash=FIXED, seed=seed)
+        residual, sketch = result.last - virtual, CountSketch(width, hash=FIXED, seed=seed)
         expected = compress(sketch, residual, 0, wire_dtype=np.float64)
         error = np.abs(result.memory.mean(axis=0) - expected).max() / np.abs(expected).max()
         label = f"largest difference / largest entry, width {width}, beta={beta}, d=20, N=3, T=60"
-        checks.append(identity(label, error, 0.0, tolerance=1e-11))
-    return Measurement(*checks)
+        yield identity(label, error, 0.0, tolerance=1e-11)
 
 
 @claim(
@@ -104,26 +99,21 @@ def _(context):
     },
 )
 def _(context):
-    checks, steps = [], 6
+    def counter(n, beta, steps):
+        how = {"steps": steps, "replicas": 2, "k": n}
+        return sizes(repeat(context, context.subject(beta), KICK, pure_noise(n + 1), n, **how))[0]
+
     for n in (3, 5, 10):
         frontier = bounds.linear_sketch_frontier(n, 1.0)
-        for beta in (frontier - 0.02, frontier + 0.02):
-            before, after = (
-                sizes(
-                    repeat(
-                        context.subject(beta), KICK, pure_noise(n + 1), steps=t, replicas=2, k=n, seed=context.stream(n)
-                    )
-                )[0]
-                for t in (1, steps)
-            )
-            grown = (after / before) ** (1.0 / (steps - 1))
-            predicted = bounds.linear_sketch_factor(n, beta, 1.0)
-            checks.append(identity(f"S^2 in a step, n={n}, beta={beta:.4g}", grown, predicted, tolerance=1e-9))
-            if beta > frontier:
-                checks.append(upper(f"below 1, n={n}, beta={beta:.4g}", checks[-1].interval, 1.0))
-            else:
-                checks.append(lower(f"above 1, n={n}, beta={beta:.4g}", checks[-1].interval, 1.0))
-    return Measurement(*checks, note="n of n + 1 coordinates are sent, all in one bucket; one gradient at the start")
+        for beta, side in ((frontier - 0.02, lower), (frontier + 0.02, upper)):
+            grown = (counter(n, beta, 6) / counter(n, beta, 1)) ** 0.2
+            where = f"S^2 in a step, n={n}, beta={beta:.4g}"
+            yield identity(where, grown, bounds.linear_sketch_factor(n, beta, 1.0), tolerance=1e-9)
+            yield side(f"{where}, beside 1", grown, 1.0)
+        at_best = bounds.linear_sketch_factor(n, float(bounds.linear_sketch_beta(n, 1.0)), 1.0)
+        yield identity(f"factor of the best beta, n={n}", 1.0 + at_best, 1.0)  # it is 0
+        yield identity(f"factor at the frontier, n={n}", bounds.linear_sketch_factor(n, float(frontier), 1.0), 1.0)
+    yield "n of n + 1 coordinates are sent, all in one bucket; one gradient at the start"
 
 
 @claim(
@@ -144,29 +134,67 @@ def _(context):
         "all of the memory is fed back": lambda width, beta: sketched(width, 0.0),
         "half the width": lambda width, beta: sketched(width // 2, beta),
     },
-    see=("sketch-memory.whole",),
+    see=("sketch-memory.whole", "sketch-memory.kept"),
 )
 def _(context):
-    replicas, steps, k, checks, level = context.samples(8000, 1000), 4, 24, [], context.level(6)
+    k, rate = 24, 24 / D
     for width in (10, 6, 3):
-        n, rate = D // width, k / D
-        square = bounds.kept_square(n, rate, "random-k", D)
+        n = D // width
+        square = float(bounds.kept_square(n, rate, "random-k", D))
         frontier = bounds.linear_sketch_frontier(n, rate, square)
         for beta in (frontier - 0.1, frontier + 0.1):
-            result = repeat(
-                context.subject(width, beta),
-                KICK,
-                pure_noise(D),
-                steps=steps,
-                replicas=replicas,
-                k=k,
-                seed=context.stream(width, int(beta > frontier)),
-            )
+            how = {"steps": 2, "replicas": context.samples(16_000, 6000), "k": k}
+            rule, path = context.subject(width, beta), (width, int(beta > frontier))
+            found = sizes(repeat(context, rule, KICK, pure_noise(D), *path, **how)) / (n * D * (1 - rate))
             factor = bounds.linear_sketch_factor(n, beta, rate, square)
-            found = mean_interval(sizes(result) / (n * D * (1 - rate)), level)  # coordinate j reads its counter
-            label = f"E S^2 after {steps} steps/after 1, n={n}, beta={beta:.4g}, factor {factor:.4g}"
-            checks.append(equality(label, found, factor ** (steps - 1)))
-    return Measurement(*checks, samples=6 * replicas, note=f"d={D}, k={k}, equally full buckets; beta* -+ 0.1")
+            # coordinate j reads its counter; the first step leaves the gradients of what is not sent
+            yield equality(f"E S^2 after 2 steps/after 1, n={n}, beta={beta:.4g}", found, factor)
+        best = float(bounds.linear_sketch_beta(n, rate, square))
+        least = bounds.linear_sketch_factor(n, best, rate, square)
+        yield identity(f"least factor, n={n}", least, 1.0 - (n * rate) ** 2 / square)
+    yield f"d={D}, k={k}, equally full buckets; beta* -+ 0.1"
+
+
+def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
+    """How many of the coordinates at these places each of several messages has."""
+    sent = (compress(compressor, np.ones(d), stream + i) for i in range(samples))
+    return np.array([np.count_nonzero(values[places]) for values in sent], float)
+
+
+@claim(
+    "sketch-memory.kept",
+    title="How many coordinates of a bucket are sent",
+    statement="E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over the"
+    " pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.",
+    latex=r"\mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}",
+    source=f"derived; random blocks are those of {CODE}",
+    bibtex="li2023contractive",
+    kind="equality",
+    tight_where="everywhere",
+    proof="The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.",
+    bound=bounds.block_kept_square,
+    subject=lambda k: (RandK(k), RandomBlock(k)),
+    mutants={
+        "one coordinate fewer": lambda k: (RandK(k - 1), RandomBlock(k - 1)),
+        "the laws exchanged": lambda k: (RandomBlock(k), RandK(k)),
+    },
+)
+def _(context):
+    d, k, samples = 12, 5, context.samples(16_000, 6000)
+    spread, block = context.subject(k)
+    for places in ([0, 1, 2, 3], [0, 4, 8], [2, 3, 11]):
+        n, where = len(places), f"bucket {places}, d={d}, k={k}"
+        found = kept_counts(block, d, places, samples, context.stream("block", *places)) ** 2
+        exact = bounds.block_kept_square(places, d, k)
+        yield equality(f"E K^2, random block, {where}", found, exact)
+        yield upper(f"beside the largest value, {where}", float(exact), bounds.kept_square(n, k / d, "together"))
+        found = kept_counts(spread, d, places, samples, context.stream("spread", *places)) ** 2
+        yield equality(f"E K^2, random-k, {where}", found, bounds.kept_square(n, k / d, "random-k", d))
+        rng = np.random.default_rng(context.stream("hashes", n))
+        means = [float(bounds.block_kept_square(rng.choice(d, n, replace=False), d, k)) for _ in range(samples // 12)]
+        yield equality(f"random blocks over random hashes, n={n}", means, bounds.kept_square(n, k / d, "random-k", d))
+    together = bounds.kept_square(4, 0.25, "together")
+    yield identity("all of a bucket or none", 0.25 * 4.0**2, together)
 
 
 @claim(
@@ -189,20 +217,39 @@ def _(context):
     },
 )
 def _(context):
-    replicas, steps, checks, level = context.samples(8000, 1000), 12, [], context.level(2)
+    steps = 12
     for width, beta, k in ((10, 0.5, 15), (6, 0.7, 24)):
-        n, rate = D // width, k / D
-        square = bounds.kept_square(n, rate, "random-k", D)
-        result = repeat(
-            context.subject(width, beta),
-            unchanging(ETA),
-            pure_noise(D),
-            steps=steps,
-            replicas=replicas,
-            k=k,
-            seed=context.stream(width),
-        )
+        n, rate, how = D // width, k / D, {"steps": steps, "replicas": context.samples(8000, 2000), "k": k}
+        square = float(bounds.kept_square(n, rate, "random-k", D))
+        found = sizes(repeat(context, context.subject(width, beta), unchanging(ETA), pure_noise(D), width, **how)) / D
         exact = bounds.linear_sketch_memory(n, beta, rate, ETA**2, square)
-        label = f"E S^2, n={n}, beta={beta}, k={k}, t={steps}"
-        checks.append(equality(label, mean_interval(sizes(result) / D, level), exact))
-    return Measurement(*checks, samples=2 * replicas, note=f"d={D}, equally full buckets; t={steps} is for ever")
+        yield equality(f"E S^2, n={n}, beta={beta}, k={k}, t={steps}", found, exact)
+    yield f"d={D}, equally full buckets; t={steps} is for ever"
+
+
+@claim(
+    "sketch-memory.kernel",
+    title="Directions without feedback",
+    latex=r"1-\tfrac wd\big(1-(1-\tfrac1w)^d\big)",
+    bibtex="li2023contractive",
+    kind="equality",
+    bound=bounds.linear_sketch_null_share,
+    subject=lambda width, hash, seed: CountSketch(width, hash=hash, seed=seed),
+    mutants={
+        "one bucket fewer": lambda width, hash, seed: CountSketch(width - 1, hash=hash, seed=seed),
+        "a hash that changes": lambda width, hash, seed: CountSketch(width, hash=0),
+    },
+)
+def _(context):
+    d, many = 12, context.samples(2000, 500)
+
+    def kernel_share(c, keys):
+        matrix = np.array([compress(c, row, k, wire_dtype=np.float64) for k, row in zip(keys, np.eye(d), strict=True)])
+        return 1.0 - np.linalg.matrix_rank(matrix) / d
+
+    for width in (4, 9):
+        seeds = np.random.default_rng(context.stream(width)).integers(0, 2**31, many)
+        shares = [kernel_share(context.subject(width, FIXED, int(seed)), range(d)) for seed in seeds]
+        yield equality(f"share of the kernel, d={d}, width {width}", shares, bounds.linear_sketch_null_share(d, width))
+    even = bounds.linear_sketch_null_share(d, 4, "balanced")
+    yield equality("equally full buckets, width 4", kernel_share(CountSketch(4, hash=BALANCED), d * [0]), even)

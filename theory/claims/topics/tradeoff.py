@@ -11,7 +11,7 @@ from ...compressors.qsgd import QSGD
 from ...compressors.sparsifiers import RandK
 from ...measure import empirical_entropy, mean_interval
 from ..base import claim
-from ..checks import equality, identity, lower
+from ..checks import SURE, equality, identity, lower
 from ..laws import gaussian
 
 D = 4096
@@ -51,7 +51,7 @@ def _(context):
         inputs = [context.normal(D, s, i) for i in range(samples)]
         pairs = [context.subject(s, v, context.stream(s, i) % 2**63) for i, v in enumerate(inputs)]
         errors, bits = np.transpose(pairs) / D  # E||v||^2 = d
-        omega = mean_interval(errors, context.level(4))  # taken at the lower end of its interval
+        omega = mean_interval(errors, SURE)  # taken at the lower end of its interval
         least = bounds.least_unbiased_bits(D, omega.low) / D
         yield lower(f"bits a coordinate, Gaussian, d={D}, s={s}, omega={omega.estimate:.4g}", bits, least)
         contracted = bounds.least_bits(D, 1.0 / (1.0 + omega.low)) / D

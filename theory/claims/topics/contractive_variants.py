@@ -1,0 +1,97 @@
+"""Claims about variants of contractive error feedback: a part that stays at home, and a memory in two parts."""
+
+from __future__ import annotations
+
+from ... import bounds
+from ...compressors.sketch import BALANCED, FIXED, CountSketch
+from ...methods.iconef import ImprovedContractiveErrorFeedback
+from ..base import claim
+from ..checks import equality, identity, lower, upper
+from .contractive import CONEF, ETA, KICK, RESIDUAL, D, K, held, pure_noise, repeat, sizes, variance
+from .feedback import constant_gradient, unchanging
+
+
+@claim(
+    "conef.partial",
+    title="A part of the memory stays at home",
+    statement="If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch multiply"
+    " E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.",
+    latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2",
+    source="derived; the rule is that of the talk on contractive error feedback",
+    bibtex="li2023contractive",
+    kind="equality",
+    tight_where="everywhere",
+    proof="A coordinate that is sent keeps beta e, the others keep e.",
+    bound=bounds.partial_factor,
+    subject=lambda width, beta: held(width, BALANCED, beta),
+    mutants={
+        "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),
+        "all of the memory is fed back": lambda width, beta: held(width, BALANCED),
+        "one hash for ever": lambda width, beta: held(width, FIXED, beta),
+    },
+)
+def _(context):
+    width, replicas = 9, context.samples(32_000, 8000)
+    theta = variance(width, BALANCED)
+    first = (1 + theta) * RESIDUAL  # there is no memory yet in the step of the gradient
+    for beta in (0.3, 0.8):
+        given = {"steps": 3, "replicas": replicas}
+        result = repeat(context, context.subject(width, beta), KICK, constant_gradient(D), int(10 * beta), **given)
+        factor = bounds.partial_factor(theta, RESIDUAL, beta)
+        label = f"E||e_t||^2 after 3 steps/after 2, beta={beta}, width {width}"
+        yield equality(label, sizes(result) / (D * first * float(factor)), factor)
+    for gradient, problem in (("constant", constant_gradient(D)), ("zero-mean", pure_noise())):
+        given = {"steps": 16, "replicas": replicas}
+        result = repeat(context, context.subject(width, 0.3), unchanging(ETA), problem, gradient, **given)
+        exact = bounds.partial_memory(theta, RESIDUAL, 0.3, ETA, float(D), gradient=gradient)
+        yield equality(f"E||e||^2, {gradient} gradient, beta=0.3, width {width}, t=16", sizes(result), exact)
+    yield f"d={D}, k={K}, equally full buckets; t=16 is for ever"
+
+
+def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContractiveErrorFeedback:
+    """A memory in two parts."""
+    return ImprovedContractiveErrorFeedback(CountSketch(width, hash=hash), version)
+
+
+@claim(
+    "conef.improved",
+    title="A compressed memory in two parts",
+    statement="iConEF behaves as ConEF with theta^2 in place of theta (first version) or theta r (second): the first"
+    " is better than ConEF only if theta < 1, the second always.",
+    latex=r"\theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r",
+    source=f"constants derived; algorithm: {CONEF}",
+    bibtex="li2023contractive",
+    kind="equality",
+    tight_where="everywhere, with random-k and a fresh count sketch",
+    proof="Given u = p - Q(p), the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2.",
+    bound=bounds.iconef_variance,
+    subject=improved,
+    mutants={
+        "the other version": lambda version, width: improved(3 - version, width),
+        "half the width": lambda version, width: improved(version, width // 2),
+        "the first part alone": lambda version, width: held(width, BALANCED),
+        "one hash for ever": lambda version, width: improved(version, width, FIXED),
+    },
+)
+def _(context):
+    squared = ETA**2 * D  # eta^2 G^2; the error u of the first step has r of it, and e = u + noise
+    for version, width, steps in ((1, 9, 1), (2, 6, 1), (1, 4, 1), (1, 9, 6), (2, 6, 6)):
+        given = {"steps": steps, "replicas": context.samples(32_000, 8000)}
+        rule = context.subject(version, width)
+        result = repeat(context, rule, unchanging(ETA), constant_gradient(D), version, width, steps, **given)
+        theta, found = variance(width, BALANCED), sizes(result)
+        alike = bounds.iconef_variance(theta, RESIDUAL, f"v{version}")
+        where = f"version {version}, theta={theta:.4g}"
+        if steps == 1:
+            yield equality(f"1 + E||e - u||^2/||u||^2, {where}", found / (RESIDUAL * squared), 1.0 + alike)
+        else:
+            exact = bounds.conef_memory_exact(alike, RESIDUAL, RESIDUAL, ETA, float(D), steps=steps)
+            yield equality(f"E||e_t||^2, {where}, t={steps}", found, exact)
+        if version == 1 and steps == 1:  # theta = 1/3 and 2
+            plain = bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=1)
+            yield (upper if theta < 1 else lower)(f"beside ConEF, {where}, t=1", found, plain)
+    for version in ("v1", "v2"):
+        frontier = bounds.conef_frontier(0.8, version)
+        alike = bounds.iconef_variance(frontier, 0.8, version)
+        yield identity(f"kappa at the frontier, {version}, r=0.8", bounds.conef_factor(alike, 0.8), 1.0)
+    yield f"d={D}, k={K}, equally full buckets, a constant gradient"

@@ -1,0 +1,259 @@
+"""Claims about several bits after a random rotation: Lloyd-Max levels, EDEN, and how it compares with TurboQuant."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from ... import bounds
+from ...compressors import QSGD, Rotated, Sign, compress, eden
+from ..base import claim
+from ..checks import equality, identity, lower, upper
+from .rotations import EDEN
+
+TURBOQUANT = "Zandieh, Daliri, Hadian, Mirrokni, TurboQuant, arXiv 2504.19874"
+
+
+def _equally_likely(bits: int) -> np.ndarray:
+    """Means of cells that are all equally likely."""
+    ends = norm.ppf(np.linspace(0.5, 1.0, 2 ** (bits - 1) + 1))
+    return 2**bits * (norm.pdf(ends[:-1]) - norm.pdf(ends[1:]))
+
+
+def _equally_spaced(bits: int) -> np.ndarray:
+    """Odd multiples of half a step, that of the Lloyd-Max levels next to 0."""
+    return bounds.lloyd_max_levels(bits)[0] * (2.0 * np.arange(2 ** (bits - 1)) + 1.0)
+
+
+def _distortion(levels) -> float:
+    """E(x - Q(x))^2 of a normal number that goes to the nearest level, cell by cell by Gauss-Legendre quadrature."""
+    at, weight = np.polynomial.legendre.leggauss(60)
+    ends, total = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [levels[-1] + 1.0]]), 0.0
+    cells = [*zip(ends[:-1], ends[1:], levels, strict=True)]
+    cells += [(ends[-1] + t, ends[-1] + t + 1.0, levels[-1]) for t in range(12)]  # the tail, to beyond 12
+    for low, high, level in cells:
+        x = 0.5 * (low + high) + 0.5 * (high - low) * at
+        total += (high - low) * float(weight @ ((x - level) ** 2 * np.exp(-0.5 * x * x)))
+    return total / math.sqrt(2.0 * math.pi)  # half the length, and both signs
+
+
+@claim(
+    "lloyd-max.distortion",
+    title="The least error of b bits for a normal number",
+    statement="E(x - Q(x))^2 = 1 - E Q(x)^2 for the Lloyd-Max levels, and any other symmetric levels have more.",
+    latex=r"D_b=\mathbb E(x-Q(x))^2=1-2\sum_i p_i y_i^2",
+    source="Max, Quantizing for minimum distortion, IRE Trans. Inf. Theory 6, 1960",
+    bibtex="max1960quantizing",
+    kind="identity",
+    proof="Each level is the mean of its cell, so E x Q(x) = E Q(x)^2.",
+    bound=bounds.lloyd_max_distortion,
+    subject=bounds.lloyd_max_levels,
+    mutants={
+        "equally likely levels": _equally_likely,
+        "equally spaced levels": _equally_spaced,
+        "one percent too large": lambda bits: 1.01 * bounds.lloyd_max_levels(bits),
+    },
+)
+def _(context):
+    for bits in (1, 2, 3, 4, 8):
+        levels = context.subject(bits)
+        label = f"error by quadrature, {bits} bits"
+        yield identity(label, _distortion(levels), bounds.lloyd_max_distortion(bits), 1e-9)
+        for i in {0, len(levels) - 1}:
+            for factor in (0.99, 1.01):
+                other = np.array(levels)
+                other[i] *= factor
+                label = f"error with level {i + 1} times {factor}, {bits} bits"
+                yield lower(label, _distortion(other), bounds.lloyd_max_distortion(bits))
+
+
+def _long_errors(context, c, samples: int, *path) -> np.ndarray:
+    """Relative squared errors on long Gaussian vectors, which stay Gaussian in any rotation."""
+    found, d = np.empty(samples), 2**13
+    context.used.add("compressor")
+    for i in range(samples):
+        stream = context.stream(*path, i)
+        v = np.random.default_rng(stream).standard_normal(d)
+        found[i] = np.sum((compress(c, v, stream, wire_dtype=np.float64) - v) ** 2) / (v @ v)
+    return found
+
+
+@claim(
+    "rotation.eden.limit",
+    title="EDEN with b bits for long vectors",
+    statement="Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased scale, and the"
+    " error D with the best one: 0.571, 0.133, 0.0358 and 0.0096 against 0.363, 0.117, 0.0345 and 0.0095.",
+    latex=r"\frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}",
+    source=f"derived; stated in {EDEN}",
+    bibtex="vargaftik2022eden",
+    kind="equality",
+    tight_where="everywhere",
+    proof="The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.",
+    bound=bounds.eden_variance,
+    subject=eden,
+    mutants={
+        "the best scale": lambda bits, unbiased: eden(bits, False),
+        "always the unbiased scale": lambda bits, unbiased: eden(bits),
+        "the scale 1": lambda bits, unbiased: Rotated(Sign()),
+        "random rounding to as many levels of the norm": lambda bits, unbiased: QSGD(2 ** (bits - 1)),
+    },
+)
+def _(context):
+    samples = context.samples(80, 30)
+    for bits in (1, 2, 3, 4):
+        for unbiased in (True, False):
+            error = _long_errors(context, context.subject(bits, unbiased), samples, bits, int(unbiased))
+            predicted = bounds.eden_variance(bits) if unbiased else bounds.lloyd_max_distortion(bits)
+            label = f"error, {bits} bits, {'unbiased' if unbiased else 'best'} scale, d=8192"
+            yield equality(label, error, predicted)
+
+
+# --- Gaussian projections, and TurboQuant -----------------------------------------------------------------------------
+
+
+def _signs_back(x, G, factor: float) -> np.ndarray:
+    """The signs of the projections, projected back: row by row, for vectors x and matrices G."""
+    signs = np.where(np.einsum("nij,nj->ni", G, x) < 0.0, -1.0, 1.0)
+    return factor * np.linalg.norm(x, axis=1, keepdims=True) * np.einsum("ni,nij->nj", signs, G)
+
+
+def _gaussian(x, rng) -> np.ndarray:
+    return rng.standard_normal((*x.shape, x.shape[1]))
+
+
+def qjl(x, rng) -> np.ndarray:
+    """Signs of as many Gaussian projections as coordinates, as unbiased estimates of the rows of x."""
+    return _signs_back(x, _gaussian(x, rng), math.sqrt(math.pi / 2.0) / x.shape[1])
+
+
+def _orthogonal(x, rng) -> np.ndarray:
+    R, _ = np.linalg.qr(_gaussian(x, rng))
+    return _signs_back(x, R, math.sqrt(math.pi / 2.0 / x.shape[1]))
+
+
+def _normalized(x, rng) -> np.ndarray:
+    G = _gaussian(x, rng)
+    return _signs_back(x, G / np.linalg.norm(G, axis=2, keepdims=True), math.sqrt(math.pi / 2.0 / x.shape[1]))
+
+
+def _without_factor(x, rng) -> np.ndarray:
+    return qjl(x, rng) / math.sqrt(math.pi / 2.0)
+
+
+@claim(
+    "qjl.variance",
+    title="Signs of Gaussian projections",
+    statement="One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the variance"
+    " (pi/2 - 1/d) ||v||^2.",
+    latex=r"\mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)\|v\|^2",
+    source="derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024",
+    bibtex="zandieh2024qjl",
+    kind="equality",
+    tight_where="everywhere",
+    proof="A row g has E||g||^2 = d, and E g sign<g, v> = sqrt(2/pi) v/||v||.",
+    bound=bounds.qjl_variance,
+    subject=qjl,
+    mutants={
+        "orthogonal projections": _orthogonal,
+        "rows of equal length": _normalized,
+        "the factor sqrt(pi/2) forgotten": _without_factor,
+    },
+)
+def _(context):
+    samples = context.samples(16_000, 6_000)
+    for d in (2, 5, 20):
+        v, rng = context.normal(d, d) ** 3, np.random.default_rng(context.stream(d))
+        error = context.subject(np.tile(v, (samples + samples % 2, 1)), rng) - v
+        squares, cross = np.sum(error**2, axis=1), np.sum(error[::2] * error[1::2], axis=1)
+        found = squares / (v @ v)
+        yield equality(f"variance, Gaussian cubed, d={d}", found, bounds.qjl_variance(d))
+        found = cross / (v @ v)
+        yield equality(f"||E Q(v) - v||^2/||v||^2, d={d}", found, 0.0)
+
+
+def _rounded(x, bits: int) -> np.ndarray:
+    """The Lloyd-Max levels of normal numbers."""
+    if bits == 0:
+        return np.zeros_like(x)
+    levels = bounds.lloyd_max_levels(bits)
+    return np.copysign(levels[np.searchsorted(0.5 * (levels[1:] + levels[:-1]), np.abs(x))], x)
+
+
+def turboquant_prod(x, bits: int, rng) -> np.ndarray:
+    """All bits but one for the Lloyd-Max levels of normal numbers, and one for the signs of what they leave out."""
+    first = _rounded(x, bits - 1)
+    return first + qjl(x - first, rng)
+
+
+def _mse_alone(x, bits: int, rng) -> np.ndarray:
+    return _rounded(x, bits)
+
+
+def _prod_with_rotation(x, bits: int, rng) -> np.ndarray:
+    first = _rounded(x, bits - 1)
+    return first + _orthogonal(x - first, rng)
+
+
+@claim(
+    "rotation.turboquant",
+    title="Variance of TurboQuant's unbiased quantizer",
+    statement="On d normal coordinates b - 1 bits of Lloyd-Max levels, and one bit of Gaussian projections of what they"
+    " leave out, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.",
+    latex=r"\mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2",
+    source=f"derived; the operator is that of {TURBOQUANT}",
+    bibtex="zandieh2025turboquant",
+    kind="equality",
+    tight_where="everywhere",
+    proof="Given the first stage the second one has the variance of qjl.variance at what is left out.",
+    bound=bounds.turboquant_prod_variance,
+    subject=turboquant_prod,
+    mutants={
+        "all bits in the levels": _mse_alone,
+        "orthogonal projections": _prod_with_rotation,
+        "one bit more": lambda x, bits, rng: turboquant_prod(x, bits + 1, rng),
+    },
+)
+def _(context):
+    samples, d = context.samples(40_000, 16_000), 5
+    for bits in (1, 2, 3, 4):
+        rng = np.random.default_rng(context.stream(bits))
+        x = rng.standard_normal((samples, d))
+        found = np.sum((context.subject(x, bits, rng) - x) ** 2, axis=1) / d
+        predicted = bounds.turboquant_prod_variance(bits, d)
+        yield equality(f"variance, {bits} bits, d={d}", found, predicted)
+
+
+@claim(
+    "rotation.eden.turboquant",
+    title="EDEN with b bits against TurboQuant with b + 1",
+    statement="For long vectors the unbiased EDEN with b >= 2 bits has less variance than the unbiased TurboQuant with"
+    " b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. With 2 bits against 3 it is 0.133 against 0.185.",
+    latex=r"\frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi",
+    source="derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874",
+    bibtex="zandieh2025turboquant",
+    kind="upper",
+    tight_where="b = 1",
+    proof="The two closed forms; D_b falls with b.",
+    bound=bounds.turboquant_prod_variance,
+    subject=eden,
+    mutants={
+        "one bit fewer": lambda bits: eden(max(1, bits - 1)),
+        "random rounding to as many levels of the norm": lambda bits: QSGD(2 ** (bits - 1)),
+        "the scale 1": lambda bits: Rotated(Sign()),
+    },
+    see=("rotation.eden.limit", "rotation.turboquant"),
+)
+def _(context):
+    samples = context.samples(80, 30)
+    for bits in (2, 3):
+        error = _long_errors(context, context.subject(bits), samples, bits)
+        bound = bounds.turboquant_prod_variance(bits + 1)
+        yield upper(f"variance of {bits} bits against {bits + 1}, d=8192", error, bound)
+        yield equality(f"variance of {bits} bits, d=8192", error, bounds.eden_variance(bits))
+    for bits in range(1, 9):
+        ours, bound = float(bounds.eden_variance(bits)), bounds.turboquant_prod_variance(bits + 1)
+        missing = math.pi / 2.0 * (1.0 - float(bounds.lloyd_max_distortion(bits)))
+        yield identity(f"EDEN with {bits} bits times (pi/2)(1 - D), closed form", missing * ours, bound)
+        yield upper(f"EDEN with {bits} bits against {bits + 1}, closed form", ours, bound)
