@@ -93,7 +93,7 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     require(s * s <= d, "s", s, f"an integer, at most sqrt(d) = {math.sqrt(d):g}")
     p = s / math.sqrt(d)
     entropy = p * math.log2(1.0 / p) - ((1.0 - p) * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
-    return d * (entropy + (p if signs else 0.0))
+    return d * total(levels=entropy, signs=p if signs else 0.0)
 
 
 @formula

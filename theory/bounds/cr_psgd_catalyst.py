@@ -12,7 +12,8 @@ from typing import Any
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
-from .dynamic_batches import cr_psgd, growing_rounds, pl_contraction
+from .dynamic_batches import cr_psgd, growing_rounds
+from .polyak_lojasiewicz import pl_contraction
 
 __all__ = ["catalyst", "catalyst_budget", "catalyst_factor", "catalyst_rounds", "catalyst_theta", "square_root_batch"]
 

@@ -12,7 +12,7 @@ import math
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
-from .polyak_lojasiewicz import pl_gd
+from .polyak_lojasiewicz import pl_contraction
 
 __all__ = [
     "cr_psgd",
@@ -22,39 +22,9 @@ __all__ = [
     "growing_rounds",
     "growth_limit",
     "optimal_rho",
-    "pl_contraction",
 ]
 
 WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
-NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
-
-
-@formula
-def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """Contraction of f - f* by a step of gradient descent under the PL condition.
-
-    Setting: f is L-smooth and mu-PL, constant step size gamma.
-    Statement: f(x - gamma grad f(x)) - f* <= q (f(x) - f*), q = 1 - nu, nu = gamma mu (2 - L gamma).
-    Kind: tight ((L/2)||x||^2, where mu = L and q = (1 - L gamma)^2).
-    Source: Karimi, Nutini, Schmidt, ECML 2016, Theorem 1 (gamma = 1/L); other gamma derived, by the same proof.
-    mu: Above 0, at most L.
-    lipschitz: L.
-    step (float, optional): gamma in (0, 2/L); 1/L by default.
-
-    Returns
-    -------
-    float
-        q in [0, 1); 0 if it is at most 1e-15, a rounding error of 0.
-
-    >>> pl_contraction(1.0, 4.0), pl_contraction(1.0, 1.0, step=0.5)  # 1 - mu/L, (1 - 1/2)^2
-    (0.75, 0.25)
-    """
-    positive(lipschitz=lipschitz)
-    require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
-    gamma = 1.0 / lipschitz if step is None else step
-    require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
-    left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
-    return left if left > NOTHING else 0.0
 
 
 @formula

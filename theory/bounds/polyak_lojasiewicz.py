@@ -14,6 +14,7 @@ from .closed_form import formula, total
 __all__ = [
     "gd_strongly_convex",
     "logistic_curvature",
+    "pl_contraction",
     "pl_gd",
     "pl_sgd_constant_step",
     "pl_sgd_decreasing",
@@ -22,6 +23,8 @@ __all__ = [
     "pl_sgd_step",
     "strong_convexity_gap",
 ]
+
+NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
 def _curved(mu: float, lipschitz: float) -> None:
@@ -92,6 +95,34 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     else:
         factor = (c - 1.0) ** 2 / ((c - 1.0) ** 2 + pull * (2.0 - c))
     return max(0.0, factor) ** steps * gap
+
+
+@formula
+def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
+    """Contraction of f - f* by a step of gradient descent under the PL condition.
+
+    Setting: f is L-smooth and mu-PL, constant step size gamma.
+    Statement: f(x - gamma grad f(x)) - f* <= q (f(x) - f*), q = 1 - nu, nu = gamma mu (2 - L gamma).
+    Kind: tight ((L/2)||x||^2, where mu = L and q = (1 - L gamma)^2).
+    Source: Karimi, Nutini, Schmidt, ECML 2016, Theorem 1 (gamma = 1/L); other gamma derived, by the same proof.
+    mu: Above 0, at most L.
+    lipschitz: L.
+    step (float, optional): gamma in (0, 2/L); 1/L by default.
+
+    Returns
+    -------
+    float
+        q in [0, 1); 0 if it is at most 1e-15, a rounding error of 0.
+
+    >>> pl_contraction(1.0, 4.0), pl_contraction(1.0, 1.0, step=0.5)  # 1 - mu/L, (1 - 1/2)^2
+    (0.75, 0.25)
+    """
+    positive(lipschitz=lipschitz)
+    require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
+    gamma = 1.0 / lipschitz if step is None else step
+    require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
+    left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
+    return left if left > NOTHING else 0.0
 
 
 @formula

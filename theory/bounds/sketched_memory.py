@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .contractive import in_residual
 
 __all__ = [
@@ -98,7 +98,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
         require(d is not None and d >= load, "d", d, f"an integer, at least the load {load}")
         assert d is not None
         spread *= (d - load) / max(1, d - 1)
-    return mean**2 + spread
+    return total(mean=mean**2, spread=spread)
 
 
 @formula

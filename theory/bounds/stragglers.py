@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ._domain import non_negative, positive, whole
-from .closed_form import formula
+from .closed_form import formula, total
 from .sgd import sgd_constant_step_floor
 
 __all__ = [
@@ -49,7 +49,7 @@ def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> floa
     _order(n, k)
     non_negative(shift=shift)
     positive(rate=rate)
-    return shift + math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate
+    return total(shift=shift, waiting=math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate)
 
 
 @formula

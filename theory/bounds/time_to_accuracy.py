@@ -13,7 +13,6 @@ from ..core import require
 from ._domain import non_negative, positive, whole
 from .averages import averaged_variance
 from .closed_form import formula, total
-from .collectives import allreduce_cost
 
 __all__ = [
     "FewestIterations",
@@ -21,8 +20,6 @@ __all__ = [
     "compressed_distance",
     "fewest_iterations",
     "iterations_to_accuracy",
-    "ring_best_ranks",
-    "ring_speed_up",
     "sgd_iterations",
     "utilisation",
 ]
@@ -264,50 +261,3 @@ def utilisation(batch: float, *, row: float, rest: float) -> float:
     positive(batch=batch, row=row)
     non_negative(rest=rest)
     return batch * row / (batch * row + rest)
-
-
-@formula
-def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Speed-up of p ranks over one, on the same batch.
-
-    Setting: a step on one rank takes W seconds of gradients; p ranks share them and add up n words in a ring.
-    Statement: W/(W/p + 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma)).
-    Kind: identity.
-    Source: derived from allreduce_cost.
-    ranks: p, at least 1.
-    work: W, above 0.
-    words, alpha, beta, gamma: At least 0.
-
-    >>> ring_speed_up(2, work=2.0, words=1.0, alpha=0.25, beta=0.5)  # 2/(1 + 0.5 + 0.5)
-    1.0
-    """
-    positive(work=work)
-    return work / (work / ranks + allreduce_cost("ring", ranks, words).seconds(alpha, beta, gamma))
-
-
-@formula
-def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Number of ranks beyond which adding ranks is slower.
-
-    Setting: as for :func:`ring_speed_up`.
-    Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
-    infinite if alpha = 0 and they do not.
-    Kind: identity (p as a real number).
-    Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
-    work: W, above 0.
-    words, alpha, beta, gamma: At least 0.
-
-    Returns
-    -------
-    float
-        At least 1.
-
-    >>> ring_best_ranks(work=34.0, words=1.0, alpha=1.0, beta=1.0)  # sqrt(32/2)
-    4.0
-    """
-    positive(work=work)
-    non_negative(words=words, alpha=alpha, beta=beta, gamma=gamma)
-    left = work - words * (2.0 * beta + gamma)
-    if left <= 0.0:
-        return 1.0
-    return max(1.0, math.sqrt(left / (2.0 * alpha))) if alpha > 0.0 else math.inf

@@ -12,7 +12,7 @@ from ...compressors.bernoulli import Bernoulli
 from ...compressors.sketch import BALANCED, FIXED, FRESH, CountSketch
 from ...compressors.sparsifiers import RandK
 from ...methods.conef import ContractiveErrorFeedback
-from ...methods.schedules import InverseTime
+from ...methods.schedules import InverseTime, step_size
 from ...methods.sgd import ParallelSGD
 from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
@@ -133,7 +133,7 @@ def _(context):
     yield f"d={D}, k={K}; t=14 is for ever"
 
 
-def along_the_error(context, delta: float, p: float, *, assumed, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """e_T^2 and g_{T-1}^2 where gradients are along the last error, for Q(v) = (1 - q) v; each coordinate is a run.
 
     C tosses a coin for each coordinate.  The adversary knows E p^2, so that E g^2 = 1, if Q and C are as ``assumed``.
@@ -142,17 +142,16 @@ def along_the_error(context, delta: float, p: float, *, assumed, steps: int) -> 
     size, times, seen = context.samples(400_000, 100_000), count(), {"x": np.zeros(1), "g": np.zeros(1), "moment": 0.0}
 
     def gradient(x, rng):
-        if next(times) == 0:
-            g, moment = np.ones(size), 1.0
-        else:  # x has moved by Q(p) = (1 - q) p, and the error is q p
-            g, moment = (seen["x"] - x) / ((1.0 - q) * ETA * math.sqrt(seen["moment"])), seen["moment"]
-            moment = (1.0 + q * math.sqrt(moment)) ** 2 + theta * q**2 * moment
+        t, moment = next(times), seen["moment"]
+        # x has moved by Q(p) = (1 - q) p, and the error is q p
+        g = np.ones(size) if t == 0 else (seen["x"] - x) / ((1.0 - q) * math.sqrt(moment))
+        moment = (step_size(schedule, t) + q * math.sqrt(moment)) ** 2 + theta * q**2 * moment
         seen.update(x=x.copy(), g=g, moment=moment)
         return g
 
     feedback = ContractiveErrorFeedback(Bernoulli(p))
     options = {"workers": 1, "steps": steps, "x0": np.zeros(size), "record_every": steps, "wire_dtype": np.float64}
-    method = ParallelSGD(Scaling(delta), step=unchanging(ETA), feedback=feedback)
+    method = ParallelSGD(Scaling(delta), step=schedule, feedback=feedback)
     with beyond_the_frontier():
         result = context.run(method, function(lambda x: 0.0, gradient, d=size), steps, **options)
     return result.memory[0] ** 2, seen["g"] ** 2
@@ -180,8 +179,14 @@ def along_the_error(context, delta: float, p: float, *, assumed, steps: int) -> 
     see=("conef.memory",),
 )
 def _(context):
+    falling = InverseTime(2.5, 1.0, 5.0)
+    found, _ = along_the_error(context, *context.subject(0.75, 0.75), assumed=(0.75, 0.75), schedule=falling, steps=4)
+    exact = bounds.conef_memory_schedule(1.0 / 3.0, 0.25, [step_size(falling, t) for t in range(4)], 1.0)[-1]
+    yield equality("E e_t^2, gradients along the error, falling steps, theta=0.333, r=0.25, t=4", found, exact)
     for delta, p, steps in ((0.75, 0.9, 20), (0.75, 0.75, 3), (0.5, 0.8, 2)):
-        found, squared = along_the_error(context, *context.subject(delta, p), assumed=(delta, p), steps=steps)
+        found, squared = along_the_error(
+            context, *context.subject(delta, p), assumed=(delta, p), schedule=unchanging(ETA), steps=steps
+        )
         theta, long = 1.0 / p - 1.0, {} if steps == 20 else {"steps": steps}
         where = f"gradients along the error, theta={theta:.3g}, r={1.0 - delta:g}, t={steps}"
         bound, weaker = (

@@ -1,8 +1,7 @@
-"""Claims about the rates of error feedback: smooth functions, convex ones, and asymptotic costs of compression."""
+"""Claims about the rates of error feedback on smooth functions: two lemmas, and what they add up to."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import Any
@@ -10,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK, TopK
-from ...core.random import key
-from ...measure import loglog_slope
-from ...methods.feedback import ErrorFeedback, NoFeedback
-from ...methods.schedules import Constant, InverseTime
+from ...compressors.sparsifiers import TopK
+from ...methods.feedback import ErrorFeedback
+from ...methods.schedules import Constant
 from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, value
-from ...problems.numpy_function import function
 from ...problems.quadratics import quadratic
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
-from ..checks import equality, identity, rate, upper
-from ..mutants.shared import Scaling, WrongFeedback
-from ..scalar_ef import coin, over, squared_gradients, stationary, under
-from .feedback import unchanging
+from ..checks import equality, identity, upper
+from ..mutants.shared import WrongFeedback
+from ..scalar_ef import coin, over, stationary, under
 
 EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
 THEOREM = "the theorem on non-convex smooth functions (Theorem II)"
@@ -199,68 +194,6 @@ def _(context):
         yield upper(f"stationary law, {str(sent.__doc__)[:-1]}, nearest to the bound: {where}", squared, bound)
 
 
-def _huber(x) -> float:
-    """x^2/2 for |x| <= 1, continued linearly, summed over the coordinates."""
-    size = np.abs(x)
-    return float(np.sum(np.where(size < 1.0, size**2 / 2.0, size - 0.5)))
-
-
-def _bounded_gradient(x, rng) -> np.ndarray:
-    """Its gradient with noise +-sqrt(1 - x^2) where |x| < 1: each coordinate has the second moment 1 at every x."""
-    noise = np.sqrt(np.maximum(0.0, 1.0 - x**2))
-    return np.clip(x, -1.0, 1.0) + rng.choice((-1.0, 1.0), x.size) * noise
-
-
-@claim(
-    "ef.nonconvex.quoted",
-    title="Error feedback on a smooth function, as remembered",
-    statement="The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2 (f(x_0) - f*)/(gamma T)"
-    " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and not so.",
-    latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"
-    r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
-    source=f"{EF}, {THEOREM}, as remembered; the text was not at hand",
-    bibtex="karimireddy2019error",
-    kind="upper",
-    proof="C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1 + q) gamma"
-    " x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k - q)^2 +"
-    " k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory raises"
-    " E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the"
-    " half.",
-    bound=bounds.ef_sgd,
-    subject=Scaling,
-    text="quoted",
-    see=("ef.nonconvex", "ef.nonconvex.sharp"),
-)
-def _(context):
-    missing, size, d, steps = 0.05, 0.9, 10_000, 100
-    delta, found = 1.0 - missing**2, []
-    path: list[np.ndarray] = []
-    quoted: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, second_moment=1.0, reading="quoted")
-    method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
-    options: dict[str, Any] = dict(workers=1, steps=steps, x0=np.zeros(d), record_every=1, wire_dtype=np.float64)
-    options["callback"] = lambda intermediate_result: path.append(intermediate_result.last)
-    for r in range(context.samples(16, 8)):
-        path[:] = [np.zeros(d)]
-        options["seed"] = int(key(context.stream(), r))
-        context.run(method, function(_huber, _bounded_gradient, d), **options)
-        found.append(np.mean(np.clip(path[-steps - 1 : -1], -1.0, 1.0) ** 2))
-    law = functools.partial(squared_gradients, over(delta), size, bounded=True)
-    start = float(law(0.0, 3000)[-1])  # the stationary law
-    from_start = bounds.ef_sgd(3000, gap=start / 2.0, **quoted)
-    where = f"C(v) = {1 + missing:g} v, delta={delta:g}, gamma L={size:g}"
-    bound = bounds.ef_sgd(steps, gap=0.0, **quoted)
-    yield upper(f"mean of E||grad f(x_t)||^2, {where}, T={steps}", found, bound)
-    yield upper("its exact value", law(0.0, steps).mean(), bound)
-    yield upper("its exact value, T=3000", law(0.0, 3000).mean(), bounds.ef_sgd(3000, gap=0.0, **quoted))
-    label = f"least of E||grad f(x_t)||^2, exactly, x_0^2={start:.4f}, T=3000"
-    yield upper(label, law(start, 3000).min(), from_start)
-    yield (
-        "f = x^2/2 for |x| <= 1, linear beyond, noise +-sqrt(1 - x^2): E||g||^2 = 1 at every x; from x* for the"
-        " mean; 10,000 independent coordinates, both sides divided by their number; the stationary E||grad f||^2 is"
-        f" {start:.4f}"
-    )
-
-
 def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, workers):
     """The theorem from its lemmas: ef.memory.step in its limit, in ef.descent; both are linear in E||grad f||^2."""
 
@@ -312,80 +245,3 @@ def _(context):
         yield identity(
             f"its lemmas together, N={N}, T={T}", composed_from_variance(T, **at), bounds.ef_sgd_variance(T, **at)
         )
-
-
-# --- what is left of the compressor -----------------------------------------------------------------------------------
-
-
-@claim(
-    "ef.free",
-    title="In the end, compression is free",
-    statement="With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of ten"
-    " coordinates reaches what full precision reaches.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k",
-    source="Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Remark 2.6",
-    bibtex="stich2018sparsified",
-    kind="rate",
-    proof="x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs O(1/T^2).",
-    bound=bounds.mem_sgd,
-    subject=(TopK, ErrorFeedback(), np.float32),
-    mutants={  # in float64 messages, the type that another claim has compiled
-        "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
-        "random-k, no memory": (RandK, NoFeedback(), np.float64),
-    },
-    see=("memsgd.theorem", "memsgd.slope.rcv1"),
-)
-def _(context):
-    d, steps, replicas, sizes = 10, 300, context.samples(400, 100), (1, 10)
-    compressor, feedback, wire = context.subject
-    problem, gaps = quadratic(np.linspace(1.0, 2.0, d), covariance=1.0 / d), []
-    options = dict(workers=1, steps=steps, replicas=replicas, x0=np.full(d, 0.1), record_every=50, wire_dtype=wire)
-    for k in sizes:
-        method = ParallelSGD(compressor(k), step=InverseTime(2.0, 1.0, 10.0), feedback=feedback, average="quadratic")
-        result = context.run(method, problem, **options)  # the same noise for every k
-        gaps.append(result.replica_values.T)
-    slopes = {
-        int(T): functools.partial(loglog_slope, sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
-        for t, T in enumerate(result.history["step"])
-    }
-    label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
-    yield rate(label, lambda level: slopes[steps](level=level), 0.0, 0.03)
-    yield (
-        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
-        f" at T=50 the slope is {slopes[50]().estimate:.3f}"
-    )
-
-
-@claim(
-    "ef.workers",
-    title="N workers with memories divide the noise by N",
-    statement="With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send top-k"
-    " messages and keep what they did not send.",
-    latex=r"\lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}",
-    source="derived; the middle term of ef.nonconvex.variance",
-    bibtex="karimireddy2019error",
-    kind="rate",
-    proof="x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are made of"
-    " independent noise, so their mean has 1/N of their size, too.",
-    bound=bounds.ef_sgd_variance,
-    subject=lambda N: (ErrorFeedback(), N),
-    mutants={
-        "workers that share one random stream": lambda N: (ErrorFeedback(), 1),
-        "messages summed, not averaged": lambda N: (WrongFeedback(outside=float(N)), N),
-    },
-    see=("ef.nonconvex.variance", "sgd.workers"),
-)
-def _(context):
-    d, k, curvature, gamma, counts = 200, 50, 1.0, 0.1, (1, 4, 16)
-    problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
-    options = dict(steps=40, replicas=context.samples(400, 100), record_every=40)
-    for N in counts:
-        feedback, workers = context.subject(N)
-        method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
-        columns.append(2.0 * curvature * context.run(method, problem, N, workers=workers, **options).funs)
-    slope = functools.partial(loglog_slope, counts, np.stack(columns, axis=1))
-    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
-    yield rate(label, lambda level: slope(level=level), -1.0, 0.1)
-    alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
-    shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
-    yield f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.1 for the rest"

@@ -18,7 +18,7 @@ from ...problems.pl_examples import sine_quadratic
 from ...problems.polyak_lojasiewicz import pl_constant
 from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import equality, identity, lower, rate, upper
+from ..checks import equality, identity, rate, upper
 
 YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
 SIGMA2 = 4.0  # variance of a gradient
@@ -211,66 +211,6 @@ def _(context):
     in_N = functools.partial(loglog_slope, counts, np.stack([cell(60, N, 0.0)[1] for N in counts], axis=1))
     yield rate("slope in N, 1 to 16", lambda level: in_N(level=level), -1.0, 0.12)
     yield "in T from a start that is forgotten; in N from the minimum"
-
-
-@claim(
-    "cr-psgd.rounds",
-    title="CR-PSGD takes O(log T) rounds",
-    latex=r"\lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le t\le"
-    r"\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)",
-    bibtex="yu2019computation",
-    bound=bounds.growing_rounds,
-    subject=lambda rho, first, budget, workers: (GrowingBatch(rho, first), budget),
-    mutants={
-        "batches stay as they are": lambda rho, first, budget, workers: (first, budget),
-        "batches grow by the square": lambda rho, first, budget, workers: (GrowingBatch(rho**2, first), budget),
-        "budget of all workers together": lambda rho, first, budget, workers: (
-            GrowingBatch(rho, first),
-            budget // workers,
-        ),
-    },
-)
-def _(context):
-    problem, workers = quadratic([1.0], covariance=1.0), 4
-    for rho, first, budget in ((1.1, 1, 20_000), (1.5, 4, 20_000), (1.1, 10, 100)):
-        batch, spent = context.subject(rho, first, budget, workers)
-        method = ParallelSGD(Identity(), step=Constant(0.1), batch=batch)
-        run = context.run(method, problem, workers=workers, samples=spent, replicas=2, wire_dtype=np.float64)
-        rounds, label = run.history["rounds"][-1], f"rounds, T={budget}, N={workers}, rho={rho:g}, B_1={first}"
-        yield upper(label, rounds, bounds.growing_rounds(budget, rho, first))
-        yield lower(label, rounds, math.floor(bounds.growing_rounds(budget, rho, first, batches="real")))
-
-
-@claim(
-    "cr-psgd.optimal-rho",
-    statement="rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho ="
-    " q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.",
-    latex=r"\operatorname*{arg\,min}_{1<\rho<1/q}\frac{\rho}{(\rho-1)(1-q\rho)}=q^{-1/2}",
-    source="derived",
-    proof="The derivative of the logarithm, 1/rho - 1/(rho - 1) + q/(1 - q rho), vanishes where q rho^2 = 1.",
-    bound=bounds.optimal_rho,
-    subject=bounds.optimal_rho,
-    mutants={
-        "half-way to 1/q": lambda mu, L: 0.5 * (1.0 + bounds.growth_limit(mu, L)),
-        "q^(-1/3)": lambda mu, L: bounds.growth_limit(mu, L) ** (1.0 / 3.0),
-    },
-)
-def _(context):
-    from scipy.optimize import minimize_scalar
-
-    for mu, L in ((1.0, 4.0), (1.0, 100.0), (0.9, 1.0)):
-        q, limit, chosen = float(bounds.pl_contraction(mu, L)), bounds.growth_limit(mu, L), context.subject(mu, L)
-
-        def factor(rho, q=q):
-            return rho / ((rho - 1.0) * (1.0 - q * rho))
-
-        best = minimize_scalar(factor, bounds=(1.0, 1.0 / q), method="bounded", options={"xatol": 1e-12}).x
-        yield identity(f"rho - 1, mu={mu:g}, L={L:g}", best - 1.0, chosen - 1.0, 1e-5)
-        yield identity("the factor there", factor(float(chosen)), 1.0 / (1.0 - math.sqrt(q)) ** 2, 1e-9)
-        yield identity("alpha", math.log(1.0 / q) / math.log(chosen), 2.0, 1e-9)
-        yield identity("q at gamma = 1/L, and the limit 1/q", q * limit, 1.0)
-        yield identity("q", bounds.pl_contraction(mu, L), 1.0 - mu / L)
-    yield "the minimiser is found numerically, hence to half of the digits"
 
 
 # --- a function that is PL and not convex -----------------------------------------------------------------------------

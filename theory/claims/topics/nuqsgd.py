@@ -1,4 +1,4 @@
-"""Claims about NUQSGD: unbiased, its variance and non-zeros for any ratio, the remembered bounds, codes."""
+"""Claims about NUQSGD: unbiased, its variance for any ratio, the remembered bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...compressors.nuqsgd import NUQSGD
 from ...core.random import key
 from ..base import claim
 from ..checks import equality, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, spike
+from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 
 SOURCE = "Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021"
@@ -238,96 +238,3 @@ compressor_law(
     tight_where="one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))",
     proof="With one r = 1, omega = (d - 1) max(psi(r) - (1 + omega) r^2); it lies in the lowest or highest cell.",
 )
-
-compressor_law(
-    "nuqsgd.nonzeros",
-    NUQSGD,
-    at=[(equal_magnitudes(1024), {"s": 3}), (gaussian(1024), {"s": 3}, "upper")],
-    quantity="nonzeros",
-    formula=lambda v, s: bounds.nuqsgd_nonzeros(v.size, s),
-    samples=8_000,
-    quick=1_000,
-    bound=bounds.nuqsgd_nonzeros,
-    mutants=ROUNDED | ZERO | FEWER | MAXIMUM,
-    title="Non-zeros of NUQSGD",
-    statement="E||Q(v)||_0 <= min(d, p^-s sqrt(d)).",
-    latex=r"\sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)",
-    source=f"derived; sharpens {SOURCE}",
-    bibtex="ramezani2021nuqsgd",
-    tight_where="equal magnitudes",
-    proof="P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).",
-)
-
-compressor_law(
-    "nuqsgd.nonzeros.paper",
-    NUQSGD,
-    at=[(equal_magnitudes(d), {"s": s}, "upper") for d, s in ((1024, 2), (4096, 3))],
-    quantity="nonzeros",
-    formula=lambda v, s: bounds.nuqsgd_nonzeros(v.size, s, form="paper"),
-    samples=4_000,
-    quick=1_000,
-    bound=partial(bounds.nuqsgd_nonzeros, form="paper"),
-    mutants={"rounding with the probability inverted": ROUNDED["rounding with the probability inverted"]}
-    | ZERO
-    | {"two levels more": lambda s: NUQSGD(s + 2)},
-    see=("nuqsgd.nonzeros",),
-    title="Non-zeros of NUQSGD, as remembered from print",
-    statement="E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).",
-    latex=r"\mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d",
-    source=f"{SOURCE}, {REMEMBERED}",
-    bibtex="ramezani2021nuqsgd",
-    kind="upper",
-    tight_where="nowhere; the term 2^(2s) is not needed",
-)
-
-
-@claim(
-    "nuqsgd.code.length",
-    title="Code length of NUQSGD, with all constants",
-    latex=r"\mathbb{E}\,\mathrm{bits} \le 32 + c(d) + 2\cdot 2^s\sqrt d + m\,\mathrm{env}(d/m),\quad"
-    r" m=\min(n, d/2),\ p=\tfrac12",
-    bibtex="ramezani2021nuqsgd",
-    proof="Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above"
-    " the lengths. Sign and index take at most 2 r_i 2^s bits in expectation for p = 1/2, and sum r_i <= sqrt(d).",
-    bound=bounds.nuqsgd_code_length,
-    subject=partial(NUQSGD, elias=True),
-    mutants={
-        "all levels in the same number of bits": NUQSGD,
-        "two levels more": lambda s: NUQSGD(s + 2, elias=True),
-    },
-)
-def _(context):
-    for vector, s in (
-        (equal_magnitudes(1024), 5),
-        (equal_magnitudes(8192), 3),
-        (gaussian(8192), 3),
-        (spike(1), 3),
-    ):
-        v = vector.make(context)
-        found = context.moments(context.subject(s), v, context.samples(400, 100), s, v.size, wire_dtype=np.float32)
-        bound = bounds.nuqsgd_code_length(v.size, s)
-        yield upper(f"bits, {vector.label}, s={s}", found.bits, bound, trivial=32 * v.size if v.size > 1 else None)
-
-
-@claim(
-    "nuqsgd.ratio",
-    title="The best ratio of NUQSGD",
-    statement="For s levels between 0 and 1 and dimension d, the worst variance is least at a ratio that depends on"
-    " both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.",
-    latex=r"p^\star = \arg\min_p\, \omega(p)",
-    source="derived",
-    kind="upper",
-    bound=bounds.optimal_ratio,
-    subject=bounds.optimal_ratio,
-    mutants={
-        "always 1/2": lambda s, d: 0.5,
-        "always 1/3": lambda s, d: 1 / 3,
-        "for one level less": lambda s, d: bounds.optimal_ratio(s - 1, d),
-    },
-)
-def _(context):
-    for s, d in ((6, 8192), (7, 8192), (3, 8192), (3, 100)):
-        least = min(bounds.nuqsgd_variance(d, s, p) for p in np.linspace(0.01, 0.99, 981))
-        found = float(bounds.nuqsgd_variance(d, s, context.subject(s, d)))
-        yield upper(f"worst variance at the best ratio, s={s}, d={d}", found, float(least))
-    yield "against 981 ratios from 0.01 to 0.99"

@@ -1,16 +1,12 @@
-"""Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): constants and gradient descent."""
+"""Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): its constants."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, pl_constant, solve, strong_convexity, value
 from ...problems.linear import logistic, ridge
 from ...problems.numpy_function import function
@@ -215,94 +211,3 @@ def _(context):
         yield upper(
             f"two half parabolas, x={x:g}", (0.25, 2.0)[x > 0.0] * x * x, bounds.strong_convexity_gap(g * g, mu=0.5)
         )
-
-
-# --- gradient descent -------------------------------------------------------------------------------------------------
-
-
-def _descent(context, problem, start, step, steps):
-    """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the package's run."""
-    method, known = ParallelSGD(Identity(), step=Constant(step)), {"record_every": 1, "wire_dtype": np.float64}
-    return context.run(method, problem, workers=1, steps=steps, x0=np.array(start), **known).history["f"]
-
-
-@claim(
-    "pl.gd",
-    bound=bounds.pl_gd,
-    title="Gradient descent without convexity",
-    statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
-    "(2 L + mu).",
-    latex=r"f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)",
-    source=f"{KNS}, Theorem 1; the sharper rate: Abbaszadehpeivasti, de Klerk, Zamani, 2023, Theorem 3",
-    bibtex="karimi2016linear",
-    kind="tight",
-    tight_where="f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step",
-    proof="f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).",
-    subject=1.0,
-    mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
-)
-def _(context):
-    sines = sine_quadratic([1.0, 0.9], 0.0)
-    for name, problem, mu, start, share in (
-        ("sines", sines, pl_constant(sines).mu, (2.6, 2.4), 1.0),
-        ("(mu/2)||x||^2", quadratic([2.0, 2.0], 0.0), 2.0, (1.0, -2.0), 0.3),
-    ):
-        L = lipschitz(problem)
-        f = _descent(context, problem, start, context.subject * share / L, 20)
-        known = {"mu": mu, "lipschitz": L, "step": share / L, "gap": f[0]}
-        for T in (20, 5, 1):
-            for form in ("simple", "sharp"):
-                bound = bounds.pl_gd(T, **known, form=form)
-                yield upper(f"f(x_{T}) - f*, {name}, gamma L={share:g}, {form}", f[T], bound, trivial=f[0])
-
-
-@claim(
-    "pl.gd.one-step",
-    title="The worst step of gradient descent on x^2 + 3 sin^2 x",
-    statement="A step 1/L leaves at most the share 1 - mu/L of f - f*; on x^2 + 3 sin^2 x the worst is 0.95533.",
-    latex=r"\max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L",
-    source=f"{KNS}, Theorem 1",
-    bibtex="karimi2016linear",
-    kind="upper",
-    proof="pl.gd with T = 1.",
-    bound=bounds.pl_gd,
-    subject=1.0,
-    mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
-)
-def _(context):
-    problem = sine_quadratic([1.0], 0.0)
-    L, mu = lipschitz(problem), pl_constant(problem).mu
-
-    def left(u):
-        f, slope = sine(u)
-        return -sine(u - context.subject * slope / L)[0] / f
-
-    worst, where = searched(left, 1e-3, 40.0)
-    known: dict[str, Any] = {"mu": mu, "lipschitz": L, "step": 1.0 / L, "gap": 1.0}
-    yield upper("worst f(x_+)/f(x)", -worst, bounds.pl_gd(1, **known), trivial=1.0)
-    yield upper("the same, sharp", -worst, bounds.pl_gd(1, form="sharp", **known), trivial=1.0)
-    yield upper("with the published mu", -worst, bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0)
-    yield f"at |x| = {abs(where):.5g}"
-
-
-@claim(
-    "pl.gd.strongly-convex",
-    title="Gradient descent on strongly convex functions",
-    statement="f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).",
-    latex=r"f(x_T)-f^*\le\max(|1-\gamma\mu|,|1-\gamma L|)^{2T}(f(x_0)-f^*)",
-    source="Taylor, Hendrickx, Glineur, Exact worst-case convergence rates of the proximal gradient method, JOTA 2018,"
-    " Theorem 3.3",
-    bibtex="taylor2018exact",
-    kind="tight",
-    tight_where="quadratics with curvature mu (small steps) or L (large steps)",
-    proof="On a quadratic every coordinate shrinks by 1 - gamma h; the general case is the source's.",
-    bound=bounds.gd_strongly_convex,
-    subject=1.0,
-    mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},
-)
-def _(context):
-    problem, T = quadratic([0.5, 4.0], 0.0), 8
-    for gamma, start in ((0.25, (1.0, 0.0)), (0.46, (0.0, 1.0))):
-        f = _descent(context, problem, start, context.subject * gamma, T)
-        predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
-        yield identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11)

@@ -97,8 +97,7 @@ def _(context):
     for d in dims:
         for name, v in _vectors(context, d):
             error, _ = sampled(context, context.subject(), v, samples, d, name)
-            label = f"error, {name}, d={d}"
-            yield equality(label, error, bounds.rotated_sign_error(d))
+            yield equality(f"error, {name}, d={d}", error, bounds.rotated_sign_error(d))
 
 
 @claim(
@@ -133,8 +132,7 @@ def _(context):
     row, three = hadamard(64)[37] / 1.0, np.eye(64)[:3].sum(axis=0)
     for name, v in (("a row of H", row), ("three equal entries", three), *_vectors(context, 64)[1:]):
         error, _ = sampled(context, context.subject(), v, samples, name)
-        bound = 1.0 - bounds.hadamard_sign_contraction(64)
-        yield upper(f"error, {name}, d=64", error, bound)
+        yield upper(f"error, {name}, d=64", error, 1.0 - bounds.hadamard_sign_contraction(64))
 
 
 # --- the unbiased scale -----------------------------------------------------------------------------------------------
@@ -161,8 +159,7 @@ def _(context):
     for bits in (1, 2, 3):
         v = pair(8, 0.5) + 0.25 * spike(8)
         _, cross = sampled(context, context.subject(bits, uniform=True), v, samples, bits)
-        label = f"||E Q(v) - v||^2/||v||^2, {bits} bits, d=8"
-        yield equality(label, cross, 0.0)
+        yield equality(f"||E Q(v) - v||^2/||v||^2, {bits} bits, d=8", cross, 0.0)
 
 
 @claim(
@@ -192,8 +189,7 @@ def _(context):
     for d in dims:
         for name, v in (("one spike", spike(d)), ("Gaussian cubed", context.normal(d) ** 3)):
             error, _ = sampled(context, context.subject(), v, samples, d, name)
-            predicted = bounds.rotated_sign_variance(d)
-            yield equality(f"variance, {name}, d={d}", error, predicted)
+            yield equality(f"variance, {name}, d={d}", error, bounds.rotated_sign_variance(d))
 
 
 @claim(

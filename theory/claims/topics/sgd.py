@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
 from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
 from ...compressors.sparsifiers import RandK
-from ...core.random import key
 from ...measure import loglog_slope
 from ...methods.schedules import Constant, InverseTime
 from ...methods.sgd import ParallelSGD
@@ -273,76 +270,3 @@ def _(context):
         yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)
     law = np.stack(columns, axis=1)
     yield rate("slope in N", lambda level: loglog_slope(counts, law, level=level), -1.0, 0.1)
-
-
-GAUSSIAN = "grad f = (1/4, ..., 1/4), g - grad f standard normal in 64 dimensions: sigma^2 = 64 and E||g||^2 = 68"
-
-
-def quantized(context, s, mean, noise, *path):
-    """Samples of ||Q(g) - grad f||^2 for g = grad f + noise(rng, d), where all 64 partial derivatives are ``mean``."""
-    d, samples = 64, context.samples(4000, 2000)
-    rng, slope, found = np.random.default_rng(context.stream(*path)), np.full(d, mean), np.empty(samples)
-    context.used.add("compressor")
-    for r in range(samples):
-        g = slope + noise(rng, d)
-        received = compress(context.subject(s), g, key(context.stream(*path), r), wire_dtype=np.float64)
-        found[r] = np.sum((received - slope) ** 2)
-    return found
-
-
-def normal(rng, d):
-    """Standard normal noise."""
-    return rng.standard_normal(d)
-
-
-def signs(rng, d):
-    """Noise of equal magnitudes, for which one level is worst."""
-    return rng.choice([-1.0, 1.0], d)
-
-
-@claim(
-    "qsgd.gradient-noise",
-    bound=bounds.averaged_variance,
-    title="Noise of a quantized stochastic gradient",
-    statement="E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on top of the"
-    " sampling noise.",
-    latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\sigma^2+\min(d/s^2,\sqrt d/s)\,\mathbb{E}\|g\|^2",
-    source="derived; the correct reading of QSGD, NIPS 2017, Theorems 3.2 and 3.4",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
-    proof="Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.",
-    subject=QSGD,
-    mutants={"one level instead of s": lambda s: QSGD(1)},
-)
-def _(context):
-    for s, mean, noise, second in ((16, 0.25, normal, 68.0), (1, 0.0, signs, 64.0)):
-        path = () if s == 16 else (s,)
-        bound = bounds.averaged_variance(64.0, second, workers=1, omega=bounds.qsgd_variance(64, s, form="paper"))
-        found = quantized(context, s, mean, noise, *path)
-        yield upper(f"E||Q(g) - grad f||^2, d=64, s={s}, {noise.__name__}", found, bound)
-    yield GAUSSIAN
-
-
-@claim(
-    "qsgd.gradient-noise.reading",
-    title="Noise of a quantized stochastic gradient, without that of the gradient itself",
-    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <= min(d/s^2,"
-    " sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there it holds, as"
-    " E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2, as in"
-    " Lemma 3.1, it holds.",
-    latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="QSGD, NIPS 2017, Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
-    proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
-    " on top and does not depend on s.",
-    subject=QSGD,
-    text="reading",
-    quote=r"If $\hat g(x)$ is a stochastic gradient for $f$ at $x$ with second moment bound $B$, then $Q_s(\hat g(x))$"
-    r" is a stochastic gradient for $f$ at $x$ with variance bound $\min(\frac{n}{s^2}, \frac{\sqrt n}{s})B$.",
-    see=("qsgd.gradient-noise", "qsgd.variance.paper"),
-)
-def _(context):
-    bound = bounds.qsgd_variance(64, 16, form="paper") * 68.0
-    yield upper("E||Q(g) - grad f||^2, d=64, s=16", quantized(context, 16, 0.25, normal), bound)
-    yield GAUSSIAN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import norm
 
 from ... import bounds
 from ...compressors import QSGD, Rotated, Sign, compress, eden
@@ -18,6 +17,8 @@ TURBOQUANT = "Zandieh, Daliri, Hadian, Mirrokni, TurboQuant, arXiv 2504.19874"
 
 def _equally_likely(bits: int) -> np.ndarray:
     """Means of cells that are all equally likely."""
+    from scipy.stats import norm  # slow to import
+
     ends = norm.ppf(np.linspace(0.5, 1.0, 2 ** (bits - 1) + 1))
     return 2**bits * (norm.pdf(ends[:-1]) - norm.pdf(ends[1:]))
 

@@ -1,0 +1,158 @@
+"""Mini-batch SGD compared with serial SGD: the steps and numbers of gradients that Theorems 2 to 5 of Yin et al. print.
+
+As in ``batch_rates``, the gradients of a batch are *summed*, and the promise is (1 + delta/2) eps, delta = (B - 1)/B_D.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..core import require
+from ._domain import positive
+from .batch_rates import batch_delta
+from .closed_form import Value, formula
+
+__all__ = [
+    "BatchSchedule",
+    "minibatch_convex_schedule",
+    "minibatch_pl_schedule",
+    "minibatch_smooth_schedule",
+    "minibatch_strongly_convex_schedule",
+]
+
+
+class BatchSchedule(NamedTuple):
+    """The prescription of a theorem for an accuracy, and its guarantee.
+
+    Attributes
+    ----------
+    step : float
+        gamma, of one gradient in a *sum*; the step size of methods that average is ``batch * step``.
+    gradients : float
+        T, a minimum; the theorems above take a multiple of the batch.
+    largest : float
+        The largest batch that the theorem allows besides B <= delta B_D + 1; infinite if it has no such limit.
+    promised : float or None
+        (1 + delta/2) eps; None if the batch is larger than ``largest``, where the theorem guarantees nothing.
+    """
+
+    step: float
+    gradients: float
+    largest: float
+    promised: float | None
+
+
+def _limited(step: float, gradients: float, mu: float, batch: int, promised: float) -> BatchSchedule:
+    """A schedule that allows batches up to 1/(2 gamma mu), without a guarantee for larger ones."""
+    largest = 0.5 / (step * mu)
+    return BatchSchedule(step, gradients, largest, promised if batch <= largest * (1 + 1e-12) else None)
+
+
+def _promise(formula: str, accuracy: float, batch: int, batch_bound: float) -> Value:
+    """(1 + delta/2) eps, as a value of the formula of that name."""
+    return Value((1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy, formula)
+
+
+def _accuracy(accuracy: float) -> None:
+    require(0 < accuracy < math.inf, "accuracy", accuracy, "a number above 0")
+
+
+@formula
+def minibatch_smooth_schedule(
+    accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on smooth functions.
+
+    Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
+    Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give
+    min_k E||grad F(w_k)||^2 <= (1 + delta/2) eps.
+    Kind: upper.
+    Source: Yin et al., AISTATS 2018, Theorem 2, as printed.
+    accuracy: eps, above 0.
+    batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.
+
+    >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
+    BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
+    """
+    _accuracy(accuracy)
+    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
+    promised = _promise("minibatch_smooth_schedule", accuracy, batch, batch_bound)
+    needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
+    return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
+
+
+@formula
+def minibatch_pl_schedule(
+    accuracy: float, *, batch: int, smoothness: float, mu: float, second_moment: float, gap: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy under the Polyak-Lojasiewicz inequality.
+
+    Setting: as for :func:`minibatch_pl`; the gradients of a batch are *summed*.
+    Statement: gamma = 2 eps mu/(M^2 beta), T >= (M^2 beta/(4 mu^2 eps)) log(2 (F(w_0) - F*)/eps) and B <= 1/(2 gamma
+    mu) give E F(w_T) - F* <= (1 + delta/2) eps.
+    Kind: upper.
+    Source: Yin et al., AISTATS 2018, Theorem 3, as printed.
+    accuracy: eps, above 0, below 2 (F(w_0) - F*).
+    batch, smoothness, mu, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_pl`.
+
+    >>> found = minibatch_pl_schedule(0.5, batch=2, smoothness=1.0, mu=0.5, second_moment=2.0, gap=1.0, batch_bound=2.0)
+    >>> found.step, found.gradients, found.largest, found.promised  # 0.25, 4 log 4, 4, 1.25 * 0.5
+    (0.25, 5.545, 4.0, 0.625)
+    """
+    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
+    require(0 < accuracy < 2.0 * gap, "accuracy", accuracy, f"a number in (0, 2 gap) = (0, {2.0 * gap})")
+    require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
+    step = 2.0 * accuracy * mu / (second_moment * smoothness)
+    needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
+    return _limited(step, needed, mu, batch, _promise("minibatch_pl_schedule", accuracy, batch, batch_bound))
+
+
+@formula
+def minibatch_convex_schedule(
+    accuracy: float, *, batch: int, second_moment: float, distance: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on convex functions.
+
+    Setting: as for :func:`minibatch_convex`; the gradients of a batch are *summed*.
+    Statement: gamma = eps/M^2 and T >= M^2 ||w_0 - w*||^2/eps^2 give E F(average) - F* <= (1 + delta/2) eps.
+    Kind: upper.
+    Source: Yin et al., AISTATS 2018, Theorem 4, as printed.
+    accuracy: eps, above 0.
+    batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
+
+    >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
+    BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
+    """
+    _accuracy(accuracy)
+    positive(second_moment=second_moment, distance=distance)
+    promised = _promise("minibatch_convex_schedule", accuracy, batch, batch_bound)
+    return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
+
+
+@formula
+def minibatch_strongly_convex_schedule(
+    accuracy: float, *, batch: int, mu: float, second_moment: float, distance: float, batch_bound: float
+) -> BatchSchedule:
+    """Step and number of gradients for an accuracy on strongly convex functions.
+
+    Setting: as for :func:`minibatch_strongly_convex`; the gradients of a batch are *summed*.
+    Statement: gamma = eps mu/M^2, T >= (M^2/(2 mu^2 eps)) log(2 ||w_0 - w*||^2/eps) and B <= 1/(2 gamma mu) give
+    E||w_T - w*||^2 <= (1 + delta/2) eps.
+    Kind: upper.
+    Source: Yin et al., AISTATS 2018, Theorem 5, as printed.
+    accuracy: eps, above 0, below 2 ||w_0 - w*||^2.
+    batch, mu, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_strongly_convex`.
+
+    >>> found = minibatch_strongly_convex_schedule(
+    ...     0.5, batch=3, mu=0.5, second_moment=2.0, distance=1.0, batch_bound=2.0)
+    >>> found.step, found.gradients, found.largest, found.promised  # 0.125, 8 log 4, 8, 1.5 * 0.5
+    (0.125, 11.090, 8.0, 0.75)
+    """
+    positive(mu=mu, second_moment=second_moment, distance=distance)
+    require(0 < accuracy < 2.0 * distance, "accuracy", accuracy, f"a number in (0, 2 distance) = (0, {2.0 * distance})")
+    step = accuracy * mu / second_moment
+    needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
+    return _limited(
+        step, needed, mu, batch, _promise("minibatch_strongly_convex_schedule", accuracy, batch, batch_bound)
+    )

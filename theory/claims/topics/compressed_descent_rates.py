@@ -1,0 +1,71 @@
+"""A claim about the exact rate of compressed gradient descent without memory, and its certificate."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ... import bounds
+from ..base import claim
+from ..checks import identity, lower
+from .exact_feedback_rates import ONE, RATIONAL, WRONG_PROOFS, Proof, dot, most_negative, pivots, rational, unit_forms
+
+
+def descent_form(kappa: int, s: Fraction, proof: Proof):
+    """The form that the proof without memory says is a sum of squares, mu = 1; its multipliers let f(x), f(x+) cancel.
+
+    The interpolation inequalities from x+ to x, from x to x*, and from x+ to x* have weights r, r - r^2 and 1 - r.
+    """
+    L, eta = kappa, rational(bounds.compressed_descent_step(1.0 - float(s) ** 2, mu=1.0, lipschitz=float(kappa)))
+    root = rational(bounds.compressed_descent_rate(1.0 - float(s) ** 2, kappa) ** 0.5)
+    x, g, sent, after = unit_forms(4)
+
+    def between(x, g, y, h):
+        """At most f(x) - f(y), for gradients g at x and h at y."""
+        d, u = x - y, (g - h) - (x - y)
+        return dot(h, d) + dot(d, d) / 2 + dot(u, u) / (2 * (L - 1))
+
+    nothing, moved = 0 * x, x - eta * sent
+    curved = root * between(x, g, moved, after) + (root - root**2) * between(nothing, nothing, x, g)
+    curved = curved + (1 - root) * between(nothing, nothing, moved, after)
+    kept = s**2 * dot(g, g) - dot(g - sent, g - sent)
+    return proof.curved * curved - proof.contracts * eta * root / (2 * s) * kept
+
+
+def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
+    """The largest factor of a step on (x_1^2 + kappa x_2^2)/2, over starts and errors on circles."""
+    start, turn = np.linspace(0.0, np.pi / 2, 181)[:, None], np.linspace(0.0, 2.0 * np.pi, 361)
+    slopes, x = np.array([1.0, kappa]), np.stack([np.cos(start), np.sin(start)])
+    g = slopes[:, None, None] * x
+    moved = x - step * (g + s * np.linalg.norm(g, axis=0) * np.stack([np.cos(turn), np.sin(turn)])[:, None])
+    weights = slopes if measure == "gap" else np.ones(2)
+    return float((np.einsum("i,ijk->jk", weights, moved**2) / np.einsum("i,ijk->jk", weights, x**2)).max())
+
+
+@claim(
+    "ef.exact.no-memory",
+    latex=r"f(x_+)-f^*\le\Big(\frac{\kappa_s-1}{\kappa_s+1}\Big)^2(f(x)-f^*),\quad"
+    r" \kappa_s=\kappa\,\frac{1+s}{1-s}",
+    source=f"{ONE}; for f - f*: de Klerk, Glineur, Taylor, SIAM J. Optim. 2020, derived again",
+    bibtex="bergthomsen2025tight",
+    source_known="quoted",
+    tight_where="mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v",
+    proof="r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a"
+    " sum of two squares.",
+    bound=bounds.compressed_descent_rate,
+    subject=(Proof(), "gap", 1.0),
+    mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}
+    | {"the distance in place of f - f*": (Proof(), "distance", 1.0)}
+    | {"(1 + s) mu in place of (1 - s) mu in the step": (Proof(), "gap", (0.8 + 2.4) / (1.2 + 2.4))},
+)
+def _(context):
+    proof, measure, factor = context.subject
+    for kappa, s in RATIONAL:
+        delta, where = 1.0 - float(s) ** 2, f"L/mu={kappa}, s={s}"
+        step = factor * bounds.compressed_descent_step(delta, mu=1.0, lipschitz=float(kappa))
+        rate = bounds.compressed_descent_rate(delta, kappa)
+        yield identity(f"worst step, {measure}, {where}", worst_step(step, float(s), kappa, measure), rate, 1e-9)
+        found = pivots(descent_form(kappa, s, proof))
+        yield identity(f"most negative pivot, {where}", most_negative(found), 0.0, 0.0)
+        yield lower(f"rate of error feedback, {where}", float(bounds.exact_feedback_rate(delta, kappa)), float(rate))

@@ -1,0 +1,92 @@
+"""Claims about what is left of the compressor, with error feedback, after many steps."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.sparsifiers import RandK, TopK
+from ...measure import loglog_slope
+from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods.schedules import Constant, InverseTime
+from ...methods.sgd import ParallelSGD
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import rate
+from ..mutants.shared import WrongFeedback
+
+
+@claim(
+    "ef.free",
+    title="In the end, compression is free",
+    statement="With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of ten"
+    " coordinates reaches what full precision reaches.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k",
+    source="Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Remark 2.6",
+    bibtex="stich2018sparsified",
+    kind="rate",
+    proof="x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs O(1/T^2).",
+    bound=bounds.mem_sgd,
+    subject=(TopK, ErrorFeedback(), np.float32),
+    mutants={  # in float64 messages, the type that another claim has compiled
+        "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
+        "random-k, no memory": (RandK, NoFeedback(), np.float64),
+    },
+    see=("memsgd.theorem", "memsgd.slope.rcv1"),
+)
+def _(context):
+    d, steps, replicas, sizes = 10, 300, context.samples(400, 100), (1, 10)
+    compressor, feedback, wire = context.subject
+    problem, gaps = quadratic(np.linspace(1.0, 2.0, d), covariance=1.0 / d), []
+    options = dict(workers=1, steps=steps, replicas=replicas, x0=np.full(d, 0.1), record_every=50, wire_dtype=wire)
+    for k in sizes:
+        method = ParallelSGD(compressor(k), step=InverseTime(2.0, 1.0, 10.0), feedback=feedback, average="quadratic")
+        result = context.run(method, problem, **options)  # the same noise for every k
+        gaps.append(result.replica_values.T)
+    slopes = {
+        int(T): functools.partial(loglog_slope, sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
+        for t, T in enumerate(result.history["step"])
+    }
+    label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
+    yield rate(label, lambda level: slopes[steps](level=level), 0.0, 0.03)
+    yield (
+        "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
+        f" at T=50 the slope is {slopes[50]().estimate:.3f}"
+    )
+
+
+@claim(
+    "ef.workers",
+    title="N workers with memories divide the noise by N",
+    statement="With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send top-k"
+    " messages and keep what they did not send.",
+    latex=r"\lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}",
+    source="derived; the middle term of ef.nonconvex.variance",
+    bibtex="karimireddy2019error",
+    kind="rate",
+    proof="x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are made of"
+    " independent noise, so their mean has 1/N of their size, too.",
+    bound=bounds.ef_sgd_variance,
+    subject=lambda N: (ErrorFeedback(), N),
+    mutants={
+        "workers that share one random stream": lambda N: (ErrorFeedback(), 1),
+        "messages summed, not averaged": lambda N: (WrongFeedback(outside=float(N)), N),
+    },
+    see=("ef.nonconvex.variance", "sgd.workers"),
+)
+def _(context):
+    d, k, curvature, gamma, counts = 200, 50, 1.0, 0.1, (1, 4, 16)
+    problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
+    options = dict(steps=40, replicas=context.samples(400, 100), record_every=40)
+    for N in counts:
+        feedback, workers = context.subject(N)
+        method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
+        columns.append(2.0 * curvature * context.run(method, problem, N, workers=workers, **options).funs)
+    slope = functools.partial(loglog_slope, counts, np.stack(columns, axis=1))
+    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
+    yield rate(label, lambda level: slope(level=level), -1.0, 0.1)
+    alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
+    shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
+    yield f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.1 for the rest"

@@ -1,0 +1,123 @@
+"""Claims about Mem-SGD on RCV1: where Theorem 2.4 is vacuous, and the rate."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.identity import Identity
+from ...compressors.sparsifiers import TopK
+from ...data import load_data
+from ...measure import loglog_slope
+from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods.schedules import InverseTime
+from ...methods.sgd import ParallelSGD
+from ...problems import logistic, max_lipschitz, second_moment, solve
+from ..base import claim
+from ..checks import rate, upper
+from .mem_sgd import SOURCE
+
+SOLVED: dict[tuple[int, float], tuple] = {}  # with the data, so that no other data get their address
+
+
+def rcv1(context, share=1.0):
+    """Logistic regression with lambda = 1/n on a share of the user's data or of rcv1-like, and its minimum."""
+    key = id(context.data), share
+    if key not in SOLVED:
+        dataset = load_data("rcv1-like") if context.data is None else context.data
+        part = dataset if share == 1.0 else dataset.split(share, seed=0)[0]
+        problem = logistic(part, l2=1.0 / part.n)
+        SOLVED[key] = dataset, problem, solve(problem)
+    return SOLVED[key][1:]
+
+
+def first_time_below(bound, level: float) -> int:
+    """The smallest power of two T with bound(T) <= level."""
+    T = 1
+    while bound(T) > level:
+        T *= 2
+    return T
+
+
+@claim(
+    "memsgd.theorem.rcv1",
+    title="Mem-SGD's Theorem 2.4 on RCV1",
+    statement="Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but is far above f(x_0) - f* at every T that"
+    " one runs; so does Lemma 3.2.",
+    source=f"{SOURCE}, Theorem 2.4",
+    bibtex="stich2018sparsified",
+    proof="memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.",
+    bound=bounds.mem_sgd,
+    subject=lambda k: (TopK(k), ErrorFeedback()),
+    see=("memsgd.theorem", "memsgd.memory", "ef.identity"),
+)
+def _(context):
+    problem, optimum = rcv1(context)
+    n, d, k = problem.n, problem.d, min(10, problem.d)
+    steps, mu, shift = context.samples(40_000, 4_000) // context.effort, 1.0 / n, max(2.0, 10.0 * d / k)
+    compressor, feedback = context.subject(k)
+    method = ParallelSGD(compressor, step=InverseTime(8.0, mu, shift), feedback=feedback, average="quadratic")
+    result = context.run(method, problem, workers=1, steps=steps, replicas=8, record_every=steps)
+    second = max(second_moment(problem, x) for x in (np.zeros(d), *result.last))
+    known = dict(mu=mu, lipschitz=max_lipschitz(problem), second_moment=second, d=d, k=k, shift=shift)
+    known["distance"], trivial = float(optimum.x @ optimum.x), float(np.log(2.0) - optimum.fun)
+    label = f"E f(xbar_T) - f*, top-{k}, a = 10 d/k, T={steps}"
+    yield upper(label, result.funs - optimum.fun, bounds.mem_sgd(steps, **known), trivial=trivial)
+    of_lemma = bounds.mem_sgd_memory(d, k, 8.0 / (mu * (shift + steps)), second, shift=shift)
+    yield upper(f"E||m_T||^2, Lemma 3.2, T={steps}", np.sum(result.memory**2, axis=(1, 2)), of_lemma)
+    speaks = first_time_below(lambda T: bounds.mem_sgd(T, **known), trivial)
+    where = f"{problem.name}, n={n}, d={d}; f(x_0) - f* = {trivial:.3g}"
+    yield f"{where}: the bound would speak from T of about {speaks:.1e} on"
+
+
+def _slope(context, share, replicas, first, tolerance):
+    """Slope of E f(xbar_T) - f* from T = first n to 4 first n, steps c/(mu (n/4 + t)), weights (n/4 + t)^2."""
+    compressor, feedback, compress, c, part = context.subject
+    problem, optimum = rcv1(context, share)
+    n, schedule = problem.n, InverseTime(c, 1.0 / problem.n, problem.n // 4)
+    method = ParallelSGD(compressor, step=schedule, feedback=feedback, average="quadratic", compress=compress)
+    options = dict(workers=1, steps=int(4 * first * n), replicas=context.effort * replicas // part, record_every=n // 4)
+    result = context.run(method, problem, **options)
+    gaps, times, window = result.replica_values.T - optimum.fun, result.history["step"], (int(first * n), 4 * first * n)
+    slope = functools.partial(loglog_slope, times, gaps, window=window)
+    yield rate("slope of E f(xbar_T) - f* in T", lambda level: slope(level=level), -1.0, tolerance)
+    yield (
+        f"{problem.name}, n={n}; window {first} n <= T <= {4 * first} n: before, T is not large against the shift n/4;"
+        f" tolerance {tolerance} for what is left of that"
+    )
+
+
+@claim(
+    "sgd.slope.rcv1",
+    title="The rate 1/T on RCV1",
+    statement="Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E f(xbar_T) - f* ~ 1/T"
+    " on logistic regression.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)",
+    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); Rakhlin, Shamir, Sridharan, ICML 2012",
+    bibtex="lacoste2012simpler",
+    kind="rate",
+    bound=bounds.sgd_weighted_average,
+    subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0, 1),
+    mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02, 8)},
+)
+def _(context):
+    return _slope(context, 1 / 32 if context.quick else 1 / 8, 64, 1.0, 0.1)
+
+
+@claim(
+    "memsgd.slope.rcv1",
+    title="The rate 1/T with top-10 and memory on RCV1",
+    statement="Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{G^2}{\mu T}\Big)\ \text{as}\ T\to\infty",
+    source=f"{SOURCE}, Remark 2.6",
+    bibtex="stich2018sparsified",
+    kind="rate",
+    proof="In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.",
+    bound=bounds.mem_sgd,
+    subject=(TopK(10), ErrorFeedback(), "full", 2.0, 1),
+    mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 4)},
+)
+def _(context):
+    return _slope(context, 1 / 8, *((16, 0.5, 0.2) if context.quick else (48, 1.0, 0.12)))

@@ -1,0 +1,120 @@
+"""Claims about SGD's averages where f is smooth, or only convex."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.identity import Identity
+from ...methods.schedules import Constant, InverseTime, Uniform
+from ...methods.sgd import ParallelSGD
+from ...problems.numpy_function import function
+from ..base import claim
+from ..checks import equality, identity, upper
+from .sgd import RSS, filled, fits
+
+# --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
+
+
+@claim(
+    "sgd.smooth-average",
+    bound=bounds.sgd_smooth_average,
+    title="On smooth functions the plain average has no logarithm",
+    statement="Steps 1/(mu t) on a smooth function: E f(xbar_T) - f* <= (L/2)(mean of sqrt A_t)^2 <= 2 L G^2/(mu^2 T).",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}",
+    source=f"derived; {RSS}, Theorem 2, has 16 instead of 2",
+    bibtex="rakhlin2012making",
+    kind="upper",
+    tight_where="all E||x_t - x*||^2 = A_t at once, on (mu/2) x^2 from x_0^2 = Q/2 with noise that fills E g^2; there"
+    " E f(xbar_T) is half of the bound, as the x_t are not parallel",
+    proof="The norm of a mean is at most the mean of the norms in L2, and E||x_t - x*||^2 <= A_t by"
+    " sgd.inverse-time.bound.",
+    certificate="composition",
+    subject=1.0,
+    mutants={"steps a quarter as large": 0.25, "steps eight times as large": 8.0},
+)
+def _(context):
+    T, A = 60, [Fraction(1, 2)]
+    known: dict[str, Any] = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
+    for t in range(1, T):
+        A.append((1 - Fraction(2, t)) * A[-1] + Fraction(1, t * t))
+    norms = [math.sqrt(a) for a in A]
+    for steps in (T, 2):
+        bound = bounds.sgd_smooth_average(steps, **known)
+        yield identity(f"(L/2) (mean of sqrt A_t)^2, T={steps}", 0.5 * (sum(norms[:steps]) / steps) ** 2, bound)
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0), average=Uniform())
+    path, mean = filled(context, method, T, replicas=context.samples(40_000, 20_000), start=math.sqrt(0.5))
+    for t in (T - 1, 10, 3, 1):
+        yield equality(f"E x_t^2 = A_t, t={t}", path[t] ** 2, float(A[t]))
+    yield upper(f"E f(xbar_T) - f*, T={T}", mean**2 / 2.0, bounds.sgd_smooth_average(T, **known))
+    yield fits(path)
+
+
+@claim(
+    "sgd.smooth-last",
+    bound=bounds.sgd_smooth_last,
+    title="The last iterate on smooth functions: constant 1/2",
+    statement="Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at most"
+    " L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.",
+    latex=r"\mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}",
+    source=f"derived; {RSS}, Theorem 1, has 2 instead of 1/2",
+    bibtex="rakhlin2012making",
+    kind="tight",
+    tight_where="(mu/2) x^2 at every T, with noise that fills E g^2 up to G^2",
+    proof="f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.",
+    subject=1.0,
+    mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
+)
+def _(context):
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
+    for T in (100, 3):
+        bound = bounds.sgd_smooth_last(T, mu=1.0, lipschitz=1.0, second_moment=1.0)
+        yield equality(f"E f(x_T) - f*, T={T}", path[T] ** 2 / 2.0, bound)
+    yield fits(path)
+
+
+# --- convex: no strong convexity --------------------------------------------------------------------------------------
+
+
+def descended(context, slope, start, step, steps):
+    """The mean of x_0, ..., x_{T-1} of subgradient descent, by the package's run."""
+    method = ParallelSGD(Identity(), step=Constant(context.subject * step), average=Uniform())
+    problem = function(lambda x: 0.0, slope, d=len(start))
+    return context.run(method, problem, workers=1, steps=steps, x0=start, wire_dtype=np.float64).x
+
+
+@claim(
+    "sgd.convex",
+    bound=bounds.sgd_convex,
+    statement="With a constant step gamma the uniform average has E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2,"
+    " without strong convexity; gamma = eps/M^2 and T = M^2 D_0/eps^2 give eps.",
+    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{D_0}{2\gamma T}+\frac{\gamma M^2}2",
+    bibtex="nemirovski2009robust",
+    kind="tight",
+    tight_where="s abs(x) with s = abs(x_0)/(gamma T), and with the best step M max(0, x_1, ..., x_T) from a point with"
+    " equal coordinates, where the oracle lowers one coordinate after the other",
+    proof="2 gamma (f(x_t) - f*) <= a_t - a_{t+1} + gamma^2 E||g_t||^2, summed, and Jensen's inequality.",
+    subject=1.0,
+    mutants={"steps half as large": 0.5, "steps twice as large": 2.0},
+)
+def _(context):
+    for T in (2, 8):
+        step, s = 0.5, 1.0 / (0.5 * T)
+        mean = descended(context, lambda x, s=s: s * np.sign(x), np.ones(1), step, T)
+        bound = bounds.sgd_convex(T, step=step, second_moment=s**2, distance=1.0)
+        yield identity(f"f of the mean, s|x|, T={T}", s * abs(mean[0]), bound)
+    step, steps = bounds.sgd_convex_steps_for(1.0, second_moment=4.0, distance=4.0)  # eps = 1, M = 2, R = 2
+    start = np.full(steps, 2.0 / math.sqrt(steps))
+    mean = descended(
+        context, lambda x: 2.0 * (x.max() > 0.0) * np.eye(1, x.size, int(np.argmax(x)))[0], start, step, steps
+    )
+    label = f"f of the mean, 2 max(0, x_1, ..., x_{steps}), gamma and T for eps = 1"
+    yield identity(
+        label, 2.0 * max(0.0, mean.max()), bounds.sgd_convex(steps, step=step, second_moment=4.0, distance=4.0)
+    )
+    yield upper(label, 2.0 * max(0.0, mean.max()), 1.0 + 1e-12)
