@@ -59,7 +59,7 @@ def _(context):
         # the memory is empty at first: what is missing of the loss of its limit
         kept = [float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D, steps=t + 1)) for t in range(steps)]
         limit = float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D))
-        missing = float(bounds.conef_loss(theta, limit - np.mean(kept), workers))
+        missing = float(bounds.conef_loss(theta, limit - float(np.mean(kept)), workers))
         yield equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}", found + missing, exact)
         if workers == 1:
             side = lower if theta > frontier else upper
@@ -112,7 +112,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
         yield assumption(f"largest ||grad f(x_t)||^2 + noise, N={workers}", squared.max() + problem.noise, second)
     for number, given in enumerate(COMPOSITIONS):
         for workers, shared in ((1, False), (5, False), (5, True)):
-            more = given | {"workers": workers, "shared": shared}
+            more: dict[str, Any] = given | {"workers": workers, "shared": shared}
             where = f"setting {number + 1}, N={workers}{', one hash for all' if shared else ''}"
             yield identity(f"its lemmas together, {where}", composed(7, **more), bounds.conef(7, **more))
     falls = -bounds.ef_sgd_descent(lipschitz=2.0, step=0.25, gradient=1.0, second_moment=1.0, memory=0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +140,8 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
     C tosses a coin for each coordinate.  The adversary knows E p^2, so that E g^2 = 1, if Q and C are as ``assumed``.
     """
     q, theta = math.sqrt(1.0 - assumed[0]), 1.0 / assumed[1] - 1.0
-    size, times, seen = context.samples(400_000, 100_000), count(), {"x": np.zeros(1), "g": np.zeros(1), "moment": 0.0}
+    size, times = context.samples(400_000, 100_000), count()
+    seen: dict[str, Any] = {"x": np.zeros(1), "g": np.zeros(1), "moment": 0.0}
 
     def gradient(x, rng):
         t, moment = next(times), seen["moment"]

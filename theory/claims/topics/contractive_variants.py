@@ -90,8 +90,8 @@ def _(context):
         if version == 1 and steps == 1:  # theta = 1/3 and 2
             plain = bounds.conef_memory_exact(theta, RESIDUAL, RESIDUAL, ETA, float(D), steps=1)
             yield (upper if theta < 1 else lower)(f"beside ConEF, {where}, t=1", found, plain)
-    for version in ("v1", "v2"):
-        frontier = bounds.conef_frontier(0.8, version)
-        alike = bounds.iconef_variance(frontier, 0.8, version)
-        yield identity(f"kappa at the frontier, {version}, r=0.8", bounds.conef_factor(alike, 0.8), 1.0)
+    for name in ("v1", "v2"):
+        frontier = bounds.conef_frontier(0.8, name)
+        alike = bounds.iconef_variance(frontier, 0.8, name)
+        yield identity(f"kappa at the frontier, {name}, r=0.8", bounds.conef_factor(alike, 0.8), 1.0)
     yield f"d={D}, k={K}, equally full buckets, a constant gradient"
