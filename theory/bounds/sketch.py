@@ -100,7 +100,7 @@ def linear_variance_bound(d: int, rank: int) -> float:
     """Least relative variance of an unbiased random linear operator of bounded rank.
 
     Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
-    Statement: sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
+    Statement: every such Q has sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
     Kind: lower.  A count sketch with a balanced hash attains it where its width divides d.
     Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
     rank: At least 1; beyond d it counts as d.

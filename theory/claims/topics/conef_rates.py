@@ -30,7 +30,6 @@ from .feedback import unchanging
     source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere, with random-k and a fresh count sketch",
     proof="conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.",
     bound=bounds.conef_noise,
     subject=lambda width, hash, workers: (held(width, hash), workers),
@@ -121,17 +120,10 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 
 @claim(
     "conef.theorem",
-    title="Contractive error feedback on a smooth function",
-    statement="With eta <= 1/(2L) and kappa < 1: (1/T) sum E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta"
-    " (sigma^2 + theta r P G^2)/N + 2 L^2 eta^2 kappa P G^2, P = 1/(sqrt(1 - theta r) - sqrt(r))^2.",
     latex=r"\tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}"
     r"+\frac{2L\eta}{N}(\sigma^2+\theta rPG^2)+2L^2\eta^2\kappa PG^2",
-    source=f"constants derived; the rate is that of {CONEF}",
     bibtex="li2023contractive",
-    kind="upper",
     certificate="composition",
-    proof="The descent lemma at x_t - mean e_t, an SGD iterate with additional noise (conef.identity), and the distance"
-    " between the two (conef.memory.bound).",
     bound=bounds.conef,
     subject=(unchanging, composed),
     mutants={

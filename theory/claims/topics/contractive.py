@@ -73,10 +73,8 @@ WRONG_MEMORIES = {
     " these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by N.",
     latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad"
     r"\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2",
-    source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere, where theta is an equality",
     proof="x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) - u).",
     bound=bounds.conef_loss,
     subject=lambda width, hash, workers: (held(width, hash), workers),
@@ -104,16 +102,9 @@ def _(context):
 
 @claim(
     "conef.memory",
-    title="Size of a compressed memory, exactly",
-    statement="With random-k and a fresh count sketch E||e_t||^2 has a closed form at every t; in the long run it is"
-    " eta^2 G^2 kappa/(1 - kappa) (1 + r)/(1 - r) for a constant gradient, and without the last factor for gradients of"
-    " mean zero; kappa = (1 + theta) r, r = 1 - k/d.",
     latex=r"\mathbb{E}\|e_\infty\|^2=\eta^2G^2\,\frac{\kappa}{1-\kappa}\,\frac{1+r}{1-r},\qquad\kappa=(1+\theta)r",
-    source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere",
-    proof="E||p||^2 and E p have linear recursions, because both compressors' errors are equalities.",
     bound=bounds.conef_memory_exact,
     subject=held,
     mutants=WRONG_MEMORIES,
@@ -161,16 +152,10 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
 
 @claim(
     "conef.memory.bound",
-    title="Size of a compressed memory",
-    statement="With kappa = (1 + theta) r < 1 and E||g||^2 <= G^2: E||e_t||^2 <= kappa eta^2 G^2/(sqrt(1 - theta r) -"
-    " sqrt(r))^2, which is at most the bound by Minkowski's inequality, kappa eta^2 G^2/(1 - sqrt(kappa))^2.",
     latex=r"\mathbb{E}\|e_t\|^2\le\frac{\kappa\,\eta^2G^2}{(\sqrt{1-\theta r}-\sqrt r)^2}"
     r"\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}",
-    source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
-    kind="tight",
     tight_where="Q(v) = (1 - sqrt(r)) v and gradients along the last error",
-    proof="E||p+||^2 = E||eta g + u||^2 + E||C(u) - u||^2 with u = p - Q(p), and Minkowski's inequality for the first.",
     bound=bounds.conef_memory,
     subject=lambda delta, p: (delta, p),
     mutants={
@@ -209,11 +194,8 @@ def _(context):
     statement="Without gradients random-k and a fresh count sketch multiply E||e||^2 in every step by kappa = (1 +"
     " theta) r, so it dies out if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).",
     latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2",
-    source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere",
-    proof="E||C(u)||^2 = (1 + theta) ||u||^2 and E||e - Q(e)||^2 = r ||e||^2.",
     bound=bounds.conef_factor,
     subject=held,
     mutants=WRONG_MEMORIES,

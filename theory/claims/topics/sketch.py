@@ -64,12 +64,9 @@ compressor_law(
     },
     bound=bounds.count_sketch_variance,
     title="Variance of a count sketch",
-    statement="E||Q(v) - v||^2 = (d-1)/(r w) ||v||^2 for the mean of r rows of width w: as one row of r w counters.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2",
     bibtex="charikar2002finding",
     kind="equality",
-    tight_where="everywhere",
-    proof="The estimate of v_i has the variance (||v||^2 - v_i^2)/w.",
 )
 
 compressor_law(
@@ -85,12 +82,8 @@ compressor_law(
     },
     bound=bounds.balanced_sketch_variance,
     title="Variance with equally full buckets",
-    statement="If a random permutation deals the coordinates out to the buckets, E||Q(v) - v||^2 = (sum_b n_b^2/d - 1)"
-    " ||v||^2, which is (d/w - 1) ||v||^2 where w divides d.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)",
     kind="equality",
-    tight_where="everywhere",
-    proof="Two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).",
 )
 
 compressor_law(
@@ -107,12 +100,8 @@ compressor_law(
     mutants={"twice the rank": lambda width, hash: CountSketch(2 * width, hash=hash)},
     bound=bounds.linear_variance_bound,
     title="No unbiased linear operator of rank w does better",
-    statement="sup_v E||Q(v) - v||^2/||v||^2 >= d/w - 1 for unbiased linear Q of rank at most w; a balanced count"
-    " sketch attains it.",
     latex=r"\sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1",
-    kind="lower",
     tight_where="a balanced count sketch whose width divides d",
-    proof="The mean over the sphere is E||M||_F^2/d - 1, and |tr M| <= sqrt(w) ||M||_F while E tr M = d.",
 )
 
 
@@ -140,8 +129,6 @@ compressor_law(
     bound=bounds.gaussian_sketch_variance,
     latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d+1}w\|v\|^2",
     kind="equality",
-    tight_where="everywhere",
-    proof="For one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2; w of them divide the variance by w.",
 )
 
 

@@ -125,7 +125,6 @@ def _(context):
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere",
     proof="K is fresh in every step; with random-k it is hypergeometric.",
     bound=bounds.linear_sketch_factor,
     subject=sketched,
@@ -170,7 +169,6 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
     source=f"derived; random blocks are those of {CODE}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere",
     proof="The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.",
     bound=bounds.block_kept_square,
     subject=lambda k: (RandK(k), RandomBlock(k)),
@@ -199,15 +197,10 @@ def _(context):
 
 @claim(
     "sketch-memory.size",
-    title="Size of a sketch with one hash",
-    statement="With gradients of mean zero and second moment v in each coordinate, the mean square of a counter tends"
-    " to v (1 - q)/(q (1 - beta) (2 - (1 - beta) E K^2/E K)), q = k/d.",
     latex=r"\mathbb{E}S_b^2\to\frac{v(1-q)}{q(1-\beta)\big(2-(1-\beta)\,\mathbb{E}K^2/\mathbb{E}K\big)}",
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
     kind="equality",
-    tight_where="everywhere",
-    proof="In every step the gradients of the coordinates that are not sent are added, n (1 - q) v in the mean.",
     bound=bounds.linear_sketch_memory,
     subject=sketched,
     mutants={
