@@ -9,8 +9,8 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 # fmt: off
 from . import (
-    atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives, composition,
-    conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
+    adaptive, atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives,
+    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
     feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
     memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
     polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
@@ -18,6 +18,7 @@ from . import (
     sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
 )
 # fmt: on
+from .adaptive import *
 from .atomo import *
 from .averages import *
 from .batch_limits import *
@@ -81,8 +82,8 @@ from .tradeoff import *
 
 # fmt: off
 _MODULES = (
-    atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives, composition,
-    conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
+    adaptive, atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives,
+    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
     feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
     memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
     polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,

@@ -14,6 +14,7 @@ from ..core.result import Result
 from ..core.settings import digest
 from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
 from ..methods.sampling import drawn
+from ..methods.server import server_state
 from ..problems.base import value_and_gradient
 from . import mpi
 from .driver import Driver, make_run
@@ -106,7 +107,9 @@ def run(
     scipy.optimize.OptimizeResult
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
-        (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
+        (bytes that each worker stores between steps), ``server`` (the vectors that the server rule keeps beside x, by
+        name; not with replicas or sparse rows), ``server_bytes`` (their bytes), ``nit``, ``success``, ``status`` and
+        ``message``.
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
         ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
         nothing was.
@@ -215,6 +218,7 @@ def _run_once(setup, callback, transport, fast):
     status, message = ended(history, status, message)
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
+        kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
     return Result(
         x=x.copy(),
@@ -224,6 +228,8 @@ def _run_once(setup, callback, transport, fast):
         history=history,
         memory=memory,
         memory_bytes=setup.memory_bytes,
+        server=kept,
+        server_bytes=setup.server_bytes,
         nit=int(history["step"][-1]),
         success=status == DONE,
         status=status,
@@ -309,6 +315,7 @@ def _run_replicas(setup, replicas, fast):
         replica_last=runs.last_values.T.copy(),
         memory=runs.errors,
         memory_bytes=setup.memory_bytes,
+        server_bytes=setup.server_bytes,
         nit=int(history["step"][-1]),
         success=status == DONE,
         status=status,

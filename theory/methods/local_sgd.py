@@ -52,7 +52,7 @@ class LocalSGD(NamedTuple):
     exchange : {"auto", "gather", "reduce"}
         How messages are exchanged, as in `ParallelSGD`.
     server : server rule, optional
-        How the mean of the differences moves the model: `Mean`, `Momentum`, or your own.
+        How the mean of the differences moves the model: `Mean`, `OuterStep`, `Momentum`, `Adam`, or your own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 

@@ -13,7 +13,7 @@ from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .sampling import SAMPLING, SHARDS
 from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from .server import Majority, Projected, choose_server
+from .server import Majority, Projected, choose_server, takes_the_step
 from .topology import choose_topology
 
 __all__ = ["ParallelSGD", "averaging", "check_batch", "check_parts"]
@@ -66,7 +66,7 @@ class ParallelSGD(NamedTuple):
         ``server=Projected(radius)``.
     server : server rule, optional
         How the model moves with the received messages, in place of the four short forms: `Mean`, `Momentum`,
-        `Majority`, `Projected`, or your own.
+        `Majority`, `Projected`, `Adam`, `LAMB`, or your own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
@@ -119,7 +119,7 @@ class ParallelSGD(NamedTuple):
 
     def step_factors(self, run):
         """The factors before and after compression."""
-        return step_factors(self.feedback, run)
+        return step_factors(self.feedback, run, takes_the_step(self.server))
 
     def settled(self, problem) -> ParallelSGD:
         """The same method with defaults and "auto" resolved."""
