@@ -76,6 +76,10 @@ def servers():
         th.OneBitAdam(step, 5, down=th.Bucketed(th.ScaledSign(norm=2), 12)),
         th.LocalSGD(th.TopK(9), th.Constant(0.5), 5, th.ErrorFeedback(), server=th.OuterStep(0.7, 0.9, nesterov=True)),
         th.LocalSGD(th.Identity(), th.Constant(0.5), 5, server=th.Adam(0.05)),
+        th.ParallelSGD(th.Identity(), step=step, server=th.Sharded(th.Adam())),
+        th.ef_adam(th.TopK(9), step, server=th.Sharded(th.Adam(decay=0.01)), compress="loss"),
+        th.ParallelSGD(th.PowerSGD(9, 10, rank=2), step, th.ErrorFeedback(), server=th.Sharded(th.Momentum(0.5, True))),
+        th.LocalSGD(th.Identity(), th.Constant(0.5), 5, server=th.Sharded(th.OuterStep(0.7))),
     ]
 
 

@@ -10,12 +10,13 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 # fmt: off
 from . import (
     adaptive, atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives,
-    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
-    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
-    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
+    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias,
+    exact_feedback_rates, federated, feedback_rates, gossip, growing_noise, level_set, lloyd_max,
+    local_steps, mechanisms, memory, memory_stability, memsgd, memsgd_bits, minibatch, multilevel,
+    natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
     polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
     sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
-    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
+    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff, zero,
 )
 # fmt: on
 from .adaptive import *
@@ -79,16 +80,18 @@ from .ternary import *
 from .terngrad import *
 from .time_to_accuracy import *
 from .tradeoff import *
+from .zero import *
 
 # fmt: off
 _MODULES = (
     adaptive, atomo, averages, batch_limits, batch_rates, bottou_curtis_nocedal, coding, collectives,
-    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias, exact_feedback_rates, federated,
-    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
-    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
+    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias,
+    exact_feedback_rates, federated, feedback_rates, gossip, growing_noise, level_set, lloyd_max,
+    local_steps, mechanisms, memory, memory_stability, memsgd, memsgd_bits, minibatch, multilevel,
+    natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
     polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
     sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
-    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
+    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff, zero,
 )
 # fmt: on
 

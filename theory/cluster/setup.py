@@ -158,7 +158,7 @@ def prepare(
         wire,
         records,
         kept,
-        server_bytes(method, d, 8 * dtype.itemsize),
+        server_bytes(method, d, 8 * dtype.itemsize, int(workers)),
         sparse,
         watched,
     )

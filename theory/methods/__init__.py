@@ -16,8 +16,9 @@ from .partial_ef import PartialErrorFeedback
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
+from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
-from .topology import AllGather, AllReduce
+from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
     "Adam",
@@ -42,6 +43,8 @@ __all__ = [
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
+    "ReduceScatter",
+    "Sharded",
     "conef_adam",
     "conef_lamb",
     "cr_psgd",

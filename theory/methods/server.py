@@ -217,13 +217,27 @@ def check_server(rule, problem, d: int) -> None:
         check(rule, problem, d)
 
 
-def server_bytes(method, d: int, own_bits: int) -> int:
-    """Bytes that the server rule, or the method itself, stores beside x; floats have ``own_bits``."""
-    kept = [name for part in (method, method.server) for name in getattr(part, "state", ())]
-    return len(kept) * d * own_bits // 8
+def server_bytes(method, d: int, own_bits: int, workers: int) -> int:
+    """Bytes that the server rule, or the method itself, stores beside x; floats have ``own_bits``.
+
+    If the rule divides its state, those of the worker with the longest slice.
+    """
+    length = -(-d // workers) if divides_state(method.server) else d
+    return len(_kept(method)) * length * own_bits // 8
 
 
 def server_state(method, run) -> dict:
     """The vectors that a server rule keeps, by name, as plain arrays; none on sparse rows."""
-    kept = [name for part in (method, method.server) for name in getattr(part, "state", ())]
-    return {} if run.sparse else {name: run.model(name).copy() for name in kept}
+    if run.sparse:
+        return {}
+    where = run.shard() if divides_state(method.server) else run
+    return {name: where.model(name).copy() for name in _kept(method)}
+
+
+def divides_state(rule) -> bool:
+    """Whether each worker keeps a slice of the rule's state."""
+    return bool(getattr(rule, "divided", False))
+
+
+def _kept(method) -> list[str]:
+    return [name for part in (method, method.server) for name in getattr(part, "state", ())]
