@@ -118,8 +118,8 @@ def momentum_memory(error: float, beta: float) -> float:
 
     Setting: error feedback whose server has heavy-ball momentum beta; the mean of the memories is e_t, with
     ||e_t|| <= error.
-    Statement: x_t - z_t follows heavy ball with the gradients at x_t, where z_t = beta z_{t-1} + e_t; ||z_t|| <= error
-    /(1 - beta).
+    Statement: x_t - z_t follows heavy ball with the gradients at x_t, where z_t = beta z_{t-1} + e_t, and
+    ||z_t|| <= error/(1 - beta).
     Kind: tight (a memory that no longer changes).
     Source: derived: what is sent is eta g_t + e_t - e_{t+1}, and the velocity is linear in what is sent.
     error: Largest norm of the mean memory.

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import bounds
 from ...compressors.identity import Identity
+from ...compressors.sign import ScaledSign
 from ...compressors.sparsifiers import TopK
 from ...methods.adaptive import LAMB, Adam
 from ...methods.feedback import ErrorFeedback
@@ -24,16 +25,17 @@ from ..mutants.shared import LeakyFeedback, Scaling
 
 ADAM = "Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015"
 FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
+LONG = 1500  # steps, after which the bias corrections of the recommended factors are nearly 1
 
 
 def path(context, method, problem, steps: int, x0) -> np.ndarray:
-    """x_0, ..., x_T of the package's run."""
+    """x_0, ..., x_T of the package's run; NaN after it has diverged."""
     seen: list[np.ndarray] = []
     known: dict[str, Any] = dict(workers=2, steps=steps, x0=x0, record_every=1, wire_dtype=np.float64)
     context.run(
         method, problem, "path", callback=lambda intermediate_result: seen.append(intermediate_result.last), **known
     )
-    return np.array(seen)
+    return np.array(seen + [np.full(len(x0), np.nan)] * (steps + 1 - len(seen)))
 
 
 def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
@@ -76,6 +78,8 @@ def _(context):
         for t in (1, 2, 10, 150):
             label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, t={t}"
             yield identity(label, steps[t - 1], bounds.adam_step(beta1, beta2, t), 1e-9)
+    last = growing_steps(context, context.subject(0.9, 0.999), 0.999 / 0.9, LONG)[-1]
+    yield identity(f"the recommended factors, t={LONG:,}", last, bounds.adam_step(0.9, 0.999, LONG), 1e-9)
     longest = float(bounds.adam_step(0.9, 0.999, 150))
     for factor in (1.0, 1.05, 1.2):
         steps = growing_steps(context, context.subject(0.9, 0.999), factor, 150)
@@ -103,7 +107,7 @@ def _(context):
 )
 def _(context):
     for beta1, beta2 in FACTORS[:2]:  # the recommended factors, and two of the second case
-        longest = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, 150).max()
+        longest = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, LONG).max()
         label = f"gradients that grow by {beta2 / beta1:.3g}, beta1={beta1:g}, beta2={beta2:g}"
         yield upper(label, longest, bounds.adam_step_in_print(beta1, beta2))
 
@@ -122,7 +126,7 @@ def _(context):
     mutants={
         "eps = 0.001": lambda: Adam(eps=1e-3),
         "heavy ball": lambda: Momentum(0.9),
-        "decoupled weight decay that counts as a gradient": lambda: Adam(eps=1e-5, decay=0.1),
+        "eps = 0.00001": lambda: Adam(eps=1e-5),
     },
 )
 def _(context):
@@ -203,6 +207,8 @@ def largest_root(x) -> float:
     latex=r"\|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)",
     bibtex="you2020large",
     bound=bounds.lamb_step,
+    statement="LAMB moves every layer of which anything was received by eta min(max(||x||, low), high), whatever the"
+    " gradients are.",
     proof="The direction is divided by its norm, whatever the gradients, the moments and the compressor are.",
     subject=lambda low, high, layers: LAMB(low=low, high=high, layers=layers),
     mutants={
@@ -215,18 +221,21 @@ def _(context):
     layers, eta = (slice(0, 3), slice(3, 4), slice(4, 10)), 0.05
     x0 = context.normal(10) * np.repeat([0.1, 1.0, 10.0], [3, 1, 6])
     problem = quadratic(np.linspace(0.5, 3.0, 10), covariance=0.1)
-    method = ParallelSGD(TopK(3), Constant(eta), ErrorFeedback(), server=context.subject(0.5, 4.0, layers))
+    method = ParallelSGD(ScaledSign(), Constant(eta), ErrorFeedback(), server=context.subject(0.5, 4.0, layers))
     xs = path(context, method, problem, 25, x0)
     for k, part in enumerate(layers):
         for t in (0, 24):
             moved = np.linalg.norm(xs[t + 1][part] - xs[t][part])
             predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), 0.5, 4.0)
-            yield identity(f"layer {k}, step {t}, top-3 with a memory", moved, predicted, 1e-9)
+            yield identity(f"layer {k}, step {t}, signs with a memory", moved, predicted, 1e-9)
 
 
 @claim(
     "ef.momentum",
     title="Momentum behind a memory",
+    statement="With error feedback and heavy-ball momentum at the server, x_t - z_t follows heavy ball with the"
+    " gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so x_t is at most max ||e|| / (1 - beta)"
+    " away from it.",
     latex=r"x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)",
     kind="tight",
     proof="What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the"
