@@ -204,3 +204,20 @@ def test_layers_of_wrapped_problems():
     problem = th.softmax((np.eye(4), [0, 1, 2, 1]), l2=0.1)
     assert th.layers(problem) == (slice(0, 12),)
     assert th.layers(th.proximal(problem, np.zeros(12), 1.0)) == (slice(0, 12),)
+
+
+def test_the_rule_of_the_documentation_is_its_pseudo_code():
+    import importlib.util
+
+    from conftest import ROOT
+
+    spec = importlib.util.spec_from_file_location("lion_server", ROOT / "docs" / "examples" / "lion_server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x, m = X0, np.zeros(D)
+    for _ in range(STEPS):
+        g = gradients(x).mean(axis=0)
+        x, m = x - ETA * np.where(0.9 * m + 0.1 * g >= 0.0, 1.0, -1.0), 0.99 * m + 0.01 * g
+    method = th.ParallelSGD(step=th.Constant(ETA), server=module.Lion(), shards="contiguous")
+    for server in (module.Lion(), th.Sharded(module.Lion())):
+        assert found(method._replace(server=server)).x == pytest.approx(x, rel=1e-12)
