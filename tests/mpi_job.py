@@ -65,7 +65,25 @@ def rounds():
     ]
 
 
-GROUPS = {"methods": methods, "memories": memories, "rounds": rounds}
+def servers():
+    """Rules with moments, and both ways compressed."""
+    step, sixth = th.Constant(0.02), (slice(0, 15), slice(15, 90))
+    return [
+        th.ef_adam(th.TopK(9), step),
+        th.conef_adam(th.RandK(9), th.Bucketed(th.QSGD(15), 30), step),
+        th.ef_lamb(th.TopK(9), step, server=th.LAMB(decay=0.01, layers=sixth)),
+        th.conef_lamb(th.TopK(9), th.HalfPrecision(), step, server=th.LAMB(layers=sixth)),
+        th.OneBitAdam(step, 5, down=th.Bucketed(th.ScaledSign(norm=2), 12)),
+        th.LocalSGD(th.TopK(9), th.Constant(0.5), 5, th.ErrorFeedback(), server=th.OuterStep(0.7, 0.9, nesterov=True)),
+        th.LocalSGD(th.Identity(), th.Constant(0.5), 5, server=th.Adam(0.05)),
+        th.ParallelSGD(th.Identity(), step=step, server=th.Sharded(th.Adam())),
+        th.ef_adam(th.TopK(9), step, server=th.Sharded(th.Adam(decay=0.01)), compress="loss"),
+        th.ParallelSGD(th.PowerSGD(9, 10, rank=2), step, th.ErrorFeedback(), server=th.Sharded(th.Momentum(0.5, True))),
+        th.LocalSGD(th.Identity(), th.Constant(0.5), 5, server=th.Sharded(th.OuterStep(0.7))),
+    ]
+
+
+GROUPS = {"methods": methods, "memories": memories, "rounds": rounds, "servers": servers}
 
 
 def digest(results) -> str:

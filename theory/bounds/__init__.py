@@ -5,20 +5,11 @@ with their domain, what is raised outside it, an example.  One convention throug
 error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
-# ruff: noqa: F403, I001
+# ruff: noqa: F403
 
-# fmt: off
-from . import (
-    atomo, averages, batch_limits, batch_rates, batch_schedules, bottou_curtis_nocedal, coding, collectives,
-    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias,
-    exact_feedback_rates, federated,
-    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
-    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
-    polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
-    sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
-    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
-)
-# fmt: on
+from types import ModuleType
+
+from .adaptive import *
 from .atomo import *
 from .averages import *
 from .batch_limits import *
@@ -80,21 +71,11 @@ from .ternary import *
 from .terngrad import *
 from .time_to_accuracy import *
 from .tradeoff import *
+from .zero import *
 
-# fmt: off
-_MODULES = (
-    atomo, averages, batch_limits, batch_rates, batch_schedules, bottou_curtis_nocedal, coding, collectives,
-    composition, conef_rates, contractive, cr_psgd_catalyst, diversity, dynamic_batches, elias,
-    exact_feedback_rates, federated,
-    feedback_rates, gossip, growing_noise, level_set, lloyd_max, local_steps, mechanisms, memory, memory_stability,
-    memsgd, memsgd_bits, minibatch, multilevel, natural, nonuniform, nuqsgd, outer_steps, partial_feedback,
-    polyak_lojasiewicz, qsvrg, quadratic_moments, quantization, quantized_sgd, ridge, robust, rotations, rounds,
-    sgd, sgd_averages, sgd_smooth, sgd_steps, sign, sketch, sketched_memory, sparsification, sparsified_sgd,
-    sparsifiers, spectral, stability, stragglers, ternary, terngrad, time_to_accuracy, tradeoff,
-)
-# fmt: on
+_MODULES = [module for module in vars().values() if isinstance(module, ModuleType)]
 
-__all__ = sorted(name for module in _MODULES for name in module.__all__)
+__all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in vars())
 
 
 def __dir__() -> list[str]:

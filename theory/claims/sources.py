@@ -346,6 +346,31 @@ _ENTRIES = r"""
   year      = {1960}
 }
 
+@inproceedings{kingma2015adam,
+  author    = {Kingma, Diederik P. and Ba, Jimmy},
+  title     = {{Adam}: A Method for Stochastic Optimization},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2015},
+  note      = {arXiv:1412.6980}
+}
+
+@inproceedings{you2020large,
+  author    = {You, Yang and Li, Jing and Reddi, Sashank and Hseu, Jonathan and Kumar, Sanjiv and Bhojanapalli,
+               Srinadh and Song, Xiaodan and Demmel, James and Keutzer, Kurt and Hsieh, Cho-Jui},
+  title     = {Large Batch Optimization for Deep Learning: Training {BERT} in 76 Minutes},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2020},
+  note      = {arXiv:1904.00962}
+}
+
+@inproceedings{rajbhandari2020zero,
+  author    = {Rajbhandari, Samyam and Rasley, Jeff and Ruwase, Olatunji and He, Yuxiong},
+  title     = {{ZeRO}: Memory Optimizations Toward Training Trillion Parameter Models},
+  booktitle = {International Conference for High Performance Computing, Networking, Storage and Analysis},
+  year      = {2020},
+  note      = {arXiv:1910.02054}
+}
+
 @article{giles2008multilevel,
   author    = {Giles, Michael B.},
   title     = {Multilevel {Monte Carlo} Path Simulation},
@@ -378,6 +403,7 @@ KNOWN = {
     "horvitz1952generalization": "remembered",
     "karimi2016linear": "quoted",
     "karimireddy2019error": "quoted",
+    "kingma2015adam": "read",
     "lacoste2012simpler": "remembered",
     "li2023contractive": "quoted",  # the authors' talk, which was read, is not the paper
     "malinovskiy2020local": "remembered",
@@ -386,6 +412,7 @@ KNOWN = {
     "patarasuk2009bandwidth": "remembered",
     "polyak1992acceleration": "remembered",
     "rakhlin2012making": "quoted",
+    "rajbhandari2020zero": "quoted",
     "ramezani2021nuqsgd": "remembered",
     "richtarik2021ef21": "quoted",
     "safaryan2021uncertainty": "remembered",
@@ -399,6 +426,7 @@ KNOWN = {
     "wangni2018gradient": "remembered",
     "wen2017terngrad": "quoted",
     "yin2018gradient": "read",
+    "you2020large": "remembered",
     "yu2019computation": "quoted",  # the authors' slides
 }
 

@@ -19,13 +19,14 @@ from ..core.bound_calls import OTHER, Owners
 from ..core.random import derive, generator
 from ..core.settings import digest
 from ..methods.gradients import Draw, Gradient
-from ..methods.messages import ABSENT
+from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from .calls import is_always
 from .exchange import Exchange, Phase
 from .rows import check_apart
+from .shard import Shard
 
 __all__ = ["PURPOSES", "Run"]
 
@@ -76,7 +77,7 @@ class Run(Exchange):
         self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
-        self.sent = self.array("sent", (replicas, ABSENT + 1), np.int64)
+        self.sent = self.array("sent", (replicas, COUNTERS), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
         self.inside, self.outside = setup.method.step_factors(self)
@@ -292,6 +293,17 @@ class Run(Exchange):
         for h in range(self.rates.every):
             with self._at(h):
                 yield h
+
+    # --- slices of the model ---------------------------------------------------------------------------------------
+
+    def shard(self) -> Shard:
+        """The operations on the slices of the model that the workers here keep."""
+        return self.once("shard", lambda: Shard(self))
+
+    def gather_slices(self) -> None:
+        """Gather the slices of the model, each from the worker that keeps it."""
+        self.call(CountSlices(self.sent, 8 * self.dtype.itemsize * self.d), self.single)
+        self.transport.gather_slices(self)
 
     # --- the result ------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Driver:
 def may_be_listed(method) -> bool:
     """Whether the functions of a method and of its parts call only operations of the run."""
     parts = (getattr(method, name, None) for name in ("feedback", "server", "topology"))  # a server may contain another
-    own = _ours(type(method)) or getattr(method, "listed", False)
+    own = getattr(method, "listed", _ours(type(method)))
     return own and all(part is None or may_be_listed(part) for part in parts)
 
 

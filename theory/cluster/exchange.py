@@ -16,6 +16,7 @@ from ..compressors.base import (
     state_size,
     summed,
 )
+from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
 from ..core.bound_calls import Owners
@@ -23,6 +24,8 @@ from ..methods.compression_error import CompareMessages, RestoreMessages
 from ..methods.messages import (
     BITS,
     DOWN_BITS,
+    REDUCED,
+    SCATTERED,
     Accumulate,
     AddStored,
     Apply,
@@ -97,7 +100,7 @@ class Exchange(Rows):
 
     Attributes
     ----------
-    sent : ndarray of int64, shape (replicas, 6)
+    sent : ndarray of int64, shape (replicas, 7)
         Counters of messages and of inactive workers' gradients; see :mod:`theory.methods.messages`.
     weight : ndarray, shape (workers,)
         Weight of each worker in a mean; 0 for inactive workers.
@@ -275,16 +278,30 @@ class Exchange(Rows):
 
     def reduce(self, phase: Phase) -> Messages:
         """The mean of the messages of all workers, as one message."""
-        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
-        require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
-        bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
-        self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits), self.single)
+        self._first(phase, REDUCED)
         self.transport.combine(self, phase.symbols.value, phase.total.value, phase.low, phase.high, False)
         if phase.numbers.shape[2]:
             self.call(Learn(phase.compressor, phase.states, phase.total, self.d))
         return self.once(
             ("heard", phase.name), lambda: Messages(phase.compressor, phase.total, np.ones(1), self.single)
         )
+
+    def scatter(self, phase: Phase) -> Messages:
+        """The same, of which only the values of the slices here are known: those of the coordinates, one by one."""
+        self._first(phase, SCATTERED)
+        each = (phase.low, phase.high) == (0, self.d) and isinstance(phase.compressor, Identity)
+        require(each, "compressor", phase.compressor, "Identity(), whose values are the coordinates, to be scattered")
+        self.transport.scatter(self, phase.symbols.value, phase.total.value, phase.low, phase.high)
+        return self.once(
+            ("heard", phase.name), lambda: Messages(phase.compressor, phase.total, np.ones(1), self.single)
+        )
+
+    def _first(self, phase: Phase, column: int) -> None:
+        """Take what all messages have in common from the first, and count the values that are summed."""
+        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
+        require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
+        bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
+        self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
 
     def accumulate(self, heard: Messages, X, rate=1.0) -> None:
         """X = X + rate (the mean of the vectors restored from the messages)."""

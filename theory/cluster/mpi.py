@@ -21,6 +21,7 @@ from ..core.bound_calls import CODING, EXCHANGE
 from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..wire.frame import WireError, header_template, seal, verify
+from .shard import slice_edges
 
 MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
 NAP = 0.001  # seconds between polls, when a rank waits long and should yield the processor
@@ -176,6 +177,14 @@ class Reduction:
 
     def combine(self, rows, out, maximum: bool, gives_way: bool) -> None:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
+        self.scatter(rows, maximum, gives_way)
+        if gives_way:
+            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), SHORT_NAP)
+        else:
+            self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
+
+    def scatter(self, rows, maximum: bool, gives_way: bool) -> np.ndarray:
+        """The same, of which each rank gets its piece."""
         for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
@@ -189,10 +198,7 @@ class Reduction:
                 largest_of_rows(self.inbox, self.stretch)
             else:
                 weighted_sum(self.inbox, self.weight, self.stretch)
-        if gives_way:
-            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), SHORT_NAP)
-        else:
-            self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
+        return self.stretch
 
 
 class Sealed:
@@ -372,3 +378,31 @@ class Ranks:
         )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
         run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)
+
+    def scatter(self, run, numbers, total, low, high) -> None:
+        """total[0, 0] = the mean of all workers' numbers in this rank's piece of ``low`` <= i < ``high``."""
+        reduction = run.once(
+            ("scattering", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+        )
+        rows, (first, last) = numbers[0, :, low:high], reduction.edges[self.rank : self.rank + 2]
+        out = total[0, 0, low + first : low + last]
+
+        def scatter(t: int) -> None:
+            out[:] = reduction.scatter(rows, False, self.gives_way)
+
+        run.python(scatter, "Alltoallv", EXCHANGE)
+
+    def gather_slices(self, run) -> None:
+        """Gather the model, each rank's slices from that rank."""
+        edges = slice_edges(run.d, run.workers)[:: run.here]
+        pieces, x = np.diff(edges), run.x[0, 0]
+        mine = np.empty(pieces[self.rank], x.dtype)
+
+        def gather(t: int) -> None:
+            mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
+            if self.gives_way:
+                wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), SHORT_NAP)
+            else:
+                self.comm.Allgatherv(mine, [x, (pieces, None)])
+
+        run.python(gather, "Allgatherv", EXCHANGE)

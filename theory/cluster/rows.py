@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import require
 from ..core.bound_calls import Owners
+from ..methods.adaptive_rows import Adapt, Moments, Trust
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
 from .calls import Calls, is_always
 
@@ -109,6 +110,24 @@ class Rows(Calls):
     def project(self, X, radius: float) -> None:
         """X = the nearest point of the ball of this radius around 0."""
         self.call(Project(X, radius), self._of(X))
+
+    def moments(self, P, M, V, beta1: float, beta2: float) -> None:
+        """M = beta1 M + (1 - beta1) P, and V = beta2 V + (1 - beta2) P**2."""
+        self.call(Moments(P, M, V, beta1, beta2), self._of(P))
+
+    def adapt(self, U, M, V, beta1: float, beta2: float, eps: float) -> None:
+        """U = m / (sqrt(v) + eps), m = M / (1 - beta1**(t + 1)) and v = V / (1 - beta2**(t + 1)) in round t.
+
+        U is 0 where V is.  With the factors 0 the moments are taken as they are.
+        """
+        self.call(Adapt(U, M, V, beta1, beta2, eps), self._of(U))
+
+    def trust(self, U, X, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
+        """Each layer of U, between two ``edges``, times phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
+
+        It stays where one of the norms is 0.
+        """
+        self.call(Trust(U, X, edges, low, high), self._of(U))
 
     def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:
         """X = X + rate (weights Y): for each row of X, the sum of all rows of Y with its row of the weights.

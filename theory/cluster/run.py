@@ -12,8 +12,9 @@ from ..core import require
 from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
 from ..core.result import Result
 from ..core.settings import digest
-from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED
+from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED, SCATTERED
 from ..methods.sampling import drawn
+from ..methods.server import server_state
 from ..problems.base import value_and_gradient
 from . import mpi
 from .driver import Driver, make_run
@@ -106,7 +107,10 @@ def run(
     scipy.optimize.OptimizeResult
         ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
-        (bytes that each worker stores between steps), ``nit``, ``success``, ``status`` and ``message``.
+        (bytes that each worker stores between steps), ``server`` (the vectors that the server rule keeps beside x, by
+        name; not with replicas or sparse rows; of a `Sharded` rule the slices here), ``server_bytes`` (their bytes, for
+        each worker), ``nit``, ``success``, ``status`` and
+        ``message``.
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
         ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
         nothing was.
@@ -215,6 +219,7 @@ def _run_once(setup, callback, transport, fast):
     status, message = ended(history, status, message)
     with run.after(done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
+        kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
     return Result(
         x=x.copy(),
@@ -224,6 +229,8 @@ def _run_once(setup, callback, transport, fast):
         history=history,
         memory=memory,
         memory_bytes=setup.memory_bytes,
+        server=kept,
+        server_bytes=setup.server_bytes,
         nit=int(history["step"][-1]),
         success=status == DONE,
         status=status,
@@ -249,19 +256,20 @@ def _compression_error(run, transport, records: int) -> np.ndarray:
 def _row(setup, rounds, sent, nanoseconds, seconds):
     """A row of the history without f: costs are per worker.
 
-    A worker receives the messages of all others and of the model; reduced values are sent and received once.
+    A worker receives the messages of all others and of the model; reduced values are sent and received once, and of
+    scattered ones it receives its slice.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
     row["step"], row["rounds"] = steps, rounds
     row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
     row["seconds"] = seconds
-    for name, alone, both, down in (
-        ("payload_bits", sent[BITS], sent[REDUCED], sent[DOWN_BITS]),
-        ("message_bytes", sent[BYTES], sent[REDUCED] / 8, sent[DOWN_BYTES]),
+    for name, alone, both, once, down in (
+        ("payload_bits", sent[BITS], sent[REDUCED], sent[SCATTERED], sent[DOWN_BITS]),
+        ("message_bytes", sent[BYTES], sent[REDUCED] / 8, sent[SCATTERED] / 8, sent[DOWN_BYTES]),
     ):
-        row[f"{name}_up"] = (alone + both) / workers
-        row[f"{name}_down"] = (alone * (workers - 1) + both) / workers + down
+        row[f"{name}_up"] = (alone + both + once) / workers
+        row[f"{name}_down"] = (alone * (workers - 1) + both + once / workers) / workers + down
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row
@@ -309,6 +317,7 @@ def _run_replicas(setup, replicas, fast):
         replica_last=runs.last_values.T.copy(),
         memory=runs.errors,
         memory_bytes=setup.memory_bytes,
+        server_bytes=setup.server_bytes,
         nit=int(history["step"][-1]),
         success=status == DONE,
         status=status,

@@ -16,6 +16,7 @@ from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.sampling import Shards, make_shards
 from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
+from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
@@ -50,6 +51,7 @@ class Setup(NamedTuple):
     wire: np.ndarray
     records: np.ndarray
     memory_bytes: int
+    server_bytes: int
     sparse: SparseRows | None
     watched: np.ndarray
 
@@ -109,6 +111,7 @@ def prepare(
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
+    check_server(method.server, problem, d)
     if rank == 0:
         warn_if_unstable(rule, method.compressor, d)
     x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
@@ -155,6 +158,7 @@ def prepare(
         wire,
         records,
         kept,
+        server_bytes(method, d, 8 * dtype.itemsize, int(workers)),
         sparse,
         watched,
     )

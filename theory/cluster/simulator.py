@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..methods.gradients import Value
-from ..methods.messages import ABSENT
+from ..methods.messages import COUNTERS
 from ..methods.rows import Combined
 from .driver import Driver, make_run
 
@@ -34,6 +34,13 @@ class Memory:
         """total[r, 0] = mean or maximum of the workers' numbers in ``low`` <= i < ``high``."""
         run.call(Combined(numbers, total, low, high, run.weight, maximum), run.single)
 
+    def scatter(self, run, numbers, total, low, high) -> None:
+        """The same as the mean of `combine`: all slices are here."""
+        self.combine(run, numbers, total, low, high, False)
+
+    def gather_slices(self, run) -> None:
+        """Do nothing: all slices are here."""
+
 
 class Replicas:
     """Results of independent runs: arrays whose first axis is the replica."""
@@ -42,7 +49,7 @@ class Replicas:
         records, shape = setup.records.size, (replicas, setup.d)
         self.values, self.last_values = np.empty((replicas, records)), np.empty((replicas, records))
         self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
-        self.sent = np.empty((replicas, records, ABSENT + 1), np.int64)
+        self.sent = np.empty((replicas, records, COUNTERS), np.int64)
         self.errors = np.empty((replicas, setup.workers, setup.d), setup.x0.dtype)
 
 

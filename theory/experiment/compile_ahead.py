@@ -167,6 +167,8 @@ def _server() -> None:
     _run(_method(radius=0.3), problem)
     _run(_method(th.Sign(), aggregation="majority"), problem)
     _run(_method(exchange="gather"), problem)
+    _run(_method(server=th.Adam()), problem)
+    _run(_method(server=th.LAMB()), problem)
     _run(_method(), problem, dtype=np.float32)
     _run(_method(th.TopK(6), feedback=th.ErrorFeedback()), problem, dtype=np.float32)
 

@@ -132,9 +132,9 @@ def _rules() -> dict[str, type]:
 
 
 def _servers() -> dict[str, type]:
-    from ..methods import Majority, Momentum, Projected
+    from ..methods import LAMB, Adam, Majority, Momentum, OuterStep, Projected
 
-    return {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected)}
+    return {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected, OuterStep, Adam, LAMB)}
 
 
 def _name_of(node: ast.expr, whole: str) -> str:

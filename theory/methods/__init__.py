@@ -1,5 +1,7 @@
 """Methods, and feedback rules for what a worker did not send."""
 
+from .adaptive import LAMB, Adam
+from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .conef import ContractiveErrorFeedback
 from .custom import method
 from .dense_steps import DenseStepWarning
@@ -9,14 +11,17 @@ from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .long_steps import LongStepWarning
+from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
 from .recipes import cr_psgd, mem_sgd
-from .server import Majority, Mean, Momentum, Projected
+from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
+from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
-from .topology import AllGather, AllReduce
+from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
+    "Adam",
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
@@ -25,6 +30,7 @@ __all__ = [
     "ErrorFeedback",
     "UnstableMemoryWarning",
     "ImprovedContractiveErrorFeedback",
+    "LAMB",
     "LinearSketchFeedback",
     "LocalSGD",
     "LongStepWarning",
@@ -32,10 +38,18 @@ __all__ = [
     "Mean",
     "Momentum",
     "NoFeedback",
+    "OneBitAdam",
+    "OuterStep",
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
+    "ReduceScatter",
+    "Sharded",
+    "conef_adam",
+    "conef_lamb",
     "cr_psgd",
+    "ef_adam",
+    "ef_lamb",
     "mem_sgd",
     "method",
     "run_lock_free",

@@ -102,13 +102,13 @@ def keeps_the_rest(rule) -> bool:
     return all(getattr(cls, name, None) is getattr(ErrorFeedback, name) for name in ("load", "store"))
 
 
-def step_factors(rule, run):
-    """The factors before and after compression: (eta, 1) with a memory."""
+def step_factors(rule, run, after: bool = False):
+    """The factors before and after compression: (eta, 1) with a memory, unless the step is taken ``after``."""
     factors = getattr(type(rule), "step_factors", None)
     if factors is not None:
         return factors(rule, run)
     one = run.rates.constant(1.0)
-    return (run.eta, one) if has_memory(rule) else (one, run.eta)
+    return (run.eta, one) if has_memory(rule) and not after else (one, run.eta)
 
 
 def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:

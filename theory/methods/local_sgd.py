@@ -23,6 +23,7 @@ from ..problems.base import dimension
 from .feedback import NoFeedback, has_memory
 from .server import Mean
 from .sgd import check_parts, choose_compressor, choose_feedback
+from .sharded import Sharded
 from .topology import choose_topology
 
 __all__ = ["LocalSGD"]
@@ -52,7 +53,7 @@ class LocalSGD(NamedTuple):
     exchange : {"auto", "gather", "reduce"}
         How messages are exchanged, as in `ParallelSGD`.
     server : server rule, optional
-        How the mean of the differences moves the model: `Mean`, `Momentum`, or your own.
+        How the mean of the differences moves the model: `Mean`, `OuterStep`, `Momentum`, `Adam`, or your own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
@@ -125,7 +126,8 @@ class LocalSGD(NamedTuple):
             compressor=compressor,
             feedback=choose_feedback(self.feedback, compressor),
             server=self.server or Mean(),
-            topology=self.topology or choose_topology(self.exchange, compressor, int(dimension(problem))),
+            topology=self.topology
+            or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
         )
 
     def domain(self):

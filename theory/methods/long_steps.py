@@ -13,7 +13,7 @@ from ..problems.base import dimension
 from ..problems.constants import lipschitz, max_lipschitz
 from .feedback import NoFeedback
 from .schedules import step_size
-from .server import Momentum, Projected
+from .server import Momentum, Projected, takes_the_step
 
 __all__ = ["LongStepWarning", "warn_of_long_steps"]
 
@@ -39,7 +39,7 @@ def warn_of_long_steps(method, problem, steps: int, workers: int, batch: int) ->
     it is computed only if the step is above 2/L_max, which takes one.  There is no warning if the problem does not know
     its constants.
     """
-    if outside(3) is None:
+    if outside(3) is None or takes_the_step(method.server):  # the steps of Adam do not depend on the curvature
         return
     server = method.server.server if isinstance(method.server, Projected) else method.server
     factor = 2.0 * (1.0 + (server.beta if isinstance(server, Momentum) else 0.0))

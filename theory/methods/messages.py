@@ -24,14 +24,15 @@ from ..compressors.base import (
 from ..compressors.numpy_function import FunctionCompressor
 from ..compressors.qsgd import round_up
 from ..core import force_inline, kernel
-from ..core.bound_calls import CODING, at, in_python, operation
+from ..core.bound_calls import CODING, EXCHANGE, at, in_python, operation
 from ..core.random import derive
 from .rates import Column, rate_at
 from .rows import row_of
 
 # the counters: payload bits and bytes of the workers' messages, bits that were reduced, payload bits and bytes of the
-# model's messages, and gradients not evaluated by inactive workers
-BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT = range(6)
+# model's messages, gradients not evaluated by inactive workers, and bits that were scattered
+BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT, SCATTERED = range(7)
+COUNTERS = SCATTERED + 1
 
 
 class SymbolRows(NamedTuple):
@@ -167,7 +168,7 @@ class Accumulate(NamedTuple):
 class First(NamedTuple):
     """total[r, 0] = symbols[r, 0]: all messages are the same except for the values to be summed.
 
-    ``sent`` counts the reduced bits.
+    ``sent`` counts the bits of the values in this column.
     """
 
     symbols: SymbolRows
@@ -176,6 +177,7 @@ class First(NamedTuple):
     high: int
     sent: np.ndarray
     bits: int
+    column: int
 
     def _row(pointer, t, r, w):
         b = at(pointer)
@@ -185,7 +187,20 @@ class First(NamedTuple):
         _copy(s.level, total.level, 0, s.level.size)
         _copy(s.value, total.value, 0, b.low)
         _copy(s.value, total.value, b.high, s.value.size)
-        b.sent[r, REDUCED] += b.bits
+        b.sent[r, b.column] += b.bits
+
+
+@operation(kind=EXCHANGE)
+class CountSlices(NamedTuple):
+    """Count the bits of the slices of the model, which all workers together send to all."""
+
+    sent: np.ndarray
+    bits: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.sent[r, BITS] += b.bits
+        b.sent[r, BYTES] += b.bits // 8
 
 
 @force_inline

@@ -2,6 +2,10 @@
 
 A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
 same bits.  With a memory the step size is applied before compression, and ``run.outside`` is 1; without, it is eta.
+
+Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.outside`` is eta
+with a memory, too.  ``state``: the names of the vectors of the model that it keeps from step to step.
+:mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 
 from __future__ import annotations
@@ -11,7 +15,18 @@ from typing import Any, NamedTuple
 
 from ..core import require, setting
 
-__all__ = ["Majority", "Mean", "Momentum", "Projected", "choose_server"]
+__all__ = [
+    "Majority",
+    "Mean",
+    "Momentum",
+    "OuterStep",
+    "Projected",
+    "check_server",
+    "choose_server",
+    "server_bytes",
+    "server_state",
+    "takes_the_step",
+]
 
 
 @setting
@@ -50,6 +65,8 @@ class Momentum(NamedTuple):
     beta: float
     nesterov: bool = False
 
+    state = ("velocity",)
+
     def domain(self):
         """Reject values outside the domain."""
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
@@ -61,6 +78,61 @@ class Momentum(NamedTuple):
         run.slow(run.x, v, self.beta, ahead * run.outside, run.own_l2 * run.inside, rate)
         run.accumulate(received, v, -1.0)
         run.add(run.x, v, rate)
+
+
+@setting
+class OuterStep(NamedTuple):
+    """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
+
+    Parameters
+    ----------
+    rate : float
+        The outer step size gamma, above 0; 1 is plain averaging.  In `ParallelSGD`, a factor of the step size.
+    momentum : float
+        The factor of the velocity in each round, from 0 (none) to below 1: u = momentum u + mean Q.
+    nesterov : bool
+        Look-ahead: x = x - rate (mean Q + momentum u).
+
+    Notes
+    -----
+    FedAvg with server momentum and DiLoCo (with ``nesterov=True``); :func:`theory.bounds.outer_step` has the best rate
+    on quadratics, :func:`theory.bounds.outer_nesterov` the best pair.  For adaptive outer steps use :class:`Adam`.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(2), covariance=0.0)
+    >>> method = th.LocalSGD(step=th.Constant(0.5), local_steps=2, server=th.OuterStep(4.0 / 3.0))
+    >>> th.run(method, problem, workers=2, steps=2, x0=np.ones(2), wire_dtype=np.float64).x  # q = 3/4
+    array([0., 0.])
+    """
+
+    rate: float = 1.0
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The velocity, if there is momentum."""
+        return ("velocity",) if self.momentum else ()
+
+    def domain(self):
+        """Reject values outside the domain."""
+        require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
+        require(0.0 <= self.momentum < 1.0, "momentum", self.momentum, "a number from 0 to below 1")
+        require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
+
+    def update(self, run, received):
+        """V = momentum v - l2 x - mean Q, x = x + rate v, where v = -u; the look-ahead comes in two parts."""
+        outside = self.rate * run.outside
+        if not self.momentum:
+            run.scale(run.x, 1.0 - self.rate * run.eta * run.own_l2)
+            run.accumulate(received, run.x, -outside)
+            return
+        v, ahead = run.model("velocity"), self.momentum if self.nesterov else 0.0
+        run.slow(run.x, v, self.momentum, ahead * outside, run.own_l2 * run.inside, (1.0 + ahead) * outside)
+        run.accumulate(received, v, -1.0)
+        run.add(run.x, v, (1.0 + ahead) * outside)
 
 
 @setting
@@ -103,9 +175,23 @@ class Projected(NamedTuple):
     radius: float
     server: Any = Mean()
 
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The vectors that the other rule keeps."""
+        return tuple(getattr(self.server, "state", ()))
+
+    @property
+    def takes_step(self) -> bool:
+        """Whether the other rule applies the step size."""
+        return takes_the_step(self.server)
+
     def domain(self):
         """Reject values outside the domain."""
         require(0.0 < self.radius < math.inf, "radius", self.radius, "a finite number above 0")
+
+    def check(self, problem, d: int) -> None:
+        """Check the other rule."""
+        check_server(self.server, problem, d)
 
     def update(self, run, received):
         """Apply the other rule, then project x onto the ball."""
@@ -117,3 +203,41 @@ def choose_server(momentum: float, nesterov: bool, aggregation: str, radius: flo
     """The server rule given by a method's short forms."""
     server = Majority() if aggregation == "majority" else Momentum(momentum, nesterov) if momentum > 0.0 else Mean()
     return server if radius == math.inf else Projected(radius, server)
+
+
+def takes_the_step(rule) -> bool:
+    """Whether a server rule applies the step size itself, so that memories do not contain it."""
+    return bool(getattr(rule, "takes_step", False))
+
+
+def check_server(rule, problem, d: int) -> None:
+    """Raise ``ValueError`` unless the rule can be used on the problem, with d coordinates."""
+    check = getattr(type(rule), "check", None)
+    if check is not None:
+        check(rule, problem, d)
+
+
+def server_bytes(method, d: int, own_bits: int, workers: int) -> int:
+    """Bytes that the server rule, or the method itself, stores beside x; floats have ``own_bits``.
+
+    If the rule divides its state, those of the worker with the longest slice.
+    """
+    length = -(-d // workers) if divides_state(method.server) else d
+    return len(_kept(method)) * length * own_bits // 8
+
+
+def server_state(method, run) -> dict:
+    """The vectors that a server rule keeps, by name, as plain arrays; none on sparse rows."""
+    if run.sparse:
+        return {}
+    where = run.shard() if divides_state(method.server) else run
+    return {name: where.model(name).copy() for name in _kept(method)}
+
+
+def divides_state(rule) -> bool:
+    """Whether each worker keeps a slice of the rule's state."""
+    return bool(getattr(rule, "divided", False))
+
+
+def _kept(method) -> list[str]:
+    return [name for part in (method, method.server) for name in getattr(part, "state", ())]

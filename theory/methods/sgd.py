@@ -13,8 +13,9 @@ from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .sampling import SAMPLING, SHARDS
 from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from .server import Majority, Projected, choose_server
-from .topology import choose_topology
+from .server import Majority, Projected, choose_server, takes_the_step
+from .sharded import Sharded
+from .topology import ReduceScatter, choose_topology
 
 __all__ = ["ParallelSGD", "averaging", "check_batch", "check_parts"]
 
@@ -66,7 +67,7 @@ class ParallelSGD(NamedTuple):
         ``server=Projected(radius)``.
     server : server rule, optional
         How the model moves with the received messages, in place of the four short forms: `Mean`, `Momentum`,
-        `Majority`, `Projected`, or your own.
+        `Majority`, `Projected`, `Adam`, `LAMB`, `Sharded`, or your own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
@@ -119,7 +120,7 @@ class ParallelSGD(NamedTuple):
 
     def step_factors(self, run):
         """The factors before and after compression."""
-        return step_factors(self.feedback, run)
+        return step_factors(self.feedback, run, takes_the_step(self.server))
 
     def settled(self, problem) -> ParallelSGD:
         """The same method with defaults and "auto" resolved."""
@@ -129,7 +130,8 @@ class ParallelSGD(NamedTuple):
             compress=compress,
             feedback=choose_feedback(self.feedback, compressor),
             server=self.server or choose_server(self.momentum, self.nesterov, self.aggregation, self.radius),
-            topology=self.topology or choose_topology(self.exchange, compressor, int(dimension(problem))),
+            topology=self.topology
+            or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
         )
 
     def domain(self):
@@ -207,6 +209,12 @@ def check_parts(method) -> None:
         method.topology,
         "a topology, such as AllGather()",
         TypeError,
+    )
+    require(
+        not isinstance(method.topology, ReduceScatter) or isinstance(method.server, Sharded),
+        "topology",
+        method.topology,
+        "AllReduce() unless the server is Sharded: a worker would know a slice of the mean only",
     )
     check_batch(method.batch)
     for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):

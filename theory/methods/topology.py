@@ -8,7 +8,7 @@ from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
 from ..core import require, setting
 
-__all__ = ["AllGather", "AllReduce", "choose_topology", "reduced"]
+__all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
 
 
 @setting
@@ -51,7 +51,24 @@ class AllReduce(NamedTuple):
         return run.reduce(messages)
 
 
-def choose_topology(exchange: str, compressor, d: int):
+@setting
+class ReduceScatter(NamedTuple):
+    """Every worker receives the sum of a slice of the messages; for `Sharded` servers, in full precision.
+
+    Examples
+    --------
+    >>> ReduceScatter()
+    ReduceScatter()
+    """
+
+    send = AllReduce.send
+
+    def receive(self, run, messages):
+        """The mean of all messages, as one message, of which this process knows its own slices."""
+        return run.scatter(messages)
+
+
+def choose_topology(exchange: str, compressor, d: int, sharded: bool = False):
     """What ``exchange`` names: "gather", "reduce", or "auto", which reduces if messages can be added."""
     low, high = (int(end) for end in summed(compressor, d))
     require(
@@ -60,7 +77,9 @@ def choose_topology(exchange: str, compressor, d: int):
         exchange,
         f"'gather': messages of {type(compressor).__name__} cannot be added before they are decoded",
     )
-    return AllReduce() if high > low and exchange != "gather" else AllGather()
+    if high == low or exchange == "gather":
+        return AllGather()
+    return ReduceScatter() if sharded and isinstance(compressor, Identity) else AllReduce()
 
 
 def reduced(method, d: int) -> tuple[int, int, int]:
@@ -71,5 +90,5 @@ def reduced(method, d: int) -> tuple[int, int, int]:
     """
     c = method.compressor if method.compressor is not None else Identity()  # as on dense data
     topology = method.topology or choose_topology(method.exchange, c, d)
-    low, high = (int(end) for end in summed(c, d)) if isinstance(topology, AllReduce) else (0, 0)
+    low, high = (int(end) for end in summed(c, d)) if isinstance(topology, (AllReduce, ReduceScatter)) else (0, 0)
     return low, high, int(opening(c, d)) if high > low or opening_is_maximum(c) else 0

@@ -1,0 +1,133 @@
+"""Adaptive steps: how far Adam and LAMB move, and momentum behind a memory."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+from .closed_form import formula
+
+__all__ = ["adam_step", "adam_step_in_print", "frozen_adam_rate", "lamb_step", "momentum_memory"]
+
+
+def _factors(beta1: float, beta2: float) -> None:
+    require(0 <= beta1 < 1, "beta1", beta1, "a number in [0, 1)")
+    require(0 < beta2 < 1, "beta2", beta2, "a number in (0, 1)")
+
+
+@formula
+def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
+    """The longest step of Adam in a coordinate.
+
+    Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t, g_t among them the last.
+    Statement: |x_{t+1} - x_t| <= eta (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2))
+    sqrt((1 - r^t)/(1 - r)), r = beta1^2/beta2.
+    Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
+    Source: derived: Cauchy-Schwarz for the sums m = (1 - beta1) sum beta1^k g_{t-k} and v = (1 - beta2)
+    sum beta2^k g_{t-k}^2.
+    beta1: In [0, 1).
+    beta2: In (0, 1).
+    steps: t, at least 1.
+
+    >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
+    (1.0, 7.2708)
+    """
+    _factors(beta1, beta2)
+    whole(1, steps=steps)
+    positive(eta=eta)
+    r = beta1 * beta1 / beta2
+    # sum of r^k, k < t
+    powers = float(steps) if r == 1.0 else math.expm1(steps * math.log(r)) / (r - 1.0) if r > 0.0 else 1.0
+    first, second = (1.0 - beta1) / (1.0 - beta1**steps), (1.0 - beta2**steps) / (1.0 - beta2)
+    return eta * first * math.sqrt(second * powers)
+
+
+@formula
+def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
+    """The longest step of Adam in a coordinate, as printed.
+
+    Setting: Adam with bias correction and eps = 0.
+    Statement: |x_{t+1} - x_t| <= eta max(1, (1 - beta1)/sqrt(1 - beta2)).
+    Kind: upper (refuted: `adam_step` is attained).
+    Source: Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015, section 2.1.
+    beta1: In [0, 1).
+    beta2: In (0, 1).
+
+    >>> round(adam_step_in_print(0.9, 0.999), 4)
+    3.1623
+    """
+    _factors(beta1, beta2)
+    positive(eta=eta)
+    return eta * max(1.0, (1.0 - beta1) / math.sqrt(1.0 - beta2))
+
+
+@formula
+def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> float:
+    """The rate of Adam with a frozen variance on quadratics.
+
+    Setting: x+ = x - eta P m, m = beta1 m + (1 - beta1) g, exact gradients; the preconditioned curvatures, the
+    eigenvalues of P^{1/2} A P^{1/2}, lie in [mu, L].
+    Statement: the largest modulus of the roots of z^2 - (1 + beta1 - eta (1 - beta1) lambda) z + beta1 over lambda in
+    {mu, L}: heavy ball in the coordinates P^{-1/2} x with the step eta (1 - beta1).
+    Kind: tight (every start with a share in the slowest direction, in the limit of many steps).
+    Source: derived: with x = P^{1/2} y the recursion is heavy ball on f(P^{1/2} y); Polyak 1964.
+    mu, lipschitz: Above 0, mu <= L.
+    eta: Above 0.
+    beta1: In [0, 1).
+
+    >>> frozen_adam_rate(1.0, 1.0, 0.5, 0.0)
+    0.5
+    """
+    positive(mu=mu, lipschitz=lipschitz, eta=eta)
+    require(mu <= lipschitz, "mu", mu, f"at most L = {lipschitz:g}")
+    require(0 <= beta1 < 1, "beta1", beta1, "a number in [0, 1)")
+    return max(_largest_root(1.0 + beta1 - eta * (1.0 - beta1) * h, beta1) for h in (mu, lipschitz))
+
+
+def _largest_root(b: float, c: float) -> float:
+    """The largest modulus of the roots of z^2 - b z + c."""
+    inside = b * b - 4.0 * c
+    return math.sqrt(c) if inside < 0.0 else (abs(b) + math.sqrt(inside)) / 2.0
+
+
+@formula
+def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf) -> float:
+    """How far LAMB moves a layer.
+
+    Setting: a layer of x with norm ``size``, above 0, and a direction u that is not 0.
+    Statement: ||x+ - x|| = eta min(max(||x||, low), high), whatever the gradients are.
+    Kind: identity.
+    Source: You et al., Large batch optimization for deep learning, ICLR 2020, Algorithm 2.
+    eta: Step size.
+    size: Norm of the layer.
+    low, high: Bounds of phi.
+
+    >>> lamb_step(0.1, 20.0), lamb_step(0.1, 20.0, high=10.0)
+    (2.0, 1.0)
+    """
+    positive(eta=eta, size=size)
+    non_negative(low=low)
+    require(low <= high, "high", high, f"at least low = {low:g}")
+    return eta * min(max(size, low), high)
+
+
+@formula
+def momentum_memory(error: float, beta: float) -> float:
+    """How far momentum carries the iterates from those without compression, behind a memory.
+
+    Setting: error feedback whose server has heavy-ball momentum beta; the mean of the memories is e_t, with
+    ||e_t|| <= error.
+    Statement: x_t - z_t follows heavy ball with the gradients at x_t, where z_t = beta z_{t-1} + e_t, and
+    ||z_t|| <= error/(1 - beta).
+    Kind: tight (a memory that no longer changes).
+    Source: derived: what is sent is eta g_t + e_t - e_{t+1}, and the velocity is linear in what is sent.
+    error: Largest norm of the mean memory.
+    beta: In [0, 1).
+
+    >>> momentum_memory(0.5, 0.75)
+    2.0
+    """
+    non_negative(error=error)
+    require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
+    return error / (1.0 - beta)

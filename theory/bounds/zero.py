@@ -1,0 +1,90 @@
+"""Memory and communication of training in which workers share parameters, gradients and moments (ZeRO).
+
+Stage 0 is data parallelism: every worker holds everything.  Stage 1 divides the optimizer's state over the workers,
+stage 2 the gradients, too, stage 3 the parameters, too.  The memory of an error feedback rule belongs to its worker:
+nobody else has it, so no stage divides it.
+"""
+
+from __future__ import annotations
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+from .closed_form import formula, total
+
+__all__ = ["zero_memory", "zero_volume"]
+
+STAGES = (0, 1, 2, 3)
+
+
+def _check(parameters: float, workers: int, stage: int) -> None:
+    positive(parameters=parameters)
+    whole(1, workers=workers)
+    require(stage in STAGES, "stage", stage, "0 (data parallelism), 1, 2 or 3")
+
+
+@formula
+def zero_memory(
+    parameters: float,
+    workers: int,
+    stage: int = 0,
+    memory: float = 0.0,
+    optimizer_bytes: float = 12.0,
+    gradient_bytes: float = 2.0,
+    parameter_bytes: float = 2.0,
+) -> float:
+    """Bytes that a worker holds under data parallelism and ZeRO, with an error memory.
+
+    Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and
+    gradients, and 12 bytes for a parameter and its two moments in single precision.
+    Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
+    bytes b_e of the error memory are never divided.
+    Kind: identity.
+    Source: Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion parameter models, SC
+    2020, section 5; with a memory: derived.
+    parameters: Psi, above 0.
+    stage: 0 (data parallelism), 1, 2 or 3.
+    memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a
+        sketch of relative size s, 0 without; ``result.memory_bytes / d`` of a run.
+    optimizer_bytes, gradient_bytes, parameter_bytes: b_o, b_g, b_p, at least 0.
+
+    >>> [round(zero_memory(7.5e9, 64, stage) / 1e9, 1) for stage in range(4)]  # GB
+    [120.0, 31.4, 16.6, 1.9]
+    >>> round(zero_memory(7.5e9, 64, 3, memory=4.0) / 1e9, 1)
+    31.9
+    """
+    _check(parameters, workers, stage)
+    non_negative(
+        memory=memory, optimizer_bytes=optimizer_bytes, gradient_bytes=gradient_bytes, parameter_bytes=parameter_bytes
+    )
+    part = parameters / workers
+    return total(
+        parameters=parameter_bytes * (part if stage >= 3 else parameters),
+        gradients=gradient_bytes * (part if stage >= 2 else parameters),
+        optimizer=optimizer_bytes * (part if stage >= 1 else parameters),
+        memory=memory * parameters,
+    )
+
+
+@formula
+def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 1.0) -> float:
+    """Numbers that a worker sends in a step under data parallelism and ZeRO, with compressed gradients.
+
+    Setting: Psi parameters on N workers, exchanged by rings or directly; a compressed gradient takes ``ratio`` times
+    the room.
+    Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
+    (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
+    forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
+    Kind: identity.
+    Source: Rajbhandari et al., ZeRO, SC 2020, section 7, for ratio = 1; derived.
+    parameters: Psi, above 0.
+    stage: 0 (data parallelism), 1, 2 or 3.
+    ratio: Size of a compressed gradient, from 0 to 1.
+
+    >>> zero_volume(100.0, 2, 3) / zero_volume(100.0, 2), zero_volume(100.0, 2, 3, ratio=0.0) / zero_volume(100.0, 2)
+    (1.5, 1.0)
+    """
+    _check(parameters, workers, stage)
+    require(0 <= ratio <= 1, "ratio", ratio, "a number in [0, 1]")
+    one = parameters * (workers - 1) / workers
+    gathered = (ratio, 1.0, 1.0, 2.0)[stage]
+    return total(gradients=ratio * one, gathered=gathered * one)

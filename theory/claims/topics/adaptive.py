@@ -1,0 +1,283 @@
+"""Claims about adaptive steps: how long Adam's and LAMB's are, and what is left of Adam with a frozen variance."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.identity import Identity
+from ...compressors.sign import ScaledSign
+from ...compressors.sparsifiers import TopK
+from ...methods.adaptive import LAMB, Adam
+from ...methods.feedback import ErrorFeedback
+from ...methods.one_bit_adam import OneBitAdam
+from ...methods.schedules import Constant
+from ...methods.server import Momentum
+from ...methods.sgd import ParallelSGD
+from ...problems.numpy_function import function
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import identity, upper
+from ..mutants.shared import LeakyFeedback, Scaling
+
+ADAM = "Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015"
+FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
+LONG = 1500  # steps, after which the bias corrections of the recommended factors are nearly 1
+
+
+def path(context, method, problem, steps: int, x0) -> np.ndarray:
+    """x_0, ..., x_T of the package's run; NaN after it has diverged."""
+    seen: list[np.ndarray] = []
+    known: dict[str, Any] = dict(workers=2, steps=steps, x0=x0, record_every=1, wire_dtype=np.float64)
+    context.run(
+        method, problem, "path", callback=lambda intermediate_result: seen.append(intermediate_result.last), **known
+    )
+    return np.array(seen + [np.full(len(x0), np.nan)] * (steps + 1 - len(seen)))
+
+
+def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
+    """|x_{t+1} - x_t| of Adam's step for gradients that grow by a factor, on one worker with the step size 1."""
+    times = count()
+    problem = function(lambda x: 0.0, lambda x, rng: np.array([growth ** next(times)]), d=1)
+    seen: list[float] = []
+    context.run(
+        ParallelSGD(Identity(), Constant(1.0), server=server),
+        problem,
+        workers=1,
+        steps=steps,
+        record_every=1,
+        wire_dtype=np.float64,
+        callback=lambda intermediate_result: seen.append(float(intermediate_result.last[0])),
+    )
+    return np.abs(np.diff(seen))
+
+
+@claim(
+    "adam.step",
+    title="The longest step of Adam",
+    latex=r"|x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}}"
+    r",\quad r=\frac{\beta_1^2}{\beta_2}",
+    source=f"derived; printed otherwise in {ADAM}, section 2.1",
+    kind="tight",
+    proof="Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).",
+    tight_where="gradients that grow by beta2/beta1 in every step: the same for all t.",
+    bound=bounds.adam_step,
+    subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
+    mutants={
+        "eps a tenth of the first gradient": lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.1),
+        "beta1 and beta2 exchanged": lambda beta1, beta2: Adam(1.0, beta2, beta1, eps=0.0),
+        "heavy ball": lambda beta1, beta2: Momentum(beta1),
+    },
+)
+def _(context):
+    for beta1, beta2 in FACTORS:
+        steps = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, 150)
+        for t in (1, 2, 10, 150):
+            label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, t={t}"
+            yield identity(label, steps[t - 1], bounds.adam_step(beta1, beta2, t), 1e-9)
+    last = growing_steps(context, context.subject(0.9, 0.999), 0.999 / 0.9, LONG)[-1]
+    yield identity(f"the recommended factors, t={LONG:,}", last, bounds.adam_step(0.9, 0.999, LONG), 1e-9)
+    longest = float(bounds.adam_step(0.9, 0.999, 150))
+    for factor in (1.0, 1.05, 1.2):
+        steps = growing_steps(context, context.subject(0.9, 0.999), factor, 150)
+        yield upper(f"the last step, gradients that grow by {factor:g}", steps[-1], longest)
+
+
+@claim(
+    "adam.step.printed",
+    title="The longest step of Adam, as printed",
+    statement="A step of Adam with eps = 0 is at most eta (1 - beta1)/sqrt(1 - beta2) where this is above eta, and at"
+    " most eta otherwise.",
+    latex=r"|\Delta_t|\le\alpha\max\Big(1,\frac{1-\beta_1}{\sqrt{1-\beta_2}}\Big)",
+    source=f"{ADAM}, section 2.1",
+    bibtex="kingma2015adam",
+    kind="upper",
+    proof="The bound is the ratio for a single gradient after zeros, and it is not the longest one: gradients that"
+    " grow by beta2/beta1 in every step reach sqrt((1 - beta1)^2/((1 - beta2)(1 - beta1^2/beta2))), which is 7.27"
+    " against 3.16 for the recommended factors.",
+    bound=bounds.adam_step_in_print,
+    subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
+    text="in print",
+    quote=r"The effective stepsize has two upper bounds: $|\Delta_t| \leq \alpha\cdot(1-\beta_1)/\sqrt{1-\beta_2}$ in"
+    r" the case $(1-\beta_1) > \sqrt{1-\beta_2}$, and $|\Delta_t| \leq \alpha$ otherwise.",
+    see=("adam.step",),
+)
+def _(context):
+    for beta1, beta2 in FACTORS[:2]:  # the recommended factors, and two of the second case
+        longest = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, LONG).max()
+        label = f"gradients that grow by {beta2 / beta1:.3g}, beta1={beta1:g}, beta2={beta2:g}"
+        yield upper(label, longest, bounds.adam_step_in_print(beta1, beta2))
+
+
+@claim(
+    "adam.scale",
+    title="Adam does not see the scale of f",
+    statement="With eps = 0 the iterates of Adam are the same for f and for a separable f whose parts are multiplied"
+    " by any numbers above 0; with error feedback, too, if all are multiplied by the same.",
+    latex=r"x_t(cf)=x_t(f)",
+    source=f"{ADAM}, section 2.1; with a memory: derived",
+    bibtex="kingma2015adam",
+    kind="identity",
+    proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common one.",
+    subject=lambda: Adam(eps=0.0),
+    mutants={
+        "eps = 0.001": lambda: Adam(eps=1e-3),
+        "heavy ball": lambda: Momentum(0.9),
+        "eps = 0.00001": lambda: Adam(eps=1e-5),
+    },
+)
+def _(context):
+    curvatures, x0 = np.linspace(0.5, 2.0, 6), context.normal(6)
+    parts = np.array([1e-3, 1.0, 1e3, 1e-2, 10.0, 2.0])
+    for name, compressor, rule, factors in (
+        ("full precision, each part by a number", Identity(), None, parts),
+        ("full precision, f times 1000", Identity(), None, 1e3),
+        ("top-2 with a memory, f / 1000", TopK(2), ErrorFeedback(), 1e-3),
+    ):
+        known = {} if rule is None else {"feedback": rule}
+        method = ParallelSGD(compressor, Constant(0.02), server=context.subject(), **known)
+        ours = path(context, method, quadratic(curvatures, covariance=0.0), 40, x0)
+        theirs = path(context, method, quadratic(curvatures * factors, covariance=0.0), 40, x0)
+        for t in (1, 40):
+            moved, predicted = np.linalg.norm(theirs[t] - x0), np.linalg.norm(ours[t] - x0)
+            yield identity(f"||x_{t} - x_0||, {name}", moved, predicted, 1e-9)
+
+
+@claim(
+    "adam.frozen",
+    title="Adam with a frozen variance is preconditioned momentum",
+    statement="After the warm-up of 1-bit Adam with a compressor that loses nothing, the iterates are those of heavy"
+    " ball in the coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).",
+    latex=r"x_{t+1}=x_t-\eta P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)",
+    source="derived; the algorithm: Tang et al., 1-bit Adam, ICML 2021",
+    bibtex="tang2021bit",
+    kind="identity",
+    proof="With x = P^(1/2) y and n = P^(1/2) m: y+ = y - eta n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).",
+    bound=bounds.frozen_adam_rate,
+    subject=lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=1e-3),
+    mutants={
+        "the variance goes on for a step": lambda eta, warmup: OneBitAdam(
+            Constant(eta), warmup + 1, Identity(), beta1=0.8, eps=1e-3
+        ),
+        "the usual beta1": lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), eps=1e-3),
+        "a larger eps": lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=0.1),
+        "eta, not eta (1 - beta1)": lambda eta, warmup: OneBitAdam(
+            Constant(5.0 * eta), warmup, Identity(), beta1=0.8, eps=1e-3
+        ),
+    },
+)
+def _(context):
+    curvatures, x0, beta1, eps, warmup = np.array([1.0, 4.0]), np.array([2.0, 1.0]), 0.8, 1e-3, 6
+    problem = quadratic(curvatures, covariance=0.0)
+    for eta in (0.004, 0.02):
+        x, m, v = x0.copy(), np.zeros(2), np.zeros(2)
+        for _ in range(warmup):  # Adam, without bias correction
+            g = curvatures * x
+            m, v = beta1 * m + (1.0 - beta1) * g, 0.999 * v + 0.001 * g * g
+            x = x - eta * m / (np.sqrt(v) + eps)
+        root = (np.sqrt(v) + eps) ** -0.5
+        y, n, seen = x / root, root * m, []
+        for _ in range(40):
+            n = beta1 * n + (1.0 - beta1) * (root * curvatures * root) * y
+            y = y - eta * n
+            seen.append(root * y)
+        ours = path(context, context.subject(eta, warmup), problem, warmup + 40, x0)[warmup + 1 :]
+        for t in (1, 10, 40):
+            for j in (0, 1):
+                label = f"x[{j}], {t} steps after the warm-up, eta={eta:g}"
+                yield identity(label, ours[t - 1][j], seen[t - 1][j], 1e-9)
+        scaled = curvatures * root**2
+        found = max(largest_root(ours[:4, j]) for j in (0, 1))
+        rate = bounds.frozen_adam_rate(scaled.min(), scaled.max(), eta, beta1)
+        yield identity(f"rate, from four iterates of the run, eta={eta:g}", found, rate, 1e-6)
+
+
+def largest_root(x) -> float:
+    """The largest modulus of the roots of z^2 - a z - b, where x_{t+1} = a x_t + b x_{t-1} for the four numbers."""
+    a, b = np.linalg.solve(np.array([[x[1], x[0]], [x[2], x[1]]]), x[2:])
+    return float(np.abs(np.roots([1.0, -a, -b])).max())
+
+
+@claim(
+    "lamb.step",
+    title="LAMB's step is a share of the layer",
+    latex=r"\|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)",
+    bibtex="you2020large",
+    bound=bounds.lamb_step,
+    statement="LAMB moves every layer of which anything was received by eta min(max(||x||, low), high), whatever the"
+    " gradients are.",
+    proof="The direction is divided by its norm, whatever the gradients, the moments and the compressor are.",
+    subject=lambda low, high, layers: LAMB(low=low, high=high, layers=layers),
+    mutants={
+        "all layers as one": lambda low, high, layers: LAMB(low=low, high=high),
+        "Adam": lambda low, high, layers: Adam(),
+        "phi without bounds": lambda low, high, layers: LAMB(layers=layers),
+    },
+)
+def _(context):
+    layers, eta = (slice(0, 3), slice(3, 4), slice(4, 10)), 0.05
+    x0 = context.normal(10) * np.repeat([0.1, 1.0, 10.0], [3, 1, 6])
+    problem = quadratic(np.linspace(0.5, 3.0, 10), covariance=0.1)
+    method = ParallelSGD(ScaledSign(), Constant(eta), ErrorFeedback(), server=context.subject(0.5, 4.0, layers))
+    xs = path(context, method, problem, 25, x0)
+    for k, part in enumerate(layers):
+        for t in (0, 24):
+            moved = np.linalg.norm(xs[t + 1][part] - xs[t][part])
+            predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), 0.5, 4.0)
+            yield identity(f"layer {k}, step {t}, signs with a memory", moved, predicted, 1e-9)
+
+
+@claim(
+    "ef.momentum",
+    title="Momentum behind a memory",
+    statement="With error feedback and heavy-ball momentum at the server, x_t - z_t follows heavy ball with the"
+    " gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so x_t is at most max ||e|| / (1 - beta)"
+    " away from it.",
+    latex=r"x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)",
+    kind="tight",
+    proof="What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the"
+    " differences of the memories into z_t.",
+    tight_where="a constant gradient and the compressor that always falls short by the same share.",
+    bound=bounds.momentum_memory,
+    subject=(ErrorFeedback(), lambda beta: Momentum(beta)),
+    mutants={
+        "a memory of which a tenth is lost": (LeakyFeedback(0.9), lambda beta: Momentum(beta)),
+        "no memory": (LeakyFeedback(0.0), lambda beta: Momentum(beta)),
+        "Nesterov's momentum": (ErrorFeedback(), lambda beta: Momentum(beta, nesterov=True)),
+    },
+)
+def _(context):
+    rule, server = context.subject
+    d, eta, beta = 8, 0.05, 0.8
+    slope = np.linspace(0.5, 2.0, d)
+    for name, compressor, gradient, steps in (
+        ("constant gradient", Scaling(0.5), lambda x: slope, 150),
+        ("a quadratic, top-2", TopK(2), lambda x: slope * x, 40),
+    ):
+        seen: list = []
+        context.run(
+            ParallelSGD(compressor, Constant(eta), rule, server=server(beta)),
+            function(lambda x: 0.0, gradient, d=d),
+            workers=2,
+            steps=steps,
+            x0=np.ones(d),
+            record_every=1,
+            wire_dtype=np.float64,
+            callback=lambda intermediate_result, seen=seen: seen.append(
+                (intermediate_result.last, intermediate_result.memory.mean(axis=0))
+            ),
+        )
+        ball, u, z, largest = np.ones(d), np.zeros(d), np.zeros(d), 0.0
+        for t in range(steps):
+            u = beta * u + eta * gradient(seen[t][0])
+            ball, z = ball - u, beta * z + seen[t + 1][1]
+            largest = max(largest, float(np.linalg.norm(seen[t + 1][1])))
+        apart = float(np.linalg.norm(seen[-1][0] - ball))
+        bound = bounds.momentum_memory(largest, beta)
+        if name == "constant gradient":
+            yield identity(f"||x_T - heavy ball||, {name}", apart, bound, 1e-9)
+        yield identity(f"||x_T - heavy ball|| against ||z_T||, {name}", apart, float(np.linalg.norm(z)), 1e-9)
+        yield upper(f"||z_T||, {name}", float(np.linalg.norm(z)), bound * (1.0 + 1e-12))

@@ -1,0 +1,72 @@
+"""A part of the model: the slices of the workers here, on which a server rule acts as if they were all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import require
+from .rows import Rows
+
+__all__ = ["Shard", "slice_edges"]
+
+
+def slice_edges(d: int, workers: int) -> np.ndarray:
+    """Where the workers' slices of d coordinates begin, and the end of the last."""
+    return np.arange(workers + 1) * d // workers
+
+
+class Shard(Rows):
+    """The operations of a run, on the coordinates from ``low`` on and before ``high``.
+
+    What is not an operation on rows is that of the run.  In the simulator, which has all workers, it is the whole
+    model.
+
+    Parameters
+    ----------
+    run : Run
+        The run, whose model is a single one.
+    """
+
+    def __init__(self, run):
+        require(not run.several, "server", "Sharded", "one that acts on a single model, not on one of each worker")
+        super().__init__(run.setup, run.replicas, run.here, run.first, False)
+        edges = slice_edges(run.d, run.workers)
+        self.low, self.high = int(edges[run.first]), int(edges[run.first + run.here])
+        self.whole, self.d = self.high - self.low == run.d, self.high - self.low
+        self._run, self.rates, self.single, self.active = run, run.rates, run.single, run.active
+        self.x = self._part(run.x)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._run, name)
+
+    def _part(self, vectors: np.ndarray) -> np.ndarray:
+        """The coordinates of this shard in vectors of the model."""
+        part = self.once(("part", id(vectors)), lambda: vectors[:, :, self.low : self.high])
+        self._models.add(id(part))
+        return part
+
+    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+        """The array of this name, which the run restarts."""
+        return self._run.array(f"{name}, slice", shape, dtype, start)
+
+    def call(self, operation, owners=None) -> None:
+        """Execute an operation, or list it where the run lists its own."""
+        self.tracing = self._run.tracing
+        super().call(operation, owners)
+
+    def _do(self, call) -> None:
+        self._run._do(call)
+
+    def accumulate(self, heard, X, rate=1.0) -> None:
+        """X = X + rate (the mean of the vectors restored from the messages), in these coordinates."""
+        if self.whole:
+            self._run.accumulate(heard, X, rate)
+            return
+        full = self._run.model("gathered")  # messages are restored as a whole
+        part = self._part(full)
+        self._run.scale(full, 0.0)
+        self.set(part, X)
+        self._run.accumulate(heard, full, rate)
+        self.set(X, part)

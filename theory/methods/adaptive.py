@@ -1,0 +1,163 @@
+"""Adaptive server rules: Adam and LAMB, of the mean of what was received.
+
+Both take the step themselves: a memory then stores what was left out of the gradient, not of the gradient times the
+step size, since their steps do not depend on the scale of what they are given.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require, setting
+from ..problems.layers import check_layers, layers
+
+__all__ = ["LAMB", "Adam"]
+
+
+def check_moments(rule) -> None:
+    """Reject factors of the moments, eps and decay outside their domains."""
+    for name in ("beta1", "beta2"):
+        require(0.0 <= getattr(rule, name) < 1.0, name, getattr(rule, name), "a number from 0 to below 1")
+    for name in ("eps", "decay"):
+        require(0.0 <= getattr(rule, name) < math.inf, name, getattr(rule, name), "a finite number, at least 0")
+    require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")
+
+
+def adapted(run, received, rule):
+    """U = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean of what was received."""
+    u, m, v = run.model("update"), run.model("m"), run.model("v")
+    run.set(u, run.x, run.own_l2)
+    run.accumulate(received, u)  # u = mean Q, the gradient
+    run.moments(u, m, v, rule.beta1, rule.beta2)
+    run.adapt(u, m, v, rule.beta1, rule.beta2, rule.eps)
+    if rule.decay:
+        run.add(u, run.x, rule.decay)
+    return u
+
+
+@setting
+class Adam(NamedTuple):
+    """Adam: x moves by the mean of the gradients over the root of the mean of their squares.
+
+    m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g**2, both divided by 1 - beta**(t + 1), and
+    x = x - eta (m / (sqrt(v) + eps) + decay x), where g is the mean of what was received.
+
+    Parameters
+    ----------
+    rate : float
+        Factor of the step size.  In `LocalSGD`, whose differences include the step sizes, it is the outer step size.
+    beta1, beta2 : float
+        Factors of the moments, from 0 to below 1.
+    eps : float
+        Added to the root, at least 0.
+    decay : float
+        Weight decay apart from the gradient (AdamW), at least 0.
+
+    Notes
+    -----
+    Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015, Algorithm 1; Loshchilov, Hutter, "Decoupled
+    weight decay regularization", ICLR 2019.  As an outer step of `LocalSGD`: Reddi et al., "Adaptive federated
+    optimization", ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.array([1.0, 100.0]), covariance=0.0)
+    >>> method = th.ParallelSGD(step=th.Constant(0.5), server=th.Adam(eps=0.0))
+    >>> th.run(method, problem, workers=2, steps=1, x0=np.ones(2)).x  # whatever the curvature
+    array([0.5, 0.5])
+    """
+
+    rate: float = 1.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    decay: float = 0.0
+
+    state = ("m", "v")  # vectors that are kept
+    takes_step = True
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_moments(self)
+
+    def update(self, run, received):
+        """X = x - eta (m / (sqrt(v) + eps) + decay x)."""
+        u = adapted(run, received, self)
+        run.add(run.x, u, -self.rate * run.outside)
+
+
+@setting
+class LAMB(NamedTuple):
+    """LAMB: Adam whose step in each layer is as long as a share of the layer itself.
+
+    u is Adam's direction, with the weight decay; each layer moves by eta phi(||x||) u / ||u||, with
+    phi(z) = min(max(z, low), high); by eta u where x or u is 0.
+
+    Parameters
+    ----------
+    rate, beta1, beta2, eps, decay : float
+        As in `Adam`.
+    low, high : float
+        Bounds of phi.
+    layers : tuple of slice, optional
+        The layers; by default those of the problem, :func:`theory.layers`.
+
+    Notes
+    -----
+    You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR 2020, Algorithm 2.
+    Released code often bounds the ratio ||x||/||u|| instead, such as to [0.01, 10].
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(3), covariance=0.0)
+    >>> server = th.LAMB(layers=(slice(0, 2), slice(2, 3)))
+    >>> method = th.ParallelSGD(step=th.Constant(0.5), server=server)
+    >>> th.run(method, problem, workers=2, steps=1, x0=np.array([0.0, 4.0, 2.0])).x.round(6)
+    array([0., 2., 1.])
+    """
+
+    rate: float = 1.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-6
+    decay: float = 0.0
+    low: float = 0.0
+    high: float = math.inf
+    layers: Any = None
+
+    state = ("m", "v")
+    takes_step = True
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_moments(self)
+        require(0.0 <= self.low, "low", self.low, "a number, at least 0")
+        require(
+            self.low <= self.high and self.high > 0.0,
+            "high",
+            self.high,
+            f"a number above 0, at least low = {self.low:g}",
+        )
+        known = self.layers is None or (
+            isinstance(self.layers, tuple) and all(isinstance(part, slice) for part in self.layers)
+        )
+        require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
+
+    def update(self, run, received):
+        """X = x - eta phi(||x||) u / ||u|| in each layer."""
+        u = adapted(run, received, self)
+        run.trust(u, run.x, run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d)), self.low, self.high)
+        run.add(run.x, u, -self.rate * run.outside)
+
+    def check(self, problem, d: int) -> None:
+        """Reject layers that are not those of d coordinates."""
+        self._edges(problem, d)
+
+    def _edges(self, problem, d: int) -> np.ndarray:
+        found = check_layers(layers(problem) if self.layers is None else self.layers, d)
+        return np.array([0, *(part.stop for part in found)], np.int64)

@@ -1,0 +1,119 @@
+"""1-bit Adam: Adam for some steps, and then momentum in a frozen metric, compressed on both ways.
+
+After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; d, e are memories)::
+
+    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  send Q(m_i + d_i);  d_i = m_i + d_i - Q(m_i + d_i)
+    at the server:     s = mean of what was received + e;  m = C(s), sent to all;  e = s - C(s)
+    x = x - eta m / (sqrt(v) + eps)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..compressors.identity import Identity
+from ..compressors.sign import ScaledSign
+from ..core import require
+from .custom import method
+from .feedback import ErrorFeedback
+from .sgd import check_parts
+
+__all__ = ["OneBitAdam"]
+
+
+@method
+class OneBitAdam(NamedTuple):
+    """1-bit Adam: after a warm-up the variance is frozen, and momenta are sent as signs, with memories.
+
+    Parameters
+    ----------
+    step : Constant or InverseTime
+        Step sizes.
+    warmup : int
+        Steps of Adam in full precision, at least 1, after which the variance stays.
+    compressor : compressor
+        Of a worker's momentum; ``ScaledSign(norm=2)`` by default, as in the released code.
+    down : compressor, optional
+        Of the mean momentum; ``compressor`` by default.  The released code divides it into a slice for each worker,
+        each with a scale of its own: ``Bucketed(ScaledSign(norm=2), ceil(d / workers))``.
+    beta1, beta2 : float
+        Factors of the moments, from 0 to below 1.
+    eps : float
+        Added to the root of the variance, at least 0; see the notes.
+    feedback : feedback rule
+        `ErrorFeedback`: the memories d_i.
+    batch, average, sampling, shards
+        As in `ParallelSGD`.
+
+    Notes
+    -----
+    Tang et al., "1-bit Adam: communication efficient large-scale training with Adam's convergence speed", ICML 2021.
+    Moments are not divided by 1 - beta**t, as in the released code.
+
+    A scaled sign is never 0, and all coordinates of a message have the same size: one whose gradients are rarely
+    different from 0 moves by that size over the root of a tiny variance, and the run may diverge.  Coordinates whose
+    gradient was 0 throughout the warm-up stay, as under the mask of the released code; for the others ``eps`` limits
+    the step.
+
+    Messages go through a gather, as elsewhere: all workers receive all messages, and rank 0 sends the mean to all.
+    Released code sends each slice of a message to its own server instead, about a bit per coordinate each way.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(64), covariance=0.0)
+    >>> result = th.run(th.OneBitAdam(th.Constant(0.02), 10), problem, workers=2, steps=11, x0=np.ones(64))
+    >>> up = np.diff(result.history["bits_up"])
+    >>> float(up[0]), float(up[-1])  # 32 bits a coordinate; then one, and a scale
+    (2048.0, 96.0)
+    """
+
+    step: NamedTuple
+    warmup: int
+    compressor: NamedTuple = ScaledSign(norm=2)
+    down: Any = None
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    feedback: Any = ErrorFeedback()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "shared"
+
+    listed = False  # the warm-up and what follows call other operations
+    state = ("m", "v", "server error")
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_parts(self)
+        require(self.warmup >= 1, "warmup", self.warmup, "an integer, at least 1")
+        for name in ("beta1", "beta2"):
+            require(0.0 <= getattr(self, name) < 1.0, name, getattr(self, name), "a number from 0 to below 1")
+        require(0.0 <= self.eps < math.inf, "eps", self.eps, "a finite number, at least 0")
+
+    def round(self, run):
+        """A step of Adam, or of momentum in the frozen metric."""
+        u, m, v = run.model("update"), run.model("m"), run.model("v")
+        if run.rates.now() < self.warmup:
+            p = run.vectors()
+            run.set(p, run.x, run.l2)
+            run.gradient(run.x, p)
+            run.set(u, u, 0.0)
+            run.accumulate(run.reduce(run.compress(Identity(), p, reduce=True, phase="warm-up")), u)
+            run.moments(u, m, v, self.beta1, self.beta2)
+        else:
+            p, s = run.memory(), run.model("server error")
+            run.add(p, m, self.beta1)  # p = d_i + beta1 m
+            run.add(p, run.x, (1.0 - self.beta1) * run.l2)
+            run.gradient(run.x, p, 1.0 - self.beta1)  # p = d_i + m_i
+            messages = run.gather(run.compress(self.compressor, p, rest=True))  # d_i = p - Q(p)
+            run.accumulate(messages, s)  # s = e + mean Q(p)
+            mean = run.broadcast(run.compress(self.down or self.compressor, s, phase="down"))
+            run.set(m, m, 0.0)
+            run.accumulate(mean, m)  # m = C(s)
+            run.accumulate(mean, s, -1.0)  # e = s - C(s)
+        run.adapt(u, m, v, 0.0, 0.0, self.eps)
+        run.average(run.x)
+        run.add(run.x, u, -run.eta)

@@ -1,0 +1,72 @@
+"""A server rule whose state is divided: each worker keeps a slice of it, and moves that slice of the model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core import require, setting
+from .adaptive import LAMB, Adam
+from .server import Projected, takes_the_step
+
+__all__ = ["Sharded"]
+
+
+@setting
+class Sharded(NamedTuple):
+    """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
+
+    The first two stages of ZeRO: in full precision the gradients are scattered, so that a worker gets the sum of its
+    slice only; compressed messages are gathered.  The bits are those of the rule itself.
+
+    Parameters
+    ----------
+    server : server rule
+        One that acts on each coordinate alone: `Adam`, `Momentum`, `OuterStep`, `Mean`, `Majority`, or your own.
+
+    Notes
+    -----
+    Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models", SC 2020;
+    :func:`theory.bounds.zero_memory`, :func:`theory.bounds.zero_volume`.
+
+    The memories of error feedback belong to their workers and are not divided.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.arange(1.0, 9.0), covariance=1.0)
+    >>> known = dict(workers=4, steps=20, x0=np.ones(8))
+    >>> whole = th.run(th.ParallelSGD(step=th.Constant(0.1), server=th.Adam()), problem, **known)
+    >>> divided = th.run(th.ParallelSGD(step=th.Constant(0.1), server=th.Sharded(th.Adam())), problem, **known)
+    >>> np.array_equal(whole.x, divided.x), whole.server_bytes, divided.server_bytes
+    (True, 128, 32)
+    """
+
+    server: Any = Adam()
+
+    divided = True
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The vectors of which each worker keeps a slice."""
+        return tuple(getattr(self.server, "state", ()))
+
+    @property
+    def takes_step(self) -> bool:
+        """Whether the rule applies the step size."""
+        return takes_the_step(self.server)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        good = hasattr(self.server, "update") and not isinstance(self.server, type)
+        require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
+        require(
+            not isinstance(self.server, (LAMB, Projected, Sharded)),
+            "server",
+            self.server,
+            "a rule that acts on each coordinate alone, such as Adam()",
+        )
+
+    def update(self, run, received):
+        """Apply the rule to the slices here, then gather all."""
+        self.server.update(run.shard(), received)
+        run.gather_slices()
