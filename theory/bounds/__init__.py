@@ -73,9 +73,9 @@ from .time_to_accuracy import *
 from .tradeoff import *
 from .zero import *
 
-_MODULES = [module for module in vars().values() if isinstance(module, ModuleType)]
+_MODULES = [module for module in globals().values() if isinstance(module, ModuleType)]
 
-__all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in vars())
+__all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in globals())
 
 
 def __dir__() -> list[str]:
