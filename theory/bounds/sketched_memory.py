@@ -133,7 +133,7 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
     low, high = load * rate * max(1.0, load * rate), kept_square(load, rate, keep="together")
     allowed = f"a number from {low:.6g} to {high:.6g}"
     require(low * (1 - 1e-12) <= square <= high * (1 + 1e-12), "square", square, allowed)
-    return square / (load * rate)
+    return float(square) / (load * rate)  # its summands are not those of the formulas below
 
 
 @formula
