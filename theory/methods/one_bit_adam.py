@@ -82,8 +82,15 @@ class OneBitAdam(NamedTuple):
     sampling: str = "iid"
     shards: str = "shared"
 
-    listed = False  # the warm-up and what follows call other operations
-    state = ("m", "v", "server error")
+    @property
+    def listed(self) -> bool:
+        """False: the warm-up and what follows call other operations."""
+        return False
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of the vectors that are kept from step to step."""
+        return "m", "v", "server error"
 
     def domain(self):
         """Reject values outside the domain."""
