@@ -43,7 +43,10 @@ class OneBitAdam(NamedTuple):
         Added to the root of the variance, at least 0; see the notes.
     feedback : feedback rule
         `ErrorFeedback`: the memories d_i.
-    batch, average, sampling, shards
+    batch : int or GrowingBatch
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
         As in `ParallelSGD`.
 
     Notes
