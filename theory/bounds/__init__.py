@@ -7,7 +7,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 # ruff: noqa: F403
 
-from types import ModuleType
+from types import ModuleType as _ModuleType
 
 from .adaptive import *
 from .atomo import *
@@ -73,7 +73,7 @@ from .time_to_accuracy import *
 from .tradeoff import *
 from .zero import *
 
-_MODULES = [module for module in vars().values() if isinstance(module, ModuleType)]
+_MODULES = [module for module in vars().values() if isinstance(module, _ModuleType)]
 
 __all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in vars())
 

@@ -44,10 +44,12 @@ class OneBitAdam(NamedTuple):
     feedback : feedback rule
         `ErrorFeedback`: the memories d_i.
     batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
     sampling : {"iid", "shuffle"}
     shards : {"shared", "contiguous", "by_label"}
-        As in `ParallelSGD`.
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----
