@@ -73,7 +73,7 @@ from .time_to_accuracy import *
 from .tradeoff import *
 from .zero import *
 
-_MODULES = [module for module in globals().values() if isinstance(module, ModuleType)]
+_MODULES = [module for module in globals().values() if isinstance(module, _ModuleType)]
 
 __all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in globals())
 

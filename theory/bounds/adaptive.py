@@ -29,6 +29,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     beta1: In [0, 1).
     beta2: In (0, 1).
     steps: t, at least 1.
+    eta: Step size, above 0.
 
     >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
     (1.0, 7.2708)
@@ -53,6 +54,7 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     Source: Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015, section 2.1.
     beta1: In [0, 1).
     beta2: In (0, 1).
+    eta: Step size, above 0.
 
     >>> round(adam_step_in_print(0.9, 0.999), 4)
     3.1623

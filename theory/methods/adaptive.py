@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require, setting
-from ..problems.layers import check_layers, layers
+from ..problems.layer_slices import check_layers, layers
 
 __all__ = ["LAMB", "Adam"]
 
@@ -77,8 +77,15 @@ class Adam(NamedTuple):
     eps: float = 1e-8
     decay: float = 0.0
 
-    state = ("m", "v")  # vectors that are kept
-    takes_step = True
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of the vectors that are kept from step to step."""
+        return "m", "v"
+
+    @property
+    def takes_step(self) -> bool:
+        """True: the rule applies the step size itself."""
+        return True
 
     def domain(self):
         """Reject values outside the domain."""
@@ -130,8 +137,15 @@ class LAMB(NamedTuple):
     high: float = math.inf
     layers: Any = None
 
-    state = ("m", "v")
-    takes_step = True
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of the vectors that are kept from step to step."""
+        return "m", "v"
+
+    @property
+    def takes_step(self) -> bool:
+        """True: the rule applies the step size itself."""
+        return True
 
     def domain(self):
         """Reject values outside the domain."""

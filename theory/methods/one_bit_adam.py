@@ -43,8 +43,13 @@ class OneBitAdam(NamedTuple):
         Added to the root of the variance, at least 0; see the notes.
     feedback : feedback rule
         `ErrorFeedback`: the memories d_i.
-    batch, average, sampling, shards
-        As in `ParallelSGD`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----
@@ -82,8 +87,15 @@ class OneBitAdam(NamedTuple):
     sampling: str = "iid"
     shards: str = "shared"
 
-    listed = False  # the warm-up and what follows call other operations
-    state = ("m", "v", "server error")
+    @property
+    def listed(self) -> bool:
+        """False: the warm-up and what follows call other operations."""
+        return False
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of the vectors that are kept from step to step."""
+        return "m", "v", "server error"
 
     def domain(self):
         """Reject values outside the domain."""

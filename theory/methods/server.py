@@ -65,7 +65,10 @@ class Momentum(NamedTuple):
     beta: float
     nesterov: bool = False
 
-    state = ("velocity",)
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of the vectors that are kept from step to step."""
+        return ("velocity",)
 
     def domain(self):
         """Reject values outside the domain."""

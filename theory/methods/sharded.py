@@ -43,7 +43,10 @@ class Sharded(NamedTuple):
 
     server: Any = Adam()
 
-    divided = True
+    @property
+    def divided(self) -> bool:
+        """True: each worker keeps a slice of the state."""
+        return True
 
     @property
     def state(self) -> tuple[str, ...]:

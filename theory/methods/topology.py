@@ -61,7 +61,9 @@ class ReduceScatter(NamedTuple):
     ReduceScatter()
     """
 
-    send = AllReduce.send
+    def send(self, run, compressor, p, rest: bool):
+        """Q(p), a message for each worker."""
+        return run.compress(compressor, p, rest=rest, reduce=True)
 
     def receive(self, run, messages):
         """The mean of all messages, as one message, of which this process knows its own slices."""

@@ -13,7 +13,7 @@ from theory.problems.evaluate import batch_gradient as batch_gradient
 from theory.problems.evaluate import gradient as gradient
 from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
-from theory.problems.layers import layers as layers
+from theory.problems.layer_slices import layers as layers
 from theory.problems.linear import Logistic as Logistic
 from theory.problems.linear import Ridge as Ridge
 from theory.problems.linear import logistic as logistic

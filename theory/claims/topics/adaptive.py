@@ -12,7 +12,7 @@ from ...compressors.identity import Identity
 from ...compressors.sign import ScaledSign
 from ...compressors.sparsifiers import TopK
 from ...methods.adaptive import LAMB, Adam
-from ...methods.feedback import ErrorFeedback
+from ...methods.feedback import ErrorFeedback, NoFeedback
 from ...methods.one_bit_adam import OneBitAdam
 from ...methods.schedules import Constant
 from ...methods.server import Momentum
@@ -133,16 +133,15 @@ def _(context):
     curvatures, x0 = np.linspace(0.5, 2.0, 6), context.normal(6)
     parts = np.array([1e-3, 1.0, 1e3, 1e-2, 10.0, 2.0])
     for name, compressor, rule, factors in (
-        ("full precision, each part by a number", Identity(), None, parts),
-        ("full precision, f times 1000", Identity(), None, 1e3),
+        ("full precision, each part by a number", Identity(), NoFeedback(), parts),
+        ("full precision, f times 1000", Identity(), NoFeedback(), 1e3),
         ("top-2 with a memory, f / 1000", TopK(2), ErrorFeedback(), 1e-3),
     ):
-        known = {} if rule is None else {"feedback": rule}
-        method = ParallelSGD(compressor, Constant(0.02), server=context.subject(), **known)
+        method = ParallelSGD(compressor, Constant(0.02), rule, server=context.subject())
         ours = path(context, method, quadratic(curvatures, covariance=0.0), 40, x0)
         theirs = path(context, method, quadratic(curvatures * factors, covariance=0.0), 40, x0)
         for t in (1, 40):
-            moved, predicted = np.linalg.norm(theirs[t] - x0), np.linalg.norm(ours[t] - x0)
+            moved, predicted = float(np.linalg.norm(theirs[t] - x0)), float(np.linalg.norm(ours[t] - x0))
             yield identity(f"||x_{t} - x_0||, {name}", moved, predicted, 1e-9)
 
 
@@ -225,7 +224,7 @@ def _(context):
     xs = path(context, method, problem, 25, x0)
     for k, part in enumerate(layers):
         for t in (0, 24):
-            moved = np.linalg.norm(xs[t + 1][part] - xs[t][part])
+            moved = float(np.linalg.norm(xs[t + 1][part] - xs[t][part]))
             predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), 0.5, 4.0)
             yield identity(f"layer {k}, step {t}, signs with a memory", moved, predicted, 1e-9)
 

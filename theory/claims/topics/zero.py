@@ -114,7 +114,10 @@ def _(context):
     bound=bounds.zero_memory,
     subject=(bounds.zero_memory, bounds.zero_volume),
     mutants={
-        "8 bytes of moments": (lambda *a, **k: bounds.zero_memory(*a, **k, optimizer_bytes=8.0), bounds.zero_volume),
+        "8 bytes of moments": (
+            lambda psi, n, stage, memory=0.0: bounds.zero_memory(psi, n, stage, memory, optimizer_bytes=8.0),
+            bounds.zero_volume,
+        ),
         "a memory that is divided": (
             lambda psi, n, stage, memory=0.0: bounds.zero_memory(psi, n, stage, memory / n),
             bounds.zero_volume,

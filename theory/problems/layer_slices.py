@@ -17,6 +17,7 @@ def layers(problem) -> tuple[slice, ...]:
     Parameters
     ----------
     problem : problem
+        Any; a class of its own says ``layers(problem)`` in its body.
 
     Returns
     -------
