@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require, setting
-from ..problems.layers import check_layers, layers
+from ..problems.layer_slices import check_layers, layers
 
 __all__ = ["LAMB", "Adam"]
 
