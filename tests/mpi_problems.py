@@ -18,7 +18,13 @@ def problems():
     """One whose regulariser reaches every coordinate of sparse rows, and one whose gradients are drawn."""
     rows = sp.random(20, 30, 0.2, format="csr", random_state=1)
     labels = np.where(np.arange(20) % 3 == 0, -1.0, 1.0)
-    return [th.nonconvex_logistic((rows, labels), 0.2), th.sine_quadratic(np.ones(6), 0.5, 1.0)]
+    classes = np.arange(20) % 3
+    return [
+        th.nonconvex_logistic((rows, labels), 0.2),
+        th.sine_quadratic(np.ones(6), 0.5, 1.0),
+        th.two_layer((rows, classes), 5, l2=0.01),
+        th.two_layer((rows.toarray(), classes), 5, "relu"),
+    ]
 
 
 def large_problems():
@@ -32,6 +38,7 @@ def large_problems():
         th.ridge((rows.toarray(), labels), 0.0),
         th.nonconvex_logistic((rows, labels), 0.2),
         th.softmax((rows, rng.integers(0, 3, 5000)), 0.01),
+        th.two_layer((rows, rng.integers(0, 3, 5000)), 4, l2=0.01),
         th.diversified(plain, th.DropConnect(0.5)),
         th.proximal(plain, np.ones(40), 0.3),
     ]
@@ -55,6 +62,11 @@ def digest(comm=None) -> str:
     method, sha = th.ParallelSGD(th.Identity(), step=th.Constant(0.05)), hashlib.sha256()
     for problem in problems():
         sha.update(th.run(method, problem, workers=4, steps=20, seed=3, comm=comm).last.tobytes())
+    network = problems()[-1]
+    for make in (lambda m, n: th.PowerSGD(m, n, rank=2), lambda m, n: th.SpectralAtomo(m, n, 1.5)):
+        layered = th.ParallelSGD(th.by_layer(network, make), step=th.Constant(0.05), feedback=th.NoFeedback())
+        result = th.run(layered, network, workers=4, steps=20, seed=3, comm=comm)
+        sha.update(result.last.tobytes() + result.history["bits_up"].tobytes())
     sha.update(diversities(comm).tobytes())
     return sha.hexdigest()
 

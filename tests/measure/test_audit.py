@@ -358,7 +358,7 @@ def test_the_frame_is_what_stands_around_the_payload():
 
 def unbiased() -> list:
     """All of them; those that wrap another are slow, for what takes long is to compile them, and no other test does."""
-    found, wrappers = [], (th.Bucketed, th.EntropyCoded, th.Residual, th.Lossless)
+    found, wrappers = [], (th.Bucketed, th.ByLayer, th.EntropyCoded, th.Residual, th.Lossless)
     for c in th.compressor_examples(60):
         try:
             th.omega(c, 60)

@@ -7,7 +7,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 # ruff: noqa: F403
 
-from types import ModuleType
+from types import ModuleType as _ModuleType
 
 from .adaptive import *
 from .atomo import *

@@ -80,7 +80,7 @@ def run(
         Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
         T gradients.  The history's ``samples`` is the sum over the workers: at most N T.
     x0 : array_like, shape (d,), optional
-        Start; zero if omitted.
+        Start; if omitted, :func:`theory.initial_point`: zero, or the random weights of a network.
     replicas : int
         Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` has each
         replica's f, ``fun`` and the history's f are their mean.

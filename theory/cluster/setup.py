@@ -21,6 +21,7 @@ from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
 from ..problems.base import dimension, regularization, rows
+from ..problems.layer_slices import initial_point
 from ..problems.margins import astype
 from .context import PURPOSES
 
@@ -114,7 +115,7 @@ def prepare(
     check_server(method.server, problem, d)
     if rank == 0:
         warn_if_unstable(rule, method.compressor, d)
-    x0 = np.zeros(d, dtype) if x0 is None else np.ascontiguousarray(x0, dtype)
+    x0 = np.ascontiguousarray(initial_point(problem, int(seed)) if x0 is None else x0, dtype)
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
     average = averaging(method)

@@ -21,6 +21,7 @@ from ..core.result import Result
 from ..methods.custom import method
 from ..methods.schedules import Constant
 from ..problems.base import add_loss_gradient, dimension
+from ..problems.layer_slices import initial_point
 from .run import run
 
 __all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
@@ -305,7 +306,7 @@ def run_fastest_k(
     if weights == "inclusion" and (speeds != speeds[0]).any():
         require(isinstance(times, ShiftedExponential), "weights", weights, "'plain' with Pareto times and two speeds")
         factors = horvitz_thompson_weights(inclusion_probabilities(fastest, times.rate * speeds))
-    x0 = np.zeros(d) if x0 is None else np.ascontiguousarray(x0, float)
+    x0 = np.ascontiguousarray(initial_point(problem, seed) if x0 is None else x0, float)
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
     require(shards in ("shared", "contiguous"), "shards", shards, "'shared' or 'contiguous'")

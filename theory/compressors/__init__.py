@@ -55,6 +55,7 @@ from .wrappers.bucketed import Bucketed
 from .wrappers.composed import Composed
 from .wrappers.entropy_coded import EntropyCoded, coded
 from .wrappers.factor import Scaled, scaled
+from .wrappers.layered import ByLayer, by_layer
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
 
@@ -72,6 +73,7 @@ __all__ = [
     "Bernoulli",
     "BestRank",
     "Bucketed",
+    "ByLayer",
     "ClippedTernGrad",
     "Composed",
     "CountSketch",
@@ -99,6 +101,7 @@ __all__ = [
     "TopK",
     "Ultra",
     "accumulate",
+    "by_layer",
     "capacity",
     "check",
     "coded",

@@ -17,6 +17,7 @@ ON_THE_WAY = (
     ".linear",
     ".multinomial",
     ".nonconvex_regularizer",
+    ".problems.network",
 )
 
 _told: set[str] = set()  # warnings already given; Python forgets its own list when a filter changes

@@ -77,6 +77,7 @@ def _problem(family: str, sparse: bool = False):
         "logistic": lambda: th.logistic((X, signs), l2=0.01),
         "ridge": lambda: th.ridge((X, signs), l2=0.01),
         "softmax": lambda: th.softmax((X, classes), l2=0.01),
+        "two-layer": lambda: th.two_layer((X, classes), width=8, l2=0.01),
         "nonconvex-logistic": lambda: th.nonconvex_logistic((X, signs), 0.01),
         "quadratic": lambda: th.quadratic(np.linspace(0.5, 1.5, D), covariance=0.5),
         "quadratic-full": lambda: th.quadratic(np.linspace(0.5, 1.5, 12), covariance=rough @ rough.T),
@@ -227,6 +228,7 @@ DENSE = (
     "logistic",
     "ridge",
     "softmax",
+    "two-layer",
     "nonconvex-logistic",
     "quadratic",
     "quadratic-full",
@@ -236,7 +238,7 @@ DENSE = (
     "langevin",
     "dropconnect",
 )
-SPARSE = ("logistic", "ridge", "softmax", "nonconvex-logistic")
+SPARSE = ("logistic", "ridge", "softmax", "two-layer", "nonconvex-logistic")
 RULES = ("PartialErrorFeedback", "ContractiveErrorFeedback", "ImprovedContractiveErrorFeedback", "LinearSketchFeedback")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..compressors.identity import Identity
 from ..core.advice import advise
 from ..problems.matrix import CSR
+from ..problems.network import TwoLayer
 from .feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
@@ -25,7 +26,7 @@ class DenseStepWarning(UserWarning):
 def warn_of_dense_steps(method, problem, sparse) -> None:
     """Warn if the rows are sparse and the steps are not, unless the caller is in the package."""
     A = getattr(problem, "A", None)
-    if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED:
+    if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED or isinstance(problem, TwoLayer):
         return
     entries = A.data.size / max(1, A.indptr.size - 1)
     text = f"a step touches all {A.columns} coordinates, though a row has {entries:.0f}: {_because(method)}"

@@ -13,6 +13,8 @@ from theory.problems.evaluate import batch_gradient as batch_gradient
 from theory.problems.evaluate import gradient as gradient
 from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
+from theory.problems.layer_slices import initial_point as initial_point
+from theory.problems.layer_slices import layer_shapes as layer_shapes
 from theory.problems.layer_slices import layers as layers
 from theory.problems.linear import Logistic as Logistic
 from theory.problems.linear import Ridge as Ridge
@@ -21,6 +23,8 @@ from theory.problems.linear import ridge as ridge
 from theory.problems.matrix import CSR as CSR
 from theory.problems.multinomial import Softmax as Softmax
 from theory.problems.multinomial import softmax as softmax
+from theory.problems.network import TwoLayer as TwoLayer
+from theory.problems.network import two_layer as two_layer
 from theory.problems.newton import solve as solve
 from theory.problems.noisy_gradients import Diversified as Diversified
 from theory.problems.noisy_gradients import DropConnect as DropConnect

@@ -119,6 +119,7 @@ def lipschitz(problem) -> float:
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
     * Proximal: that of f, plus theta.
+    * TwoLayer: there is none, ``TypeError``.
 
     Parameters
     ----------
@@ -152,6 +153,7 @@ def max_lipschitz(problem) -> float:
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
     * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
     * NonconvexLogistic: ``max_i ||a_i||^2 / 4 + 2 weight``.
+    * TwoLayer: there is none, ``TypeError``.
     * The others, whose gradients are drawn: that of f, since the noise does not depend on x.
 
     Parameters
@@ -189,6 +191,7 @@ def strong_convexity(problem) -> float:
     * SineValley: ``-residual``, on the edge of its region.
     * Proximal: that of f, plus theta.
     * NonconvexLogistic: ``-weight / 2``, a lower bound: that of the regulariser at x_j = 1, without the losses.
+    * TwoLayer: there is none, ``TypeError``.
 
     Parameters
     ----------
@@ -299,7 +302,7 @@ def gradient_diversity(problem, x, comm=None) -> float:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax or NonconvexLogistic
+    problem : Logistic, Ridge, Softmax, TwoLayer or NonconvexLogistic
         The problem.
     x : array_like, shape (d,)
         The point.

@@ -119,7 +119,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    problem : Logistic, Ridge, Softmax, Quadratic, SaturatingQuadratic or Diversified
+    problem : Logistic, Ridge, Softmax, TwoLayer, Quadratic, SaturatingQuadratic or Diversified
         The problem.
     indices : array_like of int
         At least one, each from 0 to n - 1.  For a Quadratic, the numbers of the draws.
@@ -165,13 +165,13 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
 def accuracy(problem, x) -> float:
     """Fraction of the rows that are classified correctly.
 
-    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax: by the largest of the
-    classes' scores; ties go to the lowest class.
+    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax and
+    TwoLayer: by the largest of the classes' scores; ties go to the lowest class.
 
     Parameters
     ----------
-    problem : Logistic, NonconvexLogistic or Softmax
-        Made from held-out data, it gives the accuracy there (for Softmax, if all classes occur in these).
+    problem : Logistic, NonconvexLogistic, Softmax or TwoLayer
+        Made from held-out data, it gives the accuracy there (with classes, if all of them occur in these).
     x : array_like, shape (d,)
         The point.
 

@@ -1,13 +1,18 @@
-"""The layers of a problem: slices of x that a rule may treat one by one, such as the matrices of a network."""
+"""Layers of x: the slices that a server rule or a compressor treats apart, the matrices in them, and where runs start.
+
+The variable of most problems is one layer.  A network's has one for each matrix of weights.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core import question, require
-from .base import dimension
+from .base import check_problem, dimension
 from .noisy_gradients import Diversified
 from .proximal_point import Proximal
 
-__all__ = ["check_layers", "layers"]
+__all__ = ["check_layers", "initial_point", "layer_shapes", "layers", "slices_of"]
 
 
 @question
@@ -17,30 +22,97 @@ def layers(problem) -> tuple[slice, ...]:
     Parameters
     ----------
     problem : problem
-        Any; a class of its own says ``layers(problem)`` in its body.
 
     Returns
     -------
     tuple of slice
-        Each begins where the last one ends; together they are all of x.
+        Each begins where the last one ends; together they are all of x.  ``x[layer].reshape(shape)``, with the shapes
+        from `layer_shapes`, are the matrices of a network.
 
     Examples
     --------
     >>> import numpy as np, theory as th
     >>> th.layers(th.quadratic(np.ones(5), covariance=0.0))
     (slice(0, 5, None),)
+    >>> th.layers(th.two_layer((np.eye(3), [0, 1, 1]), width=4))
+    (slice(0, 12, None), slice(12, 20, None))
     """
+    check_problem(problem)
     return (slice(0, int(dimension(problem))),)
 
 
-@layers.register
-def _(problem: Diversified):
-    return layers(problem.problem)
+@question
+def layer_shapes(problem) -> tuple[tuple[int, int], ...]:
+    """Rows and columns of the matrix in each layer of x, which is stored row by row.
+
+    Parameters
+    ----------
+    problem : problem
+        By default a layer is a matrix with a single column; that of `softmax` has a row for each feature and a column
+        for each class, and a network from `two_layer` has two matrices.
+
+    Returns
+    -------
+    tuple of (int, int)
+        In the order of `layers`.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge, softmax
+    >>> layer_shapes(ridge((np.eye(3), [1.0, 2.0, 3.0]), l2=0)), layer_shapes(softmax((np.eye(3), [0, 1, 1]), l2=0))
+    (((3, 1),), ((3, 2),))
+    """
+    return tuple((layer.stop - layer.start, 1) for layer in check_layers(layers(problem), int(dimension(problem))))
 
 
-@layers.register
-def _(problem: Proximal):
-    return layers(problem.inner)
+@question
+def start_of(problem, seed: int) -> np.ndarray:
+    """Where a run starts; a class of problems registers its own."""
+    return np.zeros(int(dimension(problem)))
+
+
+def initial_point(problem, seed: int = 0) -> np.ndarray:
+    """Where a run starts if it is not told: at 0, or at random weights where the problem is a network.
+
+    Parameters
+    ----------
+    problem : problem
+        Any.
+    seed : int
+        Of the weights; unused for other problems.  :func:`theory.run` passes its own.
+
+    Returns
+    -------
+    ndarray of float64, shape (d,)
+
+    Notes
+    -----
+    At 0 the gradient of a network vanishes, and the units of a layer would remain equal to each other.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> initial_point(ridge((np.eye(2), [1.0, 2.0]), l2=0))
+    array([0., 0.])
+    """
+    check_problem(problem)
+    good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
+    require(good, "seed", seed, "an integer from 0 to 2**64 - 1")
+    return start_of(problem, int(seed))
+
+
+# A problem within a problem has its layers.
+for ask in (layers, layer_shapes):
+    ask.register(Diversified)(lambda problem, ask=ask: ask(problem.problem))
+    ask.register(Proximal)(lambda problem, ask=ask: ask(problem.inner))
+start_of.register(Diversified)(lambda problem, seed: start_of(problem.problem, seed))
+start_of.register(Proximal)(lambda problem, seed: start_of(problem.inner, seed))
+
+
+def slices_of(shapes) -> tuple[slice, ...]:
+    """Consecutive slices for matrices of these shapes."""
+    ends = np.cumsum([rows * columns for rows, columns in shapes]).tolist()
+    return tuple(slice(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
 def check_layers(given, d: int) -> tuple[slice, ...]:

@@ -88,7 +88,7 @@ def _(A, i, factors, out):
 
 
 @kernel
-def _log_sum(z):
+def log_sum(z):
     """``log sum_k exp(z_k)``; the exponents are never positive, so exp cannot overflow."""
     top = z[0]
     for k in range(1, z.size):
@@ -206,7 +206,7 @@ class Softmax(NamedTuple):
         z = np.empty(problem.classes)
         for i in range(n):
             scores(problem, i, x, z)
-            total += _log_sum(z) - z[problem.b[i]]
+            total += log_sum(z) - z[problem.b[i]]
         return total / n + 0.5 * problem.l2 * norm2(x)
 
     def gradient(problem, x, out):
@@ -239,6 +239,9 @@ class Softmax(NamedTuple):
             total += size2 * row_norm2(problem.A, i) + 2.0 * l2 * along
             add_outer(problem.A, i, residual, out)
         return total / n + l2 * l2 * norm2(x)
+
+    def layer_shapes(problem):
+        return (problem.shape,)
 
     def accuracy(problem, x) -> float:
         found = np.empty(problem.n, np.int64)

@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 BITS, BUCKET = 4, 8192
+FINEST = 119  # levels of NUQSGD that floats can tell apart: with 8 bits there are codes for 126
 SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
 THREE = ("QSGD", "QSGDinf", "NUQSGD")
 RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
@@ -182,7 +183,7 @@ def compressors(bits: int = BITS, bucket: int = BUCKET) -> dict[str, NamedTuple]
         "float32": Identity(),
         "QSGD": Bucketed(uniform, bucket),
         "QSGDinf": Bucketed(uniform._replace(norm=math.inf), bucket),
-        "NUQSGD": Bucketed(NUQSGD(2 ** (bits - 1) - 2), bucket),
+        "NUQSGD": Bucketed(NUQSGD(min(2 ** (bits - 1) - 2, FINEST)), bucket),
     }
 
 

@@ -13,6 +13,7 @@ from ...problems.linear import Logistic, Ridge
 from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
 from ...problems.multinomial import Softmax
+from ...problems.network import TwoLayer
 from ..feedback import NoFeedback, keeps_the_rest
 from ..local_sgd import LocalSGD
 from ..partial_ef import PartialErrorFeedback
@@ -76,6 +77,8 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates."""
     A, c = getattr(problem, "A", None), method.compressor
     if not isinstance(A, CSR) or not _known(method) or not sends_entries(c):
+        return None
+    if isinstance(problem, TwoLayer):  # a row touches the whole last layer, and as many numbers as there are units
         return None
     local = isinstance(method, LocalSGD)
     server = method.server.server if isinstance(method.server, Projected) else method.server

@@ -1,0 +1,277 @@
+"""A compressor for each layer of the vector: matrices of different shapes, each compressed as a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core import kernel, require, setting
+from ...core.random import derive
+from ...problems.layer_slices import layer_shapes
+from ..base import (
+    Symbols,
+    accumulate,
+    capacity,
+    check,
+    delta,
+    expected_nonzeros,
+    expected_payload_bits,
+    max_payload_bits,
+    omega,
+    opening,
+    opening_is_maximum,
+    pack,
+    parts,
+    payload_bits,
+    propose,
+    quantize,
+    reference,
+    settle,
+    shares_stream,
+    state_size,
+    summed,
+    unpack,
+    update_state,
+)
+from ..checks import LARGEST_D, check_compressor, check_dimension
+from ..identity import Identity
+from ..qsgd import QSGD
+from ..registry import register
+from ..sparsifiers import RandK, TopK
+
+__all__ = ["ByLayer", "by_layer"]
+
+
+@setting
+class ByLayer(NamedTuple):
+    """The compressor ``first`` on the first ``size`` coordinates, and ``rest`` on the others.
+
+    For more than two layers ``rest`` is a ByLayer, too; :func:`by_layer` makes it from a problem.  Messages can be
+    added, so that workers reduce instead of gathering, if those of both compressors can.
+
+    Parameters
+    ----------
+    size : int
+        Length of the first layer, at least 1.
+    first, rest : compressor
+        The compressors of the first layer and of what follows.  If one of them needs the workers to share random
+        numbers, both share them.
+
+    Examples
+    --------
+    >>> from theory import QSGD, TopK
+    >>> ByLayer(100, TopK(5), QSGD(7))
+    ByLayer(size=100, first=TopK(k=5), rest=QSGD(s=7, norm=2.0, elias=False))
+    """
+
+    size: int
+    first: NamedTuple
+    rest: NamedTuple
+
+    def domain(self):
+        """Reject values outside the domain."""
+        require(1 <= self.size < LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D - 1}")
+        check_compressor("first", self.first)
+        check_compressor("rest", self.rest)
+
+    def reference(c, v, stream, wire):
+        first = reference(c.first, v[: c.size], derive(stream, 0), wire)
+        return np.concatenate([first, reference(c.rest, v[c.size :], derive(stream, 1), wire)])
+
+    def capacity(c, d):
+        indices, values, levels, scratch = capacity(c.first, c.size)
+        more_indices, more_values, more_levels, more_scratch = capacity(c.rest, d - c.size)
+        _, added = summed(c, d)
+        return indices + more_indices, added + values + more_values, levels + more_levels, max(scratch, more_scratch)
+
+    def parts(c, d):
+        return parts(c.first, c.size) + parts(c.rest, d - c.size)
+
+    def state_size(c, d):
+        return state_size(c.first, c.size) + state_size(c.rest, d - c.size)
+
+    def quantize(c, state, v, stream, symbols):
+        first, rest = _both(c, symbols, v.size)
+        kept = state_size(c.first, c.size)
+        quantize(c.first, state[:kept], v[: c.size], derive(stream, 0), first)
+        quantize(c.rest, state[kept:], v[c.size :], derive(stream, 1), rest)
+        _copy_added(c, v.size, symbols, first, rest, False)
+
+    def accumulate(c, symbols, weight, out):
+        first, rest = _both(c, symbols, out.size)
+        _copy_added(c, out.size, symbols, first, rest, True)
+        accumulate(c.first, first, weight, out[: c.size])
+        accumulate(c.rest, rest, weight, out[c.size :])
+
+    def shares_stream(c):
+        return shares_stream(c.first) or shares_stream(c.rest)
+
+    def summed(c, d):
+        low, high = summed(c.first, c.size)
+        low_rest, high_rest = summed(c.rest, d - c.size)
+        both = high > low and high_rest > low_rest
+        return 0, (high - low) + (high_rest - low_rest) if both else 0
+
+    def opening(c, d):
+        return opening(c.first, c.size) + opening(c.rest, d - c.size)
+
+    def opening_is_maximum(c):
+        return opening_is_maximum(c.first) or opening_is_maximum(c.rest)
+
+    def propose(c, state, v, stream, numbers):
+        kept, own = state_size(c.first, c.size), opening(c.first, c.size)
+        propose(c.first, state[:kept], v[: c.size], derive(stream, 0), numbers[:own])
+        propose(c.rest, state[kept:], v[c.size :], derive(stream, 1), numbers[own:])
+
+    def settle(c, d, state, numbers):
+        kept, own = state_size(c.first, c.size), opening(c.first, c.size)
+        if own > 0:
+            settle(c.first, c.size, state[:kept], numbers[:own])
+        if opening(c.rest, d - c.size) > 0:
+            settle(c.rest, d - c.size, state[kept:], numbers[own:])
+
+    def update_state(c, d, state, symbols):
+        first, rest = _both(c, symbols, d)
+        _copy_added(c, d, symbols, first, rest, True)
+        kept = state_size(c.first, c.size)
+        update_state(c.first, c.size, state[:kept], first)
+        update_state(c.rest, d - c.size, state[kept:], rest)
+
+    def payload_bits(c, symbols, d):
+        first, rest = _both(c, symbols, d)
+        return payload_bits(c.first, first, c.size) + payload_bits(c.rest, rest, d - c.size)
+
+    def max_payload_bits(c, d, float_bits):
+        return max_payload_bits(c.first, c.size, float_bits) + max_payload_bits(c.rest, d - c.size, float_bits)
+
+    def pack(c, symbols, d, buffer, cursor):
+        first, rest = _both(c, symbols, d)
+        return pack(c.rest, rest, d - c.size, buffer, pack(c.first, first, c.size, buffer, cursor))
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        first, rest = _both(c, symbols, d)
+        cursor = unpack(c.first, buffer, cursor, end, c.size, first)
+        if cursor >= 0:
+            cursor = unpack(c.rest, buffer, cursor, end, d - c.size, rest)
+        if cursor >= 0:
+            _copy_added(c, d, symbols, first, rest, False)
+        return cursor
+
+    def check(c, d: int) -> None:
+        check_dimension(d)
+        require(c.size < d, "size", c.size, f"less than the length of the vector, {d}")
+        for name, inner, length in (("first", c.first, c.size), ("rest", c.rest, d - c.size)):
+            try:
+                check(inner, length)
+            except ValueError as error:
+                raise ValueError(f"ByLayer: {name}, on {length} coordinates: {error}") from None
+        several = opening(c.first, c.size) > 0 and opening(c.rest, d - c.size) > 0
+        alike = opening_is_maximum(c.first) == opening_is_maximum(c.rest)
+        require(
+            alike or not several,
+            "rest",
+            c.rest,
+            f"a compressor whose workers combine numbers as those of {type(c.first).__name__} do, by maximum or mean",
+        )
+
+    def omega(c, d: int) -> float:
+        return max(omega(c.first, c.size), omega(c.rest, d - c.size))
+
+    def delta(c, d: int) -> float:
+        return min(delta(c.first, c.size), delta(c.rest, d - c.size))
+
+    def expected_nonzeros(c, v) -> float:
+        return expected_nonzeros(c.first, v[: c.size]) + expected_nonzeros(c.rest, v[c.size :])
+
+    def expected_payload_bits(c, v) -> float:
+        return expected_payload_bits(c.first, v[: c.size]) + expected_payload_bits(c.rest, v[c.size :])
+
+
+def by_layer(problem, make: Callable[[int, int], NamedTuple]):
+    """A compressor for each layer of a problem.
+
+    Parameters
+    ----------
+    problem : problem
+        Its layers are those of :func:`theory.layers`.
+    make : callable
+        ``make(rows, columns)`` returns the compressor of a layer that is a matrix of this shape.
+
+    Returns
+    -------
+    compressor
+        For one layer what ``make`` returns, for more a :class:`ByLayer`.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> network = th.two_layer((np.eye(6), [0, 1, 2, 0, 1, 2]), width=4)
+    >>> by_layer(network, lambda rows, columns: th.PowerSGD(rows, columns, rank=2)).rest
+    PowerSGD(rows=4, columns=3, rank=2, warm=True)
+    """
+    require(callable(make), "make", type(make).__name__, "a function of rows and columns", TypeError)
+    shapes = layer_shapes(problem)
+    made = [make(rows, columns) for rows, columns in shapes]
+    for c in made:
+        check_compressor("make", c)
+    found = made[-1]
+    for (rows, columns), c in zip(shapes[-2::-1], made[-2::-1], strict=True):
+        found = ByLayer(rows * columns, c, found)
+    return found
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
+
+# What is summed over the workers has to be one range: before the values of both messages are copies of the numbers that
+# are added, those of the first message and then those of the rest.
+
+
+@kernel
+def _both(c, symbols, d):
+    """The symbols of both messages."""
+    _, added = summed(c, d)
+    indices, values, levels, _ = capacity(c.first, c.size)
+    more_indices, more_values, more_levels, _ = capacity(c.rest, d - c.size)
+    n, more, begin = 3 * parts(c.first, c.size), 3 * parts(c.rest, d - c.size), added + values
+    first = Symbols(
+        symbols.count[:n], symbols.index[:indices], symbols.value[added:begin], symbols.level[:levels], symbols.scratch
+    )
+    return first, Symbols(
+        symbols.count[n : n + more],
+        symbols.index[indices : indices + more_indices],
+        symbols.value[begin : begin + more_values],
+        symbols.level[levels : levels + more_levels],
+        symbols.scratch,
+    )
+
+
+@kernel
+def _copy_added(c, d, symbols, first, rest, back):
+    """Copy the numbers that are added up to their range, or ``back``."""
+    _, added = summed(c, d)
+    low, high = summed(c.first, c.size)
+    low_rest, _ = summed(c.rest, d - c.size)
+    for j in range(added):
+        inner, k = (first.value, low + j) if j < high - low else (rest.value, low_rest + j - (high - low))
+        if back:
+            inner[k] = symbols.value[j]
+        else:
+            symbols.value[j] = inner[k]
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+def _examples(d: int) -> list:
+    if d < 2:  # a single coordinate has no layers
+        return [TopK(1), Identity()]
+    half = d // 2
+    return [
+        ByLayer(half, TopK(1), QSGD(7)),
+        ByLayer(half, RandK(max(1, half // 5), unbiased=True, shared=True), Identity()),
+    ]
+
+
+register(ByLayer, 56, _examples)

@@ -1,0 +1,362 @@
+"""A network with one hidden layer and a softmax output: a problem that is not convex, and has layers.
+
+f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2) (||W||^2 + ||V||^2),   z_i = V' phi(W' a_i),
+
+with the d x m matrix W, the m x K matrix V, and a function phi of each entry.  x has W first, then V, both row by row:
+a sparse row touches m neighbouring numbers for each of its entries, and all of V.  With r the loss's gradient in the
+scores z (the probabilities, less 1 at the true class), s = W'a and h = phi(s), the gradient of loss_i is the pair of
+matrices of rank one a g' and h r', g = phi'(s) * V r.  Bias: append a column of ones to the data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core import force_inline, kernel, require, setting
+from ..core.random import generator, key
+from ..core.vectors import add_entry, dense_part, scale_of
+from .arguments import dataset, finite_number, label_of
+from .base import add_loss_gradient, rows
+from .evaluate import point
+from .layer_slices import layer_shapes, slices_of
+from .margins import check_l2, entry_type, name_of, norm2, row_count
+from .matrix import CSR, as_matrix, frozen, row_norm2
+from .matrix import shape as shape_of
+from .multinomial import MOST_CLASSES, add_outer, log_sum, residuals, row_scores
+from .row_blocks import part_of_rows, rows_between
+
+__all__ = ["TwoLayer", "two_layer"]
+
+TANH, RELU = range(2)
+ACTIVATIONS = {"tanh": TANH, "relu": RELU}
+WIDEST = 65_536  # scratch of a gradient: two numbers per unit
+
+
+# --- one row ----------------------------------------------------------------------------------------------------------
+
+
+@force_inline
+@kernel
+def _activate(kind, h):
+    """Replace the scores h by phi(h)."""
+    if kind == TANH:
+        for k in range(h.size):
+            h[k] = math.tanh(h[k])
+    else:
+        for k in range(h.size):
+            h[k] = max(h[k], 0.0)
+
+
+@force_inline
+@kernel
+def _times_slope(kind, h, g):
+    """Multiply g by phi'(s), where h = phi(s); the slope of relu at 0 is 0."""
+    if kind == TANH:
+        for k in range(h.size):
+            g[k] *= 1.0 - h[k] * h[k]
+    else:
+        for k in range(h.size):
+            g[k] = g[k] if h[k] > 0.0 else 0.0
+
+
+@kernel
+def forward(problem, i, x, h, z):
+    """Compute h = phi(W'a) and z = V'h for row a."""
+    part, scale, K = dense_part(x), scale_of(x), z.size
+    first = shape_of(problem.A)[1] * h.size
+    row_scores(problem.A, i, part[:first], h)
+    if scale != 1.0:
+        for k in range(h.size):
+            h[k] *= scale
+    _activate(problem.kind, h)
+    for c in range(K):
+        z[c] = 0.0
+    for k in range(h.size):
+        unit, weights = h[k], part[first + k * K : first + (k + 1) * K]
+        for c in range(K):
+            z[c] += unit * weights[c]
+    if scale != 1.0:
+        for c in range(K):
+            z[c] *= scale
+
+
+@kernel
+def back(problem, x, h, r, g):
+    """Compute g = phi'(s) * V r."""
+    part, scale, K = dense_part(x), scale_of(x), r.size
+    first = shape_of(problem.A)[1] * h.size
+    for k in range(h.size):
+        weights, total = part[first + k * K : first + (k + 1) * K], 0.0
+        for c in range(K):
+            total += weights[c] * r[c]
+        g[k] = scale * total
+    _times_slope(problem.kind, h, g)
+
+
+@force_inline
+@kernel
+def _add_gradient(problem, i, weight, h, r, g, out):
+    """Add weight (a g', h r') to out; g and r are overwritten."""
+    K, first = r.size, shape_of(problem.A)[1] * h.size
+    for k in range(h.size):
+        g[k] *= weight
+    for c in range(K):
+        r[c] *= weight
+    add_outer(problem.A, i, g, out)
+    for k in range(h.size):
+        for c in range(K):
+            add_entry(out, first + k * K + c, h[k] * r[c])
+
+
+# --- the problem ------------------------------------------------------------------------------------------------------
+
+
+@setting
+class TwoLayer(NamedTuple):
+    """A network with one hidden layer and a softmax output, made by `two_layer`; x holds its two matrices.
+
+    Parameters
+    ----------
+    A : CSR or ndarray, shape (n, d)
+        The rows a_i.
+    b : ndarray of int64, shape (n,)
+        Classes, from 0 to K - 1.
+    l2 : float
+        At least 0.
+    classes : int
+        K.
+    width : int
+        m, the number of hidden units.
+    kind : int
+        The activation: 0 for tanh, 1 for relu; the attribute ``activation`` has its name.
+    label : ndarray of uint8
+        The data's name in UTF-8, for tables and records: ``name`` reads it.
+    """
+
+    A: CSR | np.ndarray
+    b: np.ndarray
+    l2: float
+    classes: int
+    width: int
+    kind: int
+    label: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return row_count(self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the entries, float64 or float32; sums are taken in float64."""
+        return entry_type(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the data, for tables and records."""
+        return name_of(self)
+
+    @property
+    def activation(self) -> str:
+        """Name of the activation."""
+        return list(ACTIVATIONS)[self.kind]
+
+    @property
+    def features(self) -> int:
+        """Number of columns of the data."""
+        return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
+
+    @property
+    def d(self) -> int:
+        """Length of x: all weights."""
+        return self.width * (self.features + self.classes)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_l2(self)
+        require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, f"an integer from 2 to {MOST_CLASSES}")
+        require(1 <= self.width <= WIDEST, "width", self.width, f"an integer from 1 to {WIDEST}")
+        require(self.kind in ACTIVATIONS.values(), "kind", self.kind, "0 for tanh, 1 for relu")
+
+    def __repr__(self) -> str:
+        sizes = f"{self.features} x {self.width} x {self.classes}"
+        return f"TwoLayer({self.name}: n={self.n}, {sizes}, {self.activation}, l2={self.l2:.6g}, {self.dtype})"
+
+    def rows(problem):
+        return shape_of(problem.A)[0]
+
+    def dimension(problem):
+        return problem.width * (shape_of(problem.A)[1] + problem.classes)
+
+    def regularization(problem):
+        return problem.l2
+
+    def value(problem, x):
+        n, total = rows(problem), 0.0
+        h, z = np.empty(problem.width), np.empty(problem.classes)
+        for i in range(n):
+            forward(problem, i, x, h, z)
+            total += log_sum(z) - z[problem.b[i]]
+        return total / n + 0.5 * problem.l2 * norm2(x)
+
+    def gradient(problem, x, out):
+        n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
+        h, g, r = np.empty(problem.width), np.empty(problem.width), np.empty(problem.classes)
+        for j in range(out.size):
+            out[j] = shrink * part[j]
+        for i in range(n):
+            forward(problem, i, x, h, r)
+            residuals(r, problem.b[i])
+            back(problem, x, h, r, g)
+            _add_gradient(problem, i, 1.0 / n, h, r, g, out)
+
+    def moments(problem, x, out):
+        """||a g' + l2 W||^2 = ||a||^2 ||g||^2 + 2 l2 <g, W'a> + l2^2 ||W||^2, and the same of h r' and V."""
+        n, l2, total = rows(problem), problem.l2, 0.0
+        h, g, r = np.empty(problem.width), np.empty(problem.width), np.empty(problem.classes)
+        s, z = np.empty(problem.width), np.empty(problem.classes)
+        for j in range(out.size):
+            out[j] = l2 * x[j]
+        for i in range(n):
+            row_scores(problem.A, i, x[: x.size - h.size * r.size], s)
+            forward(problem, i, x, h, z)
+            for c in range(z.size):
+                r[c] = z[c]
+            residuals(r, problem.b[i])
+            back(problem, x, h, r, g)
+            units2, back2, out2, along = 0.0, 0.0, 0.0, 0.0
+            for k in range(h.size):
+                units2 += h[k] * h[k]
+                back2 += g[k] * g[k]
+                along += g[k] * s[k]
+            for c in range(z.size):
+                out2 += r[c] * r[c]
+                along += r[c] * z[c]
+            total += row_norm2(problem.A, i) * back2 + units2 * out2 + 2.0 * l2 * along
+            _add_gradient(problem, i, 1.0 / n, h, r, g, out)
+        return total / n + l2 * l2 * norm2(x)
+
+    def layer_shapes(problem):
+        return (problem.features, problem.width), (problem.width, problem.classes)
+
+    def layers(problem):
+        return slices_of(layer_shapes(problem))
+
+    def start_of(problem, seed):
+        """Gaussian weights: for tanh with variance 2/(in + out) (Glorot and Bengio, 2010), for relu 2/in (He, 2015)."""
+        found, rng = [], generator(key(seed, "weights"))
+        for rows_of, columns in layer_shapes(problem):
+            size = rows_of + columns if problem.kind == TANH else rows_of
+            found.append(rng.standard_normal(rows_of * columns) * math.sqrt(2.0 / size))
+        return np.concatenate(found)
+
+    def accuracy(problem, x) -> float:
+        found = np.empty(problem.n, np.int64)
+        classify(problem, point(problem, x), found)
+        return float(np.mean(found == problem.b))
+
+    def lipschitz(problem) -> NoReturn:
+        _none("lipschitz", "the second derivatives of f grow with the weights")
+
+    def max_lipschitz(problem) -> NoReturn:
+        _none("max_lipschitz", "the second derivatives of a loss grow with the weights")
+
+    def strong_convexity(problem) -> NoReturn:
+        _none("strong_convexity", "f is not convex, and its negative curvature grows with the weights")
+
+    def constant_of(problem) -> NoReturn:
+        _none("pl_constant", "at weights of 0 the gradient is 0, and f is not at its minimum")
+
+
+rows_between.register(TwoLayer)(part_of_rows)
+
+
+def _none(what: str, reason: str) -> NoReturn:
+    raise TypeError(
+        f"{what}: a TwoLayer network has none: {reason}; second_moment, gradient_variance and batch_bound "
+        "exist at every point"
+    )
+
+
+@add_loss_gradient.register(TwoLayer)
+def _(problem, i, stream, weight, x, out):
+    h, g, r = np.empty(problem.width), np.empty(problem.width), np.empty(problem.classes)
+    forward(problem, i, x, h, r)
+    residuals(r, problem.b[i])
+    back(problem, x, h, r, g)
+    _add_gradient(problem, i, weight, h, r, g, out)
+
+
+@kernel
+def classify(problem, x, out):
+    """``out[i]`` = the class with the largest score; ties go to the lowest."""
+    h, z = np.empty(problem.width), np.empty(problem.classes)
+    for i in range(rows(problem)):
+        forward(problem, i, x, h, z)
+        best = 0
+        for c in range(1, z.size):
+            if z[c] > z[best]:
+                best = c
+        out[i] = best
+
+
+def two_layer(
+    data, width: int, activation: str = "tanh", *, l2: float = 0.0, dtype: DTypeLike = np.float64
+) -> TwoLayer:
+    """A network with one hidden layer and a softmax output: multinomial logistic regression of phi(W'a).
+
+    f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2) (||W||^2 + ||V||^2) with z_i = V' phi(W' a_i).
+    f is not convex, and has no constant L on the whole space: `lipschitz` and `strong_convexity` raise.  x is W, then
+    V, each row by row: :func:`theory.layers` are their slices, :func:`theory.layer_shapes` their shapes.
+
+    Parameters
+    ----------
+    data : Dataset or (X, y)
+        With 2 to 1024 different labels; in increasing order, they are the classes 0, 1, ..., K - 1.  There are no
+        biases: append a column of ones to have some.
+    width : int
+        Number m of hidden units.
+    activation : {"tanh", "relu"}
+        phi, of each entry.  With tanh, f is smooth.
+    l2 : float
+        At least 0.
+    dtype : {numpy.float64, numpy.float32}
+        Type of the entries.
+
+    Returns
+    -------
+    TwoLayer
+        With ``n``, ``d`` (all weights), ``features``, ``width``, ``classes``, ``activation``, ``l2``, ``name`` and
+        ``dtype``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, the data have NaN or Inf or no rows, or there are fewer than 2 labels or
+        more than 1024.
+
+    Notes
+    -----
+    A run without ``x0`` starts from :func:`theory.initial_point`, random weights that follow from its seed.
+
+    Examples
+    --------
+    >>> problem = two_layer((np.eye(3), [7, 5, 7]), width=4)
+    >>> problem, problem.d
+    (TwoLayer(data: n=3, 3 x 4 x 2, tanh, l2=0, float64), 20)
+    """
+    data = dataset(data)
+    labels, b = np.unique(data.y, return_inverse=True)
+    allowed = f"2 to {MOST_CLASSES} different labels"
+    require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
+    require(activation in ACTIVATIONS, "activation", activation, "one of " + ", ".join(map(repr, ACTIVATIONS)))
+    A, classes = as_matrix(data.X, dtype), frozen(b.reshape(-1), np.int64)
+    made = TwoLayer(
+        A, classes, finite_number("l2", l2), labels.size, width, ACTIVATIONS[activation], label_of(data.name)
+    )
+    require(made.d < 2**31, "width", width, f"fewer than 2**31 weights, not {made.d:,}")
+    return made
