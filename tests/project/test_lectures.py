@@ -40,7 +40,7 @@ def test_every_lecture_has_the_parts_of_a_lecture(path):
         "| symbol | meaning |",
         "Running all of it: [measured](README.md)",
         "from theory.plots.lecture import ",
-        "plt.style.use(STYLE)",
+        "begin_lecture()",
     ):
         assert part in text, part
     sections = re.findall(r"^## (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
@@ -188,14 +188,16 @@ def test_sheets_are_written_for_the_lectures_that_are_named(tmp_path):
 
     written = sheets.write(tmp_path, sheets.lectures("2"))
     assert [path.name for path in written] == [
-        f"02-mini-batches-and-gradient-diversity-{kind}.ipynb" for kind in ("exercises", "solutions")
+        f"{kind}-02-mini-batches-and-gradient-diversity.ipynb" for kind in ("exercises", "solutions")
     ]
     for path in written:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         assert "jupytext" not in notebook.metadata  # nothing is paired with a sheet, so nothing is written beside it
         for target in re.findall(r"\]\(([^)#\s]+)\)", "\n".join(cell.source for cell in notebook.cells)):
-            assert "://" in target or (ROOT / "sheets" / target).resolve().exists(), target
+            target = target.replace(sheets.FOLDER.name, sheets.NOTEBOOKS.name, 1)  # of the lecture that is converted
+            found = (tmp_path / target).resolve()
+            assert "://" in target or found.with_suffix(".md").exists() or found.exists(), target
 
 
 # --- what the lectures draw with ------------------------------------------------------------------------------------
@@ -205,10 +207,10 @@ def test_marks_lines_and_bounds_look_as_the_lectures_say():
     figure, axes = new_figure()
     ax = axes[0, 0]
     samples = np.array([[1.0, 10.0], [3.0, 10.0]])
-    lecture.exact(ax, [1, 2], [1, 2])
-    lecture.bound(ax, [1, 2], [3, 4])
-    lecture.marks(ax, [1, 2], [5.0, 6.0])
-    lecture.measured(ax, [1, 2], samples, label="runs")
+    lecture.exact([1, 2], [1, 2])(ax)
+    lecture.bound([1, 2], [3, 4])(ax)
+    lecture.marks([1, 2], [5.0, 6.0])(ax)
+    lecture.measured([1, 2], samples, label="runs")(ax)
     law, limit, plain = ax.get_lines()[:3]
     assert (law.get_linestyle(), limit.get_linestyle(), plain.get_linestyle()) == ("-", "--", "None")
     assert plain.get_marker() == lecture.MARKS[0]
