@@ -53,7 +53,8 @@ BOXED = re.compile(r"\\boxed\{\s*(?:\\;)?(.*?)(?:\\;)?\s*\}", re.DOTALL)
 def formula(latex: str, block: bool) -> str:
     """A formula as MathML: what browsers typeset themselves."""
     boxed = BOXED.fullmatch(latex.strip())
-    made = mathml((boxed[1] if boxed else latex).strip())
+    text = (boxed[1] if boxed else latex).replace("{aligned}", "{align*}")  # latex2mathml knows this one alone
+    made = mathml(text.strip())
     if not block:
         return made.replace(' displaystyle="true"', "")
     frame = "display: inline-block; border: 1px solid; padding: 0.4em 1em" if boxed else ""
@@ -93,8 +94,18 @@ def plain_markdown(app, name, source):
     source[0] = for_sphinx(source[0])
 
 
+def bars_are_bars(app, what, name, thing, options, lines):
+    """|x| in a docstring is an absolute value, not one of Sphinx's substitutions."""
+    example = False
+    for j, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and line.strip() != "")
+        if not example and "`" not in line:
+            lines[j] = line.replace("|", r"\|")
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", keep_the_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", skip_the_obvious)
+    app.connect("autodoc-process-docstring", bars_are_bars, priority=900)
     app.connect("source-read", plain_markdown)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
