@@ -11,6 +11,7 @@
 #   make docs                 the documentation, lectures executed, into docs/_build/html
 #   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
+#   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (10 minutes)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
@@ -30,7 +31,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times figures test test-full check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -74,6 +75,9 @@ sheets: $(STAMP)-lectures,mpi
 
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)
+
+newcomer:
+	$(PYTHON) benchmarks/newcomer.py $(ARGS)
 
 figures: $(STAMP)-mpi
 	$(PY) -m theory.experiment figures $(ARGS)

@@ -40,7 +40,8 @@ kernelspec:
 
 def for_sphinx(text: str) -> str:
     """A page as MyST reads it."""
-    text = text.replace("](../notebooks/README.md", "](lectures/index.md").replace("](../notebooks/", "](lectures/")
+    text = text.replace("](../notebooks/README.md", "](lectures/index.md")
+    text = re.sub(r"\]\(\.\./notebooks/([\w-]+\.md)", r"](lectures/\1", text)
     text = re.sub(
         r"\[`([a-z][\w.-]*)`\]\(claims\.md\)",
         lambda found: f"[`{found[1]}`](#claim-{re.sub(r'[^a-z0-9]+', '-', found[1].lower())})",
