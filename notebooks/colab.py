@@ -21,7 +21,7 @@ import sys
 
 REPOSITORY = os.environ.get("THEORY_REPOSITORY", "https://github.com/OWNER/theory")  # the address of your clone
 if importlib.util.find_spec("theory") is None:
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", f"theory @ git+{REPOSITORY}"], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", f"git+{REPOSITORY}"], check=True)
     importlib.invalidate_caches()"""
 
 
