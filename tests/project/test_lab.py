@@ -104,7 +104,7 @@ def lab(clone, tmp_path_factory):
         pytest.skip("lectures: jupyterlab is not installed (make lectures installs it)")
     find_chromium()
     home = tmp_path_factory.mktemp("home")
-    with jupyterlab(clone, home) as (address, token), Chromium(home / "profile", timeout=80) as browser:
+    with jupyterlab(clone, home) as (address, token), Chromium(home / "profile", timeout=180) as browser:
         browser.size(1400, 1000)
         browser.open(f"{address}/?token={token}")
         yield browser
@@ -112,7 +112,7 @@ def lab(clone, tmp_path_factory):
 
 HELP = """
 const app = () => window.jupyterapp;
-const wait = async (ready, seconds = 30) => {
+const wait = async (ready, seconds = 60) => {
   for (let k = 0; k < seconds * 10 && !ready(); k++) await new Promise(go => setTimeout(go, 100));
   if (!ready()) throw new Error("waited in vain for " + ready);
 };
@@ -131,8 +131,10 @@ def ask(browser, body: str):
     return browser.run(f"(async () => {{ {HELP} {body} }})()")
 
 
-def open_notebook(browser, path: str) -> None:
-    ask(browser, f'await app().commands.execute("docmanager:open", {{path: "{path}"}}); await opened("{path}");')
+def open_notebook(browser, path: str, *, to_run: bool = False) -> None:
+    """To read only, no kernel is started."""
+    arguments = json.dumps({"path": path} if to_run else {"path": path, "kernelPreference": {"shouldStart": False}})
+    ask(browser, f'await app().commands.execute("docmanager:open", {arguments}); await opened("{path}");')
 
 
 def links(browser) -> list[str]:
@@ -176,12 +178,14 @@ def test_a_link_to_the_documentation_opens_it_to_read(lab):
     open_notebook(lab, "lectures/01-why-is-distributed-sgd-slow.ipynb")
     ask(lab, """panel().node.querySelector('.jp-MarkdownOutput a[href*="docs/claims.md"]').click();""")
     ask(lab, """await wait(() => document.querySelector(".jp-MarkdownViewer h1"));""")
+    open_notebook(lab, "lectures/01-why-is-distributed-sgd-slow.ipynb")
+    ask(lab, "panel().close();")
 
 
 @pytest.mark.slow
 def test_lectures_run_in_lab(lab, clone):
     for stem in RUN:
-        open_notebook(lab, f"lectures/{stem}.ipynb")
+        open_notebook(lab, f"lectures/{stem}.ipynb", to_run=True)
         ask(lab, 'await panel().sessionContext.ready; await app().commands.execute("notebook:run-all-cells");')
         outputs = ask(
             lab,
