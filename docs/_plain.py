@@ -4,6 +4,7 @@
 
 ``[lecture 4](../notebooks/04-....md)``   leads to the lecture's page
 ``[`qsgd.variance`](claims.md)``          leads to the claim's own entry
+``[`th.run`](api.md)``                    leads to the entry of a name
 ``<a id="..."></a>``                      is a target that other pages can name
 ``<!-- include: FILE -->``                is the text of a page that is made from the code
 ``<!-- toctree: a b c -->``               lists pages below this one
@@ -47,6 +48,7 @@ def for_sphinx(text: str) -> str:
         lambda found: f"[`{found[1]}`](#claim-{re.sub(r'[^a-z0-9]+', '-', found[1].lower())})",
         text,
     )
+    text = re.sub(r"\[`th\.(\w+)`\]\(api\.md\)", r"{py:obj}`th.\1 <theory.\1>`", text)
     text = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
     text = re.sub(r"^<!-- include: (\S+) -->$", "```{include} \\1\n```", text, flags=re.MULTILINE)
     text = re.sub(

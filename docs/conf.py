@@ -94,18 +94,8 @@ def plain_markdown(app, name, source):
     source[0] = for_sphinx(source[0])
 
 
-def bars_are_bars(app, what, name, thing, options, lines):
-    """|x| in a docstring is an absolute value, not one of Sphinx's substitutions."""
-    example = False
-    for j, line in enumerate(lines):
-        example = line.lstrip().startswith(">>>") or (example and line.strip() != "")
-        if not example and "`" not in line:
-            lines[j] = line.replace("|", r"\|")
-
-
 def setup(app):
     app.connect("autodoc-process-docstring", keep_the_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", skip_the_obvious)
-    app.connect("autodoc-process-docstring", bars_are_bars, priority=900)
     app.connect("source-read", plain_markdown)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

@@ -158,6 +158,7 @@ def test_what_sphinx_needs_is_added_to_plain_pages():
         == "[a](lectures/07-memory.md), [b](lectures/index.md)"
     )
     assert made("[`qsgd.bits.theorem-3.4`](claims.md)") == "[`qsgd.bits.theorem-3.4`](#claim-qsgd-bits-theorem-3-4)"
+    assert made("[`th.run`](api.md)") == "{py:obj}`th.run <theory.run>`"
     assert made('<a id="a-b"></a>\n\n## T') == "(a-b)=\n\n## T"
     assert made("<!-- include: _generated/x.md -->") == "```{include} _generated/x.md\n```"
     page = made("<!-- executed -->\n```python\n1\n```\n<!-- file: x.py -->\n```python\n2\n```")
