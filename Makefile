@@ -1,7 +1,7 @@
 # Every target does all of its own set-up in .venv; nothing has to be activated and no MPI has to be installed.
 #
 #   make run [ARGS="..."]     the flagship experiment on 8 MPI ranks (ARGS are passed on; RANKS=4 for four)
-#   make lectures             the lectures in JupyterLab, as notebooks
+#   make lectures             the lectures in JupyterLab, as notebooks in lectures/ (yours to write in: git does not see them)
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
 #   make test-full            with those that take long by nature: every claim in full, every compressor in every precision
@@ -9,8 +9,9 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
-#   make sheets               exercise sheets and solutions of the lectures, into notebooks/sheets/ (ARGS=--run: and run them)
+#   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
+#   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (10 minutes)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
@@ -30,7 +31,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times figures test test-full check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -38,11 +39,11 @@ help:
 run: $(STAMP)-mpi
 	$(VENV)/bin/mpirun -n $(RANKS) $(PY) -m theory.experiment $(ARGS)
 
-# Pairs each lecture with a notebook; whichever of the two is newer is kept, so no work is lost.
+# Lab opens on the index.  Its root is this folder, so that links from lectures to the documentation work, too.
 lectures: $(STAMP)-lectures,mpi
 	@echo 'The first run of a lecture compiles, for 20 seconds to a minute and a half on a quiet machine; `make warm` compiles everything ahead (about 4 minutes).'
-	$(PY) -m jupytext --quiet --sync notebooks/[0-9]*.md
-	$(PY) -m jupyterlab --notebook-dir=notebooks $(ARGS)
+	@$(PY) notebooks/prepare.py
+	$(PY) -m jupyterlab --notebook-dir=. --LabApp.default_url=/lab/tree/lectures/index.ipynb $(ARGS)
 
 warm: $(STAMP)-mpi
 	$(PY) -m theory.experiment warm $(ARGS)
@@ -69,11 +70,14 @@ types: $(STAMP)-test
 docs: $(STAMP)-docs
 	$(PY) -m sphinx -W --keep-going -b html $(ARGS) docs docs/_build/html
 
-sheets: $(STAMP)-test
+sheets: $(STAMP)-lectures,mpi
 	$(PY) notebooks/sheets.py $(ARGS)
 
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)
+
+newcomer:
+	$(PYTHON) benchmarks/newcomer.py $(ARGS)
 
 figures: $(STAMP)-mpi
 	$(PY) -m theory.experiment figures $(ARGS)
@@ -97,7 +101,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures docs/sources/*.md notebooks/sheets .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated docs/lectures docs/sources/*.md .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

@@ -11,6 +11,10 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 import _make  # noqa: E402
+from _plain import for_sphinx  # noqa: E402
+from docutils import nodes  # noqa: E402
+
+from theory.experiment.formulas import mathml  # noqa: E402
 
 _make.everything()
 
@@ -42,6 +46,31 @@ numpydoc_use_plots = False
 html_theme = "furo"
 html_title = "theory"
 html_static_path = []
+html_math_renderer = "mathml"  # without a script or a network
+BOXED = re.compile(r"\\boxed\{\s*(?:\\;)?(.*?)(?:\\;)?\s*\}", re.DOTALL)
+
+
+def formula(latex: str, block: bool) -> str:
+    """A formula as MathML: what browsers typeset themselves."""
+    boxed = BOXED.fullmatch(latex.strip())
+    text = (boxed[1] if boxed else latex).replace("{aligned}", "{align*}")  # latex2mathml knows this one alone
+    made = mathml(text.strip())
+    if not block:
+        return made.replace(' displaystyle="true"', "")
+    frame = "display: inline-block; border: 1px solid; padding: 0.4em 1em" if boxed else ""
+    return f'<div style="text-align: center; margin: 1em 0; overflow-x: auto"><div style="{frame}">{made}</div></div>'
+
+
+def visit_math(translator, node):
+    """Inline formulas."""
+    translator.body.append(formula(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def visit_math_block(translator, node):
+    """Displayed formulas."""
+    translator.body.append(formula(node.astext(), block=True))
+    raise nodes.SkipNode
 
 
 def skip_the_obvious(app, what, name, obj, skip, options):
@@ -60,6 +89,13 @@ def keep_the_bars(app, what, name, thing, options, lines):
             lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
 
 
+def plain_markdown(app, name, source):
+    """What a page says in plain Markdown, as MyST has it."""
+    source[0] = for_sphinx(source[0])
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", keep_the_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", skip_the_obvious)
+    app.connect("source-read", plain_markdown)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

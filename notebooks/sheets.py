@@ -1,12 +1,14 @@
 """Exercise sheets and solutions, made from the lectures, so that they cannot drift from them.
 
-python notebooks/sheets.py            # all lectures, into the folder sheets/
-python notebooks/sheets.py 04 07      # these two
-python notebooks/sheets.py --run      # and runs every sheet of solutions, each by itself
+python notebooks/sheets.py                # all lectures, into the folder lectures/sheets/
+python notebooks/sheets.py 04 07          # these two
+python notebooks/sheets.py 04 --only 1,3  # two exercises of one
+python notebooks/sheets.py --run          # and runs every sheet of solutions, each by itself
 
-A lecture's exercises begin at the heading "## Exercises"; a cell with the tag `solution` holds a solution. The sheet
-of exercises has an empty cell in its place, and the cell that checks it. Both sheets begin with those cells of the
-lecture that define what the exercises use, found by their names, so a sheet runs by itself.
+A lecture's exercises begin at the heading "## Exercises"; a cell with the tag `solution` holds a solution, and
+`<details>` after the question a proof. The sheet of exercises has empty cells in their places, and the cell that checks
+a solution. Both sheets begin with those cells of the lecture that define what the exercises use, found by their names,
+so a sheet runs by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import os
 import re
 import sys
 import tempfile
@@ -22,8 +25,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
-NOTEBOOKS = Path(__file__).resolve().parent
-HEADING, EXERCISE, SOLUTION = "## Exercises", "### Exercise ", "solution"
+from prepare import FOLDER, NOTEBOOKS, SOLUTION, with_links
+from prepare import write as write_lectures
+
+HEADING, EXERCISE = "## Exercises", "### Exercise "
+PROOF = re.compile(r"<details>\s*<summary>(.*?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
 
 
 def lectures(*numbers: str) -> list[Path]:
@@ -237,13 +243,41 @@ def asked(solution, others: list) -> list[str]:
     return sorted(own, key=lambda name: re.search(rf"\b{name}\b", solution.source).start())
 
 
-def sheet(lecture: Lecture, *, solutions: bool):
-    """A notebook: what the exercises need from the lecture, and the exercises, with or without their solutions."""
+def chosen(cells: list, only: set[int]) -> list:
+    """The cells of these exercises; of all of them if none is named."""
+    found, number = [], 0
+    for cell in cells:
+        if cell.cell_type == "markdown" and cell.source.startswith(EXERCISE):
+            number = int(re.match(r"\d+", cell.source[len(EXERCISE) :])[0])
+        if not only or number in only:
+            found.append(cell)
+    return found
+
+
+def prose(cell, links: str, solutions: bool) -> list:
+    """The question, and a cell for a proof if there is one to write."""
+    from nbformat.v4 import new_markdown_cell
+
+    text = with_links(cell.source, links).replace("](../docs/", f"]({links}../docs/")
+    made = [new_markdown_cell(PROOF.sub("", text).strip())]
+    for _, proof in PROOF.findall(text):
+        made.append(new_markdown_cell(f"**Proof.** {proof}" if solutions else "**Proof.** *Write it here.*"))
+    return made
+
+
+def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] = frozenset(), links: str = "../"):
+    """A notebook: what the exercises need from the lecture, and the exercises, with or without their solutions.
+
+    ``links`` is the path from the sheet to the folder with the lectures' notebooks.
+    """
     from nbformat.v4 import new_markdown_cell, new_notebook
 
+    asked_for = chosen(lecture.exercises, set(only))
+    if not asked_for:
+        raise SystemExit(f"{lecture.path.name} has no exercise {', '.join(map(str, sorted(only)))}")
     code = [cell for cell in (*lecture.before, *lecture.exercises) if cell.cell_type == "code"]
-    first = sum(cell.cell_type == "code" for cell in lecture.before)
-    setup = [code[i] for i in needed([cell.source for cell in code], set(range(first, len(code)))) if i < first]
+    wanted = {i for i, cell in enumerate(code) if any(cell is other for other in asked_for)}
+    setup = [code[i] for i in needed([cell.source for cell in code], wanted) if i not in wanted]
     kind = "Solutions" if solutions else "Exercises"
     way = (
         "Every solution is followed by the cell that checks it."
@@ -252,38 +286,37 @@ def sheet(lecture: Lecture, *, solutions: bool):
     )
     head = (
         f"# {kind}: {lecture.title}\n\nThese are the exercises of [lecture {int(lecture.path.name[:2])}]"
-        f"(../notebooks/{lecture.path.name}), with the lecture's cells that they need. {way}\n\n"
+        f"({links}{lecture.path.stem}.ipynb), with the lecture's cells that they need. {way}\n\n"
         f"*Made from the lecture by `make sheets`, which writes this file anew.*"
     )
     cells = [new_markdown_cell(head), *map(deepcopy, setup), new_markdown_cell(HEADING)]
     blanks = {}
-    for _, group in groups(lecture.exercises):
+    for _, group in groups(asked_for):
         for k, cell in enumerate(group):
             if is_solution(cell):
                 blanks[cell.id] = "# Write here: " + ", ".join(asked(cell, group[k + 1 :]))
-    for cell in deepcopy(lecture.exercises):
+    for cell in deepcopy(asked_for):
         if is_solution(cell):
             cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if not tag.startswith("hide")]
             if not solutions:
                 cell.source = blanks[cell.id]
-        if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\]\((\d\d-[\w-]+\.md)", r"](../notebooks/\1", cell.source)
-        cells.append(cell)
+        cells += prose(cell, links, solutions) if cell.cell_type == "markdown" else [cell]
     metadata = {key: value for key, value in lecture.notebook.metadata.items() if key != "jupytext"}
     return new_notebook(cells=cells, metadata=metadata)
 
 
-def write(folder: Path, paths: list[Path]) -> list[Path]:
+def write(folder: Path, paths: list[Path], only: frozenset[int] | set[int] = frozenset()) -> list[Path]:
     """Both sheets of each lecture, as Jupyter notebooks."""
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
+    links = f"{Path(os.path.relpath(FOLDER, folder)).as_posix()}/"
     written = []
     for path in paths:
         lecture = read(path)
         for kind, solutions in (("exercises", False), ("solutions", True)):
-            written.append(folder / f"{path.stem}-{kind}.ipynb")
-            nbformat.write(sheet(lecture, solutions=solutions), written[-1])
+            written.append(folder / f"{kind}-{path.stem}.ipynb")
+            nbformat.write(sheet(lecture, solutions=solutions, only=only, links=links), written[-1])
     return written
 
 
@@ -304,13 +337,15 @@ def main(*words: str) -> int:
     """Write sheets, and run those with solutions if asked to; 1 if one of them fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
-    parser.add_argument("--out", type=Path, default=NOTEBOOKS / "sheets", help="folder for the sheets")
+    parser.add_argument("--out", type=Path, default=FOLDER / "sheets", help="folder for the sheets")
+    parser.add_argument("--only", metavar="1,3", default="", help="these exercises of each lecture")
     parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
     arguments = parser.parse_args(words)
-    failed = 0
-    for made in write(arguments.out, lectures(*arguments.numbers)):
+    failed, only = 0, {int(number) for number in arguments.only.split(",") if number}
+    write_lectures(FOLDER)  # to which the sheets link
+    for made in write(arguments.out, lectures(*arguments.numbers), only):
         said = ""
-        if arguments.run and made.stem.endswith("-solutions"):
+        if arguments.run and made.stem.startswith("solutions-"):
             try:
                 said = f"  runs by itself, {run(made):.0f} s"
             except Exception as error:  # of a cell, or of a kernel that died: the other sheets run all the same

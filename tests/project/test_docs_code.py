@@ -2,7 +2,8 @@
 
 The blocks of one page run in order, in one namespace and one process of their own, in the folder ``docs``.
 A block that cannot run says so in the line before it, ``<!-- not run: the reason -->``, and its test is skipped with
-that reason.  The one Python cell of README.md runs in test_project.py.
+that reason.  ``<!-- file: ... -->`` is the text of a file, which ``python docs/_plain.py`` writes there.  The one
+Python cell of README.md runs in test_project.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from theory.reporting.files import find_toml
 from theory.studies.shared.configuration import chosen
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"(?:<!-- not run: ([^\n]*?) -->\n)?^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\2$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"(?:<!-- (not run|file): ([^\n]*?) -->\n)?^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\3$", re.MULTILINE | re.DOTALL
+)
 PYTHON = ("python", "{code-cell} python", "{code-cell} ipython3", "{code-block} python")
 SHELL = ("sh", "bash", "{code-block} sh", "{code-block} bash")
 QUICK = {"your-data"}  # pages whose Python compiles next to nothing
@@ -43,6 +46,7 @@ class Block(NamedTuple):
     language: str
     text: str
     reason: str | None
+    file: str | None
 
     @property
     def id(self) -> str:
@@ -56,14 +60,17 @@ def blocks() -> list[Block]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for match in FENCE.finditer(text):
-            line = text.count("\n", 0, match.start(2)) + 1
-            found.append(Block(page, line, match[3].strip(), match[4], match[1]))
+            line = text.count("\n", 0, match.start(3)) + 1
+            said = {match[1]: match[2]}
+            found.append(Block(page, line, match[4].strip(), match[5], said.get("not run"), said.get("file")))
     return found
 
 
 BLOCKS = blocks()
 RUN = [
-    block for block in BLOCKS if block.language in PYTHON and block.reason is None and block.page.name != "README.md"
+    block
+    for block in BLOCKS
+    if block.language in PYTHON and block.reason is None and block.file is None and block.page.name != "README.md"
 ]
 
 
@@ -125,11 +132,37 @@ def test_python_of_the_page_runs(page, tmp_path):
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
-def test_python_that_is_loaded_from_a_file_is_there():
-    for block in BLOCKS:
-        if block.language.startswith("{literalinclude}"):
-            file = block.page.parent / block.language.split()[1]
-            assert file.is_file(), f"{block.id}: {file}"
+def test_files_in_the_pages_are_as_they_are():
+    plain_pages = from_docs("_plain")
+    written = [block for block in BLOCKS if block.file is not None]
+    assert len(written) >= 7
+    for block in written:
+        assert block.text == plain_pages.block_of(block.page, block.file), (
+            f"{block.id}: python docs/_plain.py writes it"
+        )
+
+
+def test_pages_read_well_without_sphinx():
+    """On a code host: no directive, no role, no target; the front page of the documentation is for Sphinx alone."""
+    for page in PAGES:
+        if page.name not in ("index.md", "changelog.md"):
+            text = FENCE.sub(lambda match: match[0].splitlines()[0], page.read_text(encoding="utf-8"))
+            raw = re.findall(r"^(?:`{3,}|:{3,})\{.*|^\([\w-]+\)=$|\{[\w:]+\}`[^`]*`|^jupytext:", text, re.MULTILINE)
+            assert not raw, f"{page.name}: {raw}"
+
+
+def test_what_sphinx_needs_is_added_to_plain_pages():
+    made = from_docs("_plain").for_sphinx
+    assert (
+        made("[a](../notebooks/07-memory.md), [b](../notebooks/README.md)")
+        == "[a](lectures/07-memory.md), [b](lectures/index.md)"
+    )
+    assert made("[`qsgd.bits.theorem-3.4`](claims.md)") == "[`qsgd.bits.theorem-3.4`](#claim-qsgd-bits-theorem-3-4)"
+    assert made("[`th.run`](api.md)") == "{py:obj}`th.run <theory.run>`"
+    assert made('<a id="a-b"></a>\n\n## T') == "(a-b)=\n\n## T"
+    assert made("<!-- include: _generated/x.md -->") == "```{include} _generated/x.md\n```"
+    page = made("<!-- executed -->\n```python\n1\n```\n<!-- file: x.py -->\n```python\n2\n```")
+    assert page.startswith("---\njupytext:") and page.count("{code-cell}") == 1 and page.count("```python") == 1
 
 
 # --- what does not run ------------------------------------------------------------------------------------------------
@@ -278,6 +311,6 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
     errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name, _ in REFUTED.values())
     named = set(re.findall(r"<((?:erratum|quoted|reading)-[a-z0-9-]+)>", made))
-    assert named and all(f"({name})=" in errata for name in named)
-    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert named and all(f'<a id="{name}"></a>' in errata for name in named)
+    pages = from_docs("_plain").for_sphinx("".join(page.read_text(encoding="utf-8") for page in PAGES))
     assert all(f"({name})=" in made for name in re.findall(r"\(#(claim-[a-z0-9-]+)\)", pages + made))

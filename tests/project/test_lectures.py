@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from conftest import ROOT, run_group
 pytest.importorskip("jupytext")
 sys.path.insert(0, str(ROOT / "notebooks"))
 
+import prepare  # noqa: E402
 import sheets  # noqa: E402
 import times  # noqa: E402
 
@@ -40,7 +44,7 @@ def test_every_lecture_has_the_parts_of_a_lecture(path):
         "| symbol | meaning |",
         "Running all of it: [measured](README.md)",
         "from theory.plots.lecture import ",
-        "plt.style.use(STYLE)",
+        "begin_lecture()",
     ):
         assert part in text, part
     sections = re.findall(r"^## (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
@@ -188,14 +192,118 @@ def test_sheets_are_written_for_the_lectures_that_are_named(tmp_path):
 
     written = sheets.write(tmp_path, sheets.lectures("2"))
     assert [path.name for path in written] == [
-        f"02-mini-batches-and-gradient-diversity-{kind}.ipynb" for kind in ("exercises", "solutions")
+        f"{kind}-02-mini-batches-and-gradient-diversity.ipynb" for kind in ("exercises", "solutions")
     ]
     for path in written:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         assert "jupytext" not in notebook.metadata  # nothing is paired with a sheet, so nothing is written beside it
         for target in re.findall(r"\]\(([^)#\s]+)\)", "\n".join(cell.source for cell in notebook.cells)):
-            assert "://" in target or (ROOT / "sheets" / target).resolve().exists(), target
+            target = target.replace(sheets.FOLDER.name, sheets.NOTEBOOKS.name, 1)  # of the lecture that is converted
+            found = (tmp_path / target).resolve()
+            assert "://" in target or found.with_suffix(".md").exists() or found.exists(), target
+
+
+def test_exercises_can_be_chosen_and_a_proof_has_a_cell():
+    read = sheets.read(*sheets.lectures("4"))
+    blank, solved = (sheets.sheet(read, solutions=given, only={3}) for given in (False, True))
+    for made in (blank, solved):
+        headings = [cell.source.splitlines()[0] for cell in made.cells if cell.source.startswith("### ")]
+        assert headings == ["### Exercise 3: TernGrad's worst vector"]
+        assert not any("<details>" in cell.source for cell in made.cells)
+    (question,) = [cell.source for cell in blank.cells if cell.source.startswith("**Proof.**")]
+    (answer,) = [cell.source for cell in solved.cells if cell.source.startswith("**Proof.**")]
+    assert question == "**Proof.** *Write it here.*" and "Cauchy" in answer
+    with pytest.raises(SystemExit, match="no exercise 9"):
+        sheets.sheet(read, solutions=True, only={9})
+
+
+# --- notebooks to work in -------------------------------------------------------------------------------------------
+
+
+@every_lecture
+def test_lectures_are_plain_markdown(path):
+    """JupyterLab, Visual Studio Code and code hosts know no directives; and a cell that draws does nothing else."""
+    read = sheets.read(path)
+    for cell in read.notebook.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+            assert not re.search(r"^`{3,}\{|^:{3,}|\{[\w:]+\}`|^\([\w-]+\)=$", cell.source, re.MULTILINE), text
+        else:
+            assert "matplotlib" not in cell.source and "plt." not in cell.source
+            drawn = re.findall(r"^(?:draw|explore)\(", cell.source, re.MULTILINE)
+            assert not drawn or cell.source.startswith(drawn[0]), cell.source
+
+
+def test_notebooks_lead_to_notebooks_and_fold_their_solutions():
+    made = prepare.convert(*sheets.lectures("4"))
+    text = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    assert "](03-sgd-rates.ipynb)" in text and "](index.ipynb)" in text
+    assert not re.search(r"\]\((?!\.\./docs/)[\w-]+\.md\)", text) and "jupytext" not in made.metadata
+    solutions = [cell for cell in made.cells if "solution" in cell.metadata.get("tags", [])]
+    assert len(solutions) == 5 and all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
+    assert all(cell.source.startswith("# Solution\n") for cell in solutions)
+
+
+def test_what_somebody_wrote_is_never_replaced(tmp_path, monkeypatch):
+    import nbformat
+
+    pages, folder = tmp_path / "pages", tmp_path / "lectures"
+    pages.mkdir()
+    page = pages / "note.md"
+    page.write_text("# A page\n", encoding="utf-8")
+    monkeypatch.setattr(prepare, "pages", lambda: [page])
+    source = lambda: nbformat.read(folder / "note.ipynb", as_version=4).cells[0].source  # noqa: E731
+    assert prepare.write(folder) == [] and source() == "# A page"
+    page.write_text("# A page, changed\n", encoding="utf-8")
+    assert prepare.write(folder) == [] and source() == "# A page, changed"  # nobody had written in it
+    notebook = nbformat.read(folder / "note.ipynb", as_version=4)
+    notebook.cells[0].source = "mine"
+    nbformat.write(notebook, folder / "note.ipynb")
+    assert prepare.write(folder) == [] and source() == "mine"  # the page is as it was
+    page.write_text("# A page, changed again\n", encoding="utf-8")
+    (said,) = prepare.write(folder)
+    assert "you wrote in it" in said and source() == "mine"
+    prepare.write(folder, fresh=True)
+    assert source() == "# A page, changed again" and "mine" in (folder / "note.mine.ipynb").read_text(encoding="utf-8")
+
+
+def test_the_notebook_for_colab_is_lecture_4():
+    import colab
+
+    assert colab.TARGET.read_text(encoding="utf-8") == colab.notebook(), "python notebooks/colab.py writes it again"
+
+
+def test_colab_installs_the_package_where_it_is_not(tmp_path):
+    """Its first cell, in an environment that has everything but this package."""
+    import importlib.util
+    import sysconfig
+
+    import colab
+
+    if shutil.which("git") is None or importlib.util.find_spec("hatchling") is None:
+        pytest.skip("Colab: git or hatchling is not installed")
+    run_group([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], timeout=120)
+    python = tmp_path / "venv" / "bin" / "python"
+    (there,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    (there / "others.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # does not follow its .pth files
+    script = tmp_path / "cell.py"
+    script.write_text(f"{colab.INSTALL}\nimport theory\nprint(theory.__file__)\n", encoding="utf-8")
+    environment = {"THEORY_REPOSITORY": f"file://{ROOT}", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1"}
+    environment |= {"PYTHONPATH": None, "PIP_TARGET": str(there), "GIT_CONFIG_GLOBAL": os.devnull}
+    answer = run_group([python, script], timeout=300, env=environment, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert str(there) in answer.stdout
+
+
+def test_the_newcomer_does_what_the_pages_say():
+    from benchmarks import newcomer
+
+    todo, left_out = newcomer.plan([1, 4])
+    names = [name for name, _ in todo]
+    assert names[0] == "make run" and names[-2:] == ["lecture 1", "lecture 4"]
+    assert 'make lectures ARGS="--version"' in names and any(name.startswith("README.md, Python") for name in names)
+    assert all(reason for _, reason in left_out)
 
 
 # --- what the lectures draw with ------------------------------------------------------------------------------------
@@ -205,10 +313,10 @@ def test_marks_lines_and_bounds_look_as_the_lectures_say():
     figure, axes = new_figure()
     ax = axes[0, 0]
     samples = np.array([[1.0, 10.0], [3.0, 10.0]])
-    lecture.exact(ax, [1, 2], [1, 2])
-    lecture.bound(ax, [1, 2], [3, 4])
-    lecture.marks(ax, [1, 2], [5.0, 6.0])
-    lecture.measured(ax, [1, 2], samples, label="runs")
+    lecture.exact([1, 2], [1, 2])(ax)
+    lecture.bound([1, 2], [3, 4])(ax)
+    lecture.marks([1, 2], [5.0, 6.0])(ax)
+    lecture.measured([1, 2], samples, label="runs")(ax)
     law, limit, plain = ax.get_lines()[:3]
     assert (law.get_linestyle(), limit.get_linestyle(), plain.get_linestyle()) == ("-", "--", "None")
     assert plain.get_marker() == lecture.MARKS[0]
@@ -216,6 +324,70 @@ def test_marks_lines_and_bounds_look_as_the_lectures_say():
     half = mean_interval(samples[:, 0], 0.99).half
     assert data.get_ydata().tolist() == [2.0, 10.0]
     assert np.allclose(bars.get_segments()[0][:, 1], [2 - half, 2 + half])
+
+
+def test_a_panel_is_drawn_as_it_is_said():
+    said = lecture.panel(
+        [lecture.exact([1, 100], [0.02, 2], label="law"), [lecture.hline(1, "one", dashed=True)]],
+        lecture.vline(10), lecture.dot(10, 1), lecture.bars({"a": [1, 2], "b": [2, 1]}),
+        x="n", y="f", log="xy", title="t", xlim=(1, 200), xticks={1: "one", 100: "many"}, legend="upper left",
+    )  # fmt: skip
+    ax = lecture.figure(said, lecture.panel(lecture.curve([0, 1], [0, 1]))).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(), ax.get_xscale()) == ("n", "f", "t", "log")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["law", "one", "a", "b"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["one", "many"]
+    assert ax.yaxis.get_major_formatter()(0.1) == "0.1"  # not a power of ten
+    with pytest.raises(ValueError, match="log"):
+        lecture.panel(log="z")
+
+
+def test_a_warning_is_one_line_without_a_path(capsys, monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    lecture.begin_lecture()
+    for text in ("steps are\n  long", "steps are longer"):
+        warnings.showwarning(UserWarning(text), UserWarning, "/a/path.py", 3)
+    assert capsys.readouterr().out == "UserWarning: steps are long\n"
+
+
+class Shell:
+    """Stands for IPython's: remembers what it calls when a cell has ended."""
+
+    def __init__(self):
+        self.events, self.ends = self, []
+
+    def register(self, _, function):
+        self.ends.append(function)
+
+    def unregister(self, _, function):
+        self.ends.remove(function)
+
+
+def test_compiling_is_a_bar_in_a_notebook(monkeypatch):
+    pytest.importorskip("IPython")
+    from theory.core.compile_bar import CompileBar
+
+    seen = []
+
+    class Handle:
+        def update(self, data, raw):
+            seen.append(data)
+
+    def display(data, raw, display_id):
+        seen.append(data)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    shell = Shell()
+    bar = CompileBar(shell)
+    bar.kernel()  # outside of a piece: nothing
+    bar.piece("QSGD", "kept in <here>", shared=False)
+    for _ in range(30):
+        bar.kernel()
+    assert "<progress" in seen[0]["text/html"] and seen[0]["text/plain"].startswith("[")
+    (end,) = shell.ends
+    end(None)
+    assert "compiled QSGD: 30 kernels" in seen[-1]["text/plain"] and "&lt;here&gt;" in seen[-1]["text/html"]
+    assert "<progress" not in seen[-1]["text/html"] and shell.ends == []
 
 
 class Screen:

@@ -27,6 +27,7 @@ from numba.core import types
 from numba.core.caching import FunctionCache
 
 from .callee import CalleeImpl, callee_of, stand_in
+from .compile_bar import CompileBar
 
 __all__ = ["cache_folder", "external", "force_inline", "kernel", "no_refcount", "source_digest", "when_compiling"]
 
@@ -168,14 +169,20 @@ def _piece(signature) -> str:
 
 
 def _tell_who_watches(what: str, folder: Path, stored: bool) -> None:
-    """Print one line if standard error is a terminal, or in a notebook."""
+    """A line if standard error is a terminal; in a notebook a bar, as the output of the cell that waits."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    watched = sys.stderr is not None and (sys.stderr.isatty() or shell is not None)
-    if watched and os.environ.get("THEORY_PROGRESS") != "0" and "PYTEST_CURRENT_TEST" not in os.environ:
-        later = f"next time it is loaded from {folder}" if stored else "not stored, as it is not the package's own"
+    if os.environ.get("THEORY_PROGRESS") == "0" or "PYTEST_CURRENT_TEST" in os.environ:
+        return
+    later = f"next time it is loaded from {folder}" if stored else "not stored, as it is not the package's own"
+    if shell is not None and hasattr(shell, "kernel"):
+        if not _bars:
+            _bars.append(CompileBar(shell))
+        _bars[0].piece(what, later, what == SHARED_PIECES)
+    elif sys.stderr is not None and (sys.stderr.isatty() or shell is not None):
         print(f"theory: compiling {what} (some seconds; {later})", file=sys.stderr, flush=True)
 
 
+_bars: list[CompileBar] = []  # at most one
 _teller: list[Callable[[str, Path, bool], object]] = [_tell_who_watches]
 _told: set[str] = set()
 
@@ -183,7 +190,7 @@ _told: set[str] = set()
 def when_compiling(tell: Callable[[str, Path, bool], object] | None) -> None:
     """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; None: no call.
 
-    By default a line is printed on standard error if that is a terminal, or in a notebook.
+    By default a line is printed on standard error if that is a terminal, and a notebook shows a bar.
 
     Parameters
     ----------
@@ -207,6 +214,8 @@ class _Cache(FunctionCache):
         if found is None and _teller and (what := _piece(sig)) not in _told:
             _told.add(what)
             _teller[0](what, cache_root(), not is_external)
+        if found is None and _bars:
+            _bars[0].kernel()
         return found
 
     def save_overload(self, sig, data):

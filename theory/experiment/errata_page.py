@@ -107,7 +107,14 @@ def _page(text: str, head: str, results) -> str:
 def _entry(id: str, results) -> list[str]:
     claim, result = find_claim(id), results[id]
     origin, refuted, instead = WORDS[claim.text]
-    lines = [f"({_anchor(id)})=", f"## {_plain(claim.title)}", "", f"`{id}`. {CARE[claim.text]}".rstrip(), ""]
+    lines = [
+        f'<a id="{_anchor(id)}"></a>',
+        "",
+        f"## {_plain(claim.title)}",
+        "",
+        f"`{id}`. {CARE[claim.text]}".rstrip(),
+        "",
+    ]
     if claim.quote:
         lines += [f"> {claim.quote}", ""]
     lines += [f"*{origin}:* {_plain(claim.source)}.", ""]

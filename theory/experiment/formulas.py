@@ -13,6 +13,7 @@ NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 THIN = "0.167em"
 RELATIONS = set("=<>≤≥∼∝→←⇒⇔⟺⟹≈≠∈")
 OPENING, CLOSING, UPRIGHT = set("([{⟨⌈⌊"), set(")]}⟩⌉⌋"), set("|‖")
+DOUBLE_STRUCK = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
 LIMITS = {"sup", "inf", "min", "max", "lim", "arg min", "argmin"}
 SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
 UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not know
@@ -81,6 +82,9 @@ def _written(children) -> str:
 def _mend_symbols(tree) -> None:
     for element in tree.iter():
         text = element.text or ""
+        if element.get("mathvariant") == "double-struck" and text in DOUBLE_STRUCK:
+            del element.attrib["mathvariant"]  # browsers know only "normal"
+            element.text = DOUBLE_STRUCK[text]
         if element.tag == "mrow" and len(element) > 1 and all(_is_letter(child) for child in element):
             letters = "".join(child.text for child in element)  # \mathrm{rand} gives four identifiers
             bold = element[0].get("mathvariant") == "bold"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 
 from .figure_style import new_figure, style
 
@@ -87,6 +88,11 @@ def render(draw, chosen: dict, columns: int, width: float | None, height: float 
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=figure.dpi)
     return file.getvalue()
+
+
+def notebook():
+    """IPython's shell, if this runs in one."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def somebody_looks() -> bool:

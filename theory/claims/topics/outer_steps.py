@@ -39,7 +39,7 @@ def rounds(context, curvatures, H, eta, server, count):
 @claim(
     "outer.rate",
     title="The best outer step of local gradient descent",
-    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad"
+    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad "
     r"q(\lambda)=1-(1-\eta\lambda)^H",
     source="derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021",
     kind="identity",

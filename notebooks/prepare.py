@@ -1,0 +1,115 @@
+"""The lectures as Jupyter notebooks in the folder ``lectures/``: for JupyterLab, Visual Studio Code and Colab.
+
+python notebooks/prepare.py           # all pages that are not there, or that changed here and not there
+python notebooks/prepare.py --fresh   # all of them; what was changed in a notebook is kept beside it, as *.mine.ipynb
+
+The notebooks are copies to work in: nothing is written back, and git does not see them.  Links between pages lead from
+notebook to notebook, solutions are folded, and ``index.ipynb`` is the list of lectures.  A notebook in which somebody
+wrote is never replaced: where the lecture has changed since, a line says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+
+NOTEBOOKS = Path(__file__).resolve().parent
+FOLDER = NOTEBOOKS.parent / "lectures"
+SOLUTION = "solution"
+LINK = re.compile(r"\]\((README|notation|\d\d-[\w-]+)\.md((?:#[^)]*)?)\)")
+
+
+def pages() -> list[Path]:
+    """Everything that becomes a notebook: the lectures, their index, and the page of the notation."""
+    return sorted(NOTEBOOKS.glob("*.md"))
+
+
+def notebook_name(stem: str) -> str:
+    """The name of a page's notebook; ``README`` is the index."""
+    return f"{'index' if stem == 'README' else stem}.ipynb"
+
+
+def with_links(text: str, folder: str = "") -> str:
+    """Markdown whose links to pages of this folder lead to their notebooks, which lie in ``folder``."""
+    return LINK.sub(lambda found: f"]({folder}{notebook_name(found[1])}{found[2]})", text)
+
+
+def fold(cell) -> None:
+    """Fold a solution, or a cell whose input is of little interest: Jupyter shows its first line until it is opened."""
+    tags = cell.metadata.get("tags", [])
+    if SOLUTION in tags or "hide-input" in tags:
+        cell.metadata["jupyter"] = {"source_hidden": True}
+        cell.metadata["tags"] = [tag for tag in tags if not tag.startswith("hide")]
+    if SOLUTION in tags:
+        cell.source = f"# Solution\n{cell.source}"
+    if not cell.metadata.get("tags", ["one"]):
+        del cell.metadata["tags"]
+
+
+def words(notebook) -> str:
+    """A digest of what is written in a notebook: its cells, without results."""
+    cells = [[cell.cell_type, cell.source.rstrip()] for cell in notebook.cells]
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
+def convert(page: Path):
+    """The notebook of a page."""
+    import jupytext
+    from nbformat.v4 import new_markdown_cell, new_notebook
+
+    notebook = jupytext.read(page)
+    if page.stem[0].isalpha():  # prose alone: what it shows of a shell is not to be run
+        body = page.read_text(encoding="utf-8")
+        notebook = new_notebook(cells=[new_markdown_cell(body.strip())])
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"{page.stem[:2].lower()}-{number}"  # the same in every copy
+        if cell.cell_type == "markdown":
+            cell.source = with_links(cell.source)
+        else:
+            fold(cell)
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    notebook.metadata = type(notebook.metadata)(kernelspec=kernel)  # no word of jupytext: nothing is paired
+    notebook.metadata["theory"] = {"words": words(notebook)}
+    return notebook
+
+
+def write(folder: Path, *, fresh: bool = False) -> list[str]:
+    """Write the notebooks that are missing or out of date; what there is to say about others."""
+    import nbformat
+
+    folder.mkdir(parents=True, exist_ok=True)
+    said = []
+    for page in pages():
+        made, path = convert(page), folder / notebook_name(page.stem)
+        if path.exists():
+            there = nbformat.read(path, as_version=4)
+            before, now = there.metadata.get("theory", {}).get("words"), words(there)
+            if before == made.metadata["theory"]["words"] and not (fresh and now != before):
+                continue  # the lecture has not changed: results and notes stay
+            if now != before:
+                if not fresh:
+                    said.append(f"{path.name}: you wrote in it, and the lecture changed; rename it to get the new one")
+                    continue
+                path.replace(path.with_suffix(".mine.ipynb"))
+                said.append(f"{path.name}: written anew; yours is {path.stem}.mine.ipynb")
+        nbformat.write(made, path)
+    return said
+
+
+def main(*arguments: str) -> int:
+    """Write the notebooks and say which were left alone."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the notebooks")
+    parser.add_argument("--fresh", action="store_true", help="also those in which somebody wrote, kept beside the new")
+    chosen = parser.parse_args(arguments)
+    for line in write(chosen.out, fresh=chosen.fresh):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
