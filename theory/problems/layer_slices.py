@@ -22,6 +22,7 @@ def layers(problem) -> tuple[slice, ...]:
     Parameters
     ----------
     problem : problem
+        Any.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class Options(NamedTuple):
     width: int = 32
     features: int = 2000
     l2: float = 1e-4
-    grid: tuple = (0.25, 0.5, 1.0, 2.0)
+    grid: tuple = (0.5, 1.0, 2.0, 4.0)
 
     def domain(self):
         """Reject values outside the domain."""
