@@ -44,7 +44,7 @@ def begin_lecture() -> None:
             shown.add(place)
             print(f"{category.__name__}: {' '.join(str(message).split())}")
 
-    warnings.showwarning = show_warning
+    vars(warnings)["showwarning"] = show_warning
 
 
 def show(*functions):
@@ -235,7 +235,8 @@ def bars(heights: dict, *, stacked=False) -> Thing:
     """
 
     def drawn(axes) -> None:
-        base, width = 0.0, 0.8 if stacked else 0.8 / len(heights)
+        base: Any = 0.0
+        width = 0.8 if stacked else 0.8 / len(heights)
         for k, (name, values) in enumerate(heights.items()):
             place = np.arange(len(values)) + (0.0 if stacked else width * (k - (len(heights) - 1) / 2))
             look = {"color": colour(k), "hatch": ("", "//", "xx")[k % 3], "edgecolor": "white", "label": name}
