@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ..core import require
+from ._domain import probability
 from .closed_form import formula
 
-__all__ = ["ring_gossip_factor"]
+__all__ = ["choco_gamma", "ring_gossip_factor"]
 
 
 @formula
@@ -32,3 +33,23 @@ def ring_gossip_factor(workers: int) -> float:
     whole = workers >= 3 and float(workers).is_integer()
     require(whole, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))
+
+
+@formula
+def choco_gamma(rho: float, beta: float, delta: float) -> float:
+    """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
+
+    Setting: a mixing matrix with the spectral gap rho and ||I - W|| = beta; a compressor with contraction delta.
+    Statement: gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
+    Kind: identity.
+    Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2; ICLR 2020, Theorem 4.1.
+    rho: The spectral gap, in (0, 1].
+    beta: In (0, 2].
+    delta: In (0, 1].
+
+    >>> round(choco_gamma(1.0, 1.0, 1.0), 4)
+    0.0667
+    """
+    probability(rho=rho, delta=delta)
+    require(0 < beta <= 2, "beta", beta, "a number in (0, 2]")
+    return rho**2 * delta / (16 * rho + rho**2 + 4 * beta**2 + 2 * rho * beta**2 - 8 * rho * delta)

@@ -18,7 +18,7 @@ import numpy as np
 from ..compressors.base import buffer_bits
 from ..core import kernel
 from ..core.bound_calls import CODING, EXCHANGE
-from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
+from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, LINK_BITS, Pack, Unpack
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..wire.frame import WireError, header_template, seal, verify
 from .shard import slice_edges
@@ -357,7 +357,7 @@ class Ranks:
 
     def __init__(self, comm):
         self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
-        self.gives_way = crowded(comm)
+        self.gives_way, self.graph = crowded(comm), None
 
     def gather(self, run, phase) -> None:
         """Send every worker the messages of all."""
@@ -366,6 +366,41 @@ class Ranks:
     def gathering(self, run, phase) -> Gathering:
         """The gathering of a phase, made once."""
         return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+
+    def hear(self, run, phase, W) -> None:
+        """Send every worker the messages of its neighbours."""
+        from .neighbours import Neighbourhood
+
+        if self.ranks > 1:
+            run.once(("neighbourhood", phase.name), lambda: Neighbourhood(self, run, phase, W)).list()
+
+    def neighbours(self, sources, destinations):
+        """The communicator of the graph, made at its first use, by all ranks together."""
+        if self.graph is None:
+            self.graph = self.comm.Create_dist_graph_adjacent(sources, destinations)
+        return self.graph
+
+    def close(self) -> None:
+        """Free the communicator of the graph: MPI has a few thousand."""
+        if self.graph is not None:
+            self.graph.Free()
+            self.graph = None
+
+    def total(self, run) -> np.ndarray:
+        """The counters: those of the links, which the senders' ranks count, summed over the ranks."""
+        if run.links is None:
+            return run.sent
+        total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
+        links = np.empty_like(mine)
+        self.comm.Allreduce(mine, links)
+        total[:, LINK_BITS:] = links
+        return total
+
+    def every(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of all workers, of shape (1, workers)."""
+        every = np.empty((1, self.ranks * numbers.shape[1]))
+        self.comm.Allgather(numbers, every)
+        return every
 
     def broadcast(self, run, phase) -> None:
         """Send every worker the model's message, which rank 0 made."""
