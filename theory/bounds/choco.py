@@ -13,6 +13,7 @@ from .closed_form import formula
 __all__ = [
     "choco_best_gamma",
     "choco_consensus",
+    "choco_consensus_exact",
     "choco_factor",
     "choco_gamma",
     "choco_gossip",
@@ -158,8 +159,7 @@ def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
         M[rows, 2::3] += (kept * (1.0 - kept) / n * np.array([noise[0] ** 2, noise[0] * noise[1], noise[1] ** 2]))[
             :, None
         ]
-    mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
-    return np.delete(np.delete(M, [mean, mean + 1], axis=0), [mean, mean + 1], axis=1)
+    return M
 
 
 @formula
@@ -181,7 +181,53 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     probability(kept=kept, gamma=gamma)
     values = np.asarray(eigenvalues, float).ravel()
     require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
-    return float(np.abs(np.linalg.eigvals(_moments(values, kept, gamma))).max())
+    mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
+    M = np.delete(np.delete(_moments(values, kept, gamma), [mean, mean + 1], axis=0), [mean, mean + 1], axis=1)
+    return float(np.abs(np.linalg.eigvals(M)).max())
+
+
+@formula
+def choco_consensus_exact(
+    eigenvalues, kept: float, gamma: float, *, step: float, curvature: float, variance: float
+) -> float:
+    """How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
+
+    Setting: f = (a/2)(x - x*)^2 in one coordinate, gradients with independent noise of variance sigma^2, constant step;
+    random sparsification on a graph as for :func:`choco_factor`.
+    Statement: E sum_i (x_i - mean)^2 tends to that of the fixed point of the second moments: a gradient step takes x to
+    (1 - eta a) x - eta xi and p = x - xhat to p - eta a x - eta xi, and a round of CHOCO-Gossip follows.
+    Kind: identity.
+    Source: derived.
+    eigenvalues (array_like, shape (N,)): Of W.
+    kept: The share of coordinates that are sent, in (0, 1].
+    gamma: The consensus step, in (0, 1].
+    step: eta.
+    curvature: a.
+    variance: sigma^2, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If the second moments grow without bound.
+
+    >>> round(choco_consensus_exact([1.0, 0.5], 1.0, 1.0, step=0.5, curvature=1.0, variance=4.0), 6)
+    0.266667
+    """
+    probability(kept=kept, gamma=gamma)
+    positive(step=step, curvature=curvature)
+    non_negative(variance=variance)
+    values, s = np.asarray(eigenvalues, float).ravel(), step * curvature
+    require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
+    descent = np.kron(
+        np.eye(values.size),
+        [[(1 - s) ** 2, 0.0, 0.0], [-s * (1 - s), 1 - s, 0.0], [s * s, -2 * s, 1.0]],
+    )
+    gossip = _moments(values, kept, gamma)
+    radius = float(np.abs(np.linalg.eigvals(gossip @ descent)).max())
+    require(radius < 1.0, "step", step, "one for which the second moments stay bounded")
+    noise = gossip @ np.full(3 * values.size, step**2 * variance)
+    fixed = np.linalg.solve(np.eye(noise.size) - gossip @ descent, noise)
+    return float(fixed[::3].sum() - fixed[3 * int(np.argmax(values))])
 
 
 @formula

@@ -18,7 +18,7 @@ from .on_graphs import choco_step, on_graph
 __all__ = ["ChocoSGD"]
 
 
-@on_graph
+@on_graph(copies=1)
 class ChocoSGD(NamedTuple):
     """Decentralized SGD with compressed differences, which converges for every contraction.
 
@@ -45,7 +45,8 @@ class ChocoSGD(NamedTuple):
     --------
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> th.run(ChocoSGD(th.TopK(1), th.Constant(0.5), gamma=0.3), problem, workers=4, steps=3, x0=np.ones(4)).x
+    >>> method = ChocoSGD(th.TopK(1), th.Constant(0.5), gamma=0.3, shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
 
@@ -57,7 +58,6 @@ class ChocoSGD(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "contiguous"
-    stores = (1, 0)
 
     def round(self, run):
         """One step; each line is for all workers at once."""

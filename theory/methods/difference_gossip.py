@@ -24,7 +24,7 @@ from .schedules import InverseTime
 __all__ = ["DCDPSGD", "ECDPSGD"]
 
 
-@on_graph
+@on_graph(copies=1)
 class DCDPSGD(NamedTuple):
     """Difference-compressed D-PSGD.
 
@@ -50,7 +50,8 @@ class DCDPSGD(NamedTuple):
     --------
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> th.run(DCDPSGD(th.Identity(), th.Constant(0.5)), problem, workers=4, steps=3, x0=np.ones(4)).x
+    >>> method = DCDPSGD(th.Identity(), th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
 
@@ -61,7 +62,6 @@ class DCDPSGD(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "contiguous"
-    stores = (1, 0)
 
     def round(self, run):
         """One step; each line is for all workers at once."""
@@ -75,7 +75,7 @@ class DCDPSGD(NamedTuple):
         run.set(run.x, run.own(x))
 
 
-@on_graph
+@on_graph(copies=1)
 class ECDPSGD(NamedTuple):
     """Extrapolation-compressed D-PSGD.
 
@@ -103,7 +103,8 @@ class ECDPSGD(NamedTuple):
     --------
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> th.run(ECDPSGD(th.Identity(), th.Constant(0.5)), problem, workers=4, steps=3, x0=np.ones(4)).x
+    >>> method = ECDPSGD(th.Identity(), th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
 
@@ -114,7 +115,6 @@ class ECDPSGD(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "contiguous"
-    stores = (1, 0)
 
     def round(self, run):
         """One step, t = 1, 2, ...; each line is for all workers at once."""

@@ -16,7 +16,7 @@ from .on_graphs import on_graph
 __all__ = ["DPSGD"]
 
 
-@on_graph
+@on_graph()
 class DPSGD(NamedTuple):
     """Decentralized parallel SGD: a gradient step, and the mean with the neighbours.
 
@@ -47,7 +47,8 @@ class DPSGD(NamedTuple):
     --------
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> th.run(DPSGD(step=th.Constant(0.5)), problem, workers=4, steps=3, x0=np.ones(4)).x
+    >>> method = DPSGD(step=th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
 
@@ -58,7 +59,6 @@ class DPSGD(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "contiguous"
-    stores = (0, 0)
 
     def round(self, run):
         """One step; each line is for all workers at once."""

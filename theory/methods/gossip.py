@@ -24,7 +24,7 @@ from .schedules import Constant
 __all__ = ["ChocoGossip", "Gossip"]
 
 
-@on_graph
+@on_graph(descends=False)
 class Gossip(NamedTuple):
     """Averaging with neighbours, of vectors or of what a compressor leaves of them.
 
@@ -51,8 +51,11 @@ class Gossip(NamedTuple):
 
     compressor: NamedTuple | None = None
     graph: Any = Ring()
-    step, batch, descends = Constant(1.0), 1, False  # not used: there are no gradients
-    stores = (0, 0)
+
+    @property
+    def step(self) -> Constant:
+        """Not used: there are no gradients."""
+        return Constant(1.0)
 
     def round(self, run):
         """One round; each line is for all workers at once."""
@@ -63,7 +66,7 @@ class Gossip(NamedTuple):
         run.gossip(run.x, y, W)  # x_i = x_i + sum_j W_ij (y_j - y_i)
 
 
-@on_graph
+@on_graph(copies=1, descends=False)
 class ChocoGossip(NamedTuple):
     """Averaging with neighbours by compressed differences, which converges for every contraction.
 
@@ -94,8 +97,11 @@ class ChocoGossip(NamedTuple):
     compressor: NamedTuple | None = None
     graph: Any = Ring()
     gamma: float | None = None
-    step, batch, descends = Constant(1.0), 1, False  # not used: there are no gradients
-    stores = (1, 0)
+
+    @property
+    def step(self) -> Constant:
+        """Not used: there are no gradients."""
+        return Constant(1.0)
 
     def round(self, run):
         """One round; each line is for all workers at once."""

@@ -19,7 +19,7 @@ from .on_graphs import on_graph
 __all__ = ["GradientTracking"]
 
 
-@on_graph
+@on_graph(rows=2)
 class GradientTracking(NamedTuple):
     """Decentralized SGD along an estimate of the mean gradient, which is gossiped, too: two messages in a step.
 
@@ -43,7 +43,8 @@ class GradientTracking(NamedTuple):
     --------
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> th.run(GradientTracking(step=th.Constant(0.5)), problem, workers=4, steps=3, x0=np.ones(4)).x
+    >>> method = GradientTracking(step=th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
 
@@ -54,7 +55,6 @@ class GradientTracking(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "contiguous"
-    stores = (0, 2)
 
     def round(self, run):
         """One step; each line is for all workers at once."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from ..compressors.base import delta, opening
 from ..compressors.identity import Identity
@@ -13,12 +14,23 @@ from .graphs import Mixing
 
 __all__ = ["choco_step", "on_graph", "stored_bytes"]
 
+T = TypeVar("T")
 
-def on_graph(cls: type) -> Any:
-    """Make a method on a graph from a NamedTuple with ``round(run)``, ``compressor``, ``step`` and ``graph``."""
-    made: Any = cls
-    made.models, made.settled, made.domain = "workers", _settled, _domain
-    return method(made)
+
+def on_graph(*, copies: int = 0, rows: int = 0, descends: bool = True) -> Callable[[type[T]], type[T]]:
+    """Make a method on a graph from a NamedTuple with ``round(run)``, ``compressor``, ``step`` and ``graph``.
+
+    Between two steps a worker stores ``copies`` vectors for each that it hears, itself included, and ``rows`` others.
+    A method that does not descend has no gradients, and its step size is not used.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        made: Any = cls
+        made.models, made.settled, made.domain = "workers", _settled, _domain
+        made.stores, made.descends = (copies, rows), descends
+        return cast(type[T], method(made))
+
+    return decorate
 
 
 def _settled(self, problem):

@@ -263,3 +263,34 @@ def _(context):
         result = context.run(method, problem, str(workers), workers=workers, steps=400, wire_dtype=np.float64)
         bound = bounds.choco_consensus(W.gap, 8 / 12, step, largest, workers)
         yield upper(f"{type(graph).__name__}, N={workers}, by label", float(result.consensus.max()), bound)
+
+
+@claim(
+    "choco-sgd.consensus.exact",
+    title="How far the models of CHOCO-SGD are apart, exactly",
+    latex=r"\mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}m_i,\quad m=M_\gamma(Gm+\eta^2\sigma^2\mathbf 1)",
+    bound=bounds.choco_consensus_exact,
+    subject=lambda k, gamma, step: ChocoSGD(RandK(k), Constant(step), Ring(), gamma, shards="shared"),
+    proof="Gradient step and gossip are linear in (x, xhat), up to errors whose variances are linear in the second"
+    " moments.",
+    mutants={
+        "batches of two": lambda k, gamma, step: ChocoSGD(
+            RandK(k), Constant(step), Ring(), gamma, shards="shared", batch=2
+        ),
+        "half of the consensus step": lambda k, gamma, step: ChocoSGD(
+            RandK(k), Constant(step), Ring(), 0.5 * gamma, shards="shared"
+        ),
+        "one coordinate in four more": lambda k, gamma, step: ChocoSGD(
+            RandK(k + k // 4), Constant(step), Ring(), gamma, shards="shared"
+        ),
+    },
+)
+def _(context):
+    values, d, step, curvature = np.linalg.eigvalsh(mixing(Ring(), 8).matrix), 40, 0.2, 1.5
+    problem = quadratic(np.full(d, curvature), covariance=0.7)
+    for k, gamma in ((20, 0.3), (8, 0.15)):
+        replicas, method = context.samples(1000, 150), context.subject(k, gamma, step)
+        result = context.run(method, problem, k, workers=8, steps=120, replicas=replicas, **WIDE)
+        options = {"step": step, "curvature": curvature, "variance": 0.7}
+        bound = d * bounds.choco_consensus_exact(values, k / d, gamma, **options)
+        yield equality(f"rand-{k} of {d}, gamma={gamma:g}, ring of 8", result.consensus[-1], bound)

@@ -148,7 +148,7 @@ def _(context):
 # --- ECD: the error of the estimates ----------------------------------------------------------------------------------
 
 
-@on_graph
+@on_graph(copies=1)
 class HalfTheShare(NamedTuple):
     """ECD with 1/t in place of 2/t: messages are extrapolated too far for it."""
 
@@ -156,8 +156,6 @@ class HalfTheShare(NamedTuple):
     step: NamedTuple
     graph: Any = Complete()
     shards: str = "shared"
-    batch = 1
-    stores = (1, 0)
 
     def round(self, run):
         """One round, in which the models stay."""

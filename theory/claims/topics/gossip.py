@@ -43,13 +43,17 @@ def ring_with(own: float):
     )
 
 
-@on_graph
+@on_graph(descends=False)
 class MeanOfMessages(NamedTuple):
     """A scheme that does not preserve the mean: x_i = sum_j W_ij Q(x_j)."""
 
     compressor: NamedTuple
     graph: Any = Ring()
-    step, batch, descends, stores = Constant(1.0), 1, False, (0, 0)
+
+    @property
+    def step(self) -> Constant:
+        """Not used: there are no gradients."""
+        return Constant(1.0)
 
     def round(self, run):
         """One round."""
