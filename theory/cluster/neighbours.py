@@ -12,7 +12,7 @@ import numpy as np
 from ..core.bound_calls import EXCHANGE, Owners
 from ..methods.graphs import Mixing
 from ..wire.frame import seal, verify
-from .mpi import SHORT_NAP, Sealed, wait
+from .sealed import SHORT_NAP, Sealed, wait
 
 __all__ = ["Neighbourhood"]
 

@@ -33,8 +33,13 @@ class ChocoSGD(NamedTuple):
     gamma : float, optional
         The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is
         very cautious.  ``bounds.choco_best_gamma`` searches for the best for random sparsification.
-    batch, average, sampling, shards
-        As in `DPSGD`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
 
     Notes
     -----

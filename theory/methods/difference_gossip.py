@@ -38,8 +38,13 @@ class DCDPSGD(NamedTuple):
         Step sizes.
     graph : graph
         Who hears whom.
-    batch, average, sampling, shards
-        As in `DPSGD`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
 
     Notes
     -----
@@ -90,8 +95,13 @@ class ECDPSGD(NamedTuple):
         Step sizes.
     graph : graph
         Who hears whom.
-    batch, average, sampling, shards
-        As in `DPSGD`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
 
     Notes
     -----

@@ -44,6 +44,12 @@ class Mixing(NamedTuple):
         The spectral gap: 1 - the largest absolute value of an eigenvalue other than the first.
     beta : float
         The spectral norm of I - W.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.mixing(Ring(), 4).hears[0].tolist()
+    [True, True, False, True]
     """
 
     matrix: np.ndarray
