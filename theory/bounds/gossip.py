@@ -83,12 +83,12 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
 def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     """How far rounding errors move the mean of the workers' vectors.
 
-    Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, whatever the y are, as long as all
-    numbers are at most the largest in absolute value.
+    Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, on a graph on which nobody hears all
+    others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
     Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
     Kind: upper.
-    Source: an update of x_i has at most N + 1 products and sums with a rounding of 2^-53 each; the first-order terms of
-    the diagonal weight, which is minus the computed sum of the others, are of the same size.
+    Source: with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by 2 2^-53 in
+    all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
     workers: N.
     rounds: T.
     largest: The largest absolute value of a number on the way, at least 0.
