@@ -137,15 +137,26 @@ def local(problem):
     return th.LocalSGD(step=th.InverseTime(2.0, 1.0, 40.0), local_steps=4)
 
 
+def on_graph(cls, *settings, **options):
+    """A method on a graph, with steps 2/(mu (40 + t))."""
+    return lambda problem: cls(*settings, step=th.InverseTime(2.0, 1.0, 40.0), shards="shared", **options)
+
+
 MEMORY = th.ErrorFeedback()
 REASON = "bias falls as T^-2c = T^-4, and is nothing after a tenth"
 WAIT = "the memory's terms fall as T^-2"
+APART = "the distances of the models fall as T^-2, and the mean of shared quadratics does not see them"
+CHOCO = {"gamma": 0.3}
 QUICK = [
     Row("SGD", quadratic, decreasing(), -1.0, 4000, 0.1, REASON),
     Row("QSGD", quadratic, decreasing(th.QSGD(4)), -1.0, 8000, 0.1, REASON),
     Row("NUQSGD", quadratic, decreasing(th.NUQSGD(3)), -1.0, 8000, 0.1, REASON),
     Row("PL without convexity", sines, pl_steps, -1.0, 16000, 0.2, "the theorem has C/T from the first step"),
     Row("local SGD, H = 4", quadratic, local, -1.0, 8000, 0.2, "drift falls as T^-2", 300),
+    Row("D-PSGD", quadratic, on_graph(th.DPSGD), -1.0, 4000, 0.1, APART, workers=4),
+    Row("CHOCO-SGD, top-k", quadratic, on_graph(th.ChocoSGD, th.TopK(8), **CHOCO), -1.0, 4000, 0.1, APART, workers=4),
+    Row("DCD, QSGD", quadratic, on_graph(th.DCDPSGD, th.QSGD(16)), -1.0, 4000, 0.1, APART, workers=4),
+    Row("gradient tracking", quadratic, on_graph(th.GradientTracking), -1.0, 4000, 0.2, APART, workers=4),
     Row("logistic", lambda: classes(th.logistic), decreasing(), -1.0, 20000, 0.2, REASON, 300),
     Row("ridge", lambda: classes(th.ridge), decreasing(), -1.0, 20000, 0.2, REASON, 300),
 ]

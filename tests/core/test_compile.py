@@ -56,6 +56,16 @@ def pairs(X, one, two, feedback=th.NoFeedback()):
 DENSE = """
 print(json.dumps([pairs(X, th.Sign(), th.TopK(3)), pairs(X, th.Sign(), th.TopK(3), th.ErrorFeedback())]))
 """
+GRAPHS = """
+def run(problem, compressor, feedback=None, graph=th.Ring(), **options):
+    methods = th.DCDPSGD(compressor, th.Constant(0.05), graph), th.ChocoSGD(compressor, th.Constant(0.05), graph, 0.3)
+    for method in (*methods, th.GradientTracking(compressor, th.Constant(0.05), graph)):
+        th.run(method, problem, workers=4, steps=3, **options)
+
+
+found = pairs(X, th.QSGD(3), th.TopK(3))
+print(json.dumps([found, count(run, th.ridge((X, y), l2=0.1), th.TopK(2), graph=th.Star())]))
+"""
 SPARSE = """
 print(json.dumps([pairs(S, th.TopK(3), th.RandK(3), rule) for rule in (th.NoFeedback(), th.ErrorFeedback())]))
 """
@@ -115,6 +125,13 @@ def test_the_fourth_pair_compiles_nothing(fresh_cache, program):
     assert_pairs_add_up(plain)
     assert memory[3] == [] and not {"Draw._row", "Keys._row"} & {name for pair in memory for name in pair}
     assert answer(program) == [[[]] * 4] * 2
+
+
+def test_on_a_graph_the_fourth_pair_compiles_nothing_and_no_graph_does(fresh_cache):
+    """Nor does another graph."""
+    found, another = answer(GRAPHS)
+    assert_pairs_add_up(found)
+    assert another == []
 
 
 def test_messages_compile_once_for_a_compressor(fresh_cache):

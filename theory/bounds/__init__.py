@@ -16,13 +16,16 @@ from .batch_limits import *
 from .batch_rates import *
 from .batch_schedules import *
 from .bottou_curtis_nocedal import *
+from .choco import *
 from .coding import *
 from .collectives import *
 from .composition import *
 from .conef_rates import *
 from .contractive import *
 from .cr_psgd_catalyst import *
+from .difference_gossip import *
 from .diversity import *
+from .dpsgd import *
 from .dynamic_batches import *
 from .elias import *
 from .exact_feedback_rates import *

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..core import require
+from ._domain import non_negative, whole
 from .closed_form import formula
 
-__all__ = ["ring_gossip_factor"]
+__all__ = [
+    "compressed_gossip_floor",
+    "gossip_gap",
+    "gossip_rounding",
+    "noisy_gossip_floor",
+    "ring_gossip_factor",
+    "ring_response",
+]
+
+GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 
 
 @formula
@@ -29,6 +41,130 @@ def ring_gossip_factor(workers: int) -> float:
     >>> round(ring_gossip_factor(4), 4), round(ring_gossip_factor(36), 4)
     (0.3333, 0.9899)
     """
-    whole = workers >= 3 and float(workers).is_integer()
-    require(whole, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
+    good = workers >= 3 and float(workers).is_integer()
+    require(good, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))
+
+
+@formula
+def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
+    """Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
+
+    Setting: N workers; W has the weight 1/(1 + the larger degree) on each edge.
+    Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
+    whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
+    Kind: identity.
+    Source: the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, L with 0, 1 and N.
+    graph (str): "ring", "torus", "hypercube", "complete" or "star".
+    workers: N: at least 3 on a ring and a star, a power of 2 from 4 on on a hypercube.
+    height: For a torus, one side, 0 for a square; both sides are at least 3.
+
+    >>> [round(gossip_gap(graph, 16), 4) for graph in ("ring", "torus", "hypercube", "complete", "star")]
+    [0.0507, 0.4, 0.4, 1.0, 0.0625]
+    """
+    require(graph in GRAPHS, "graph", graph, " or ".join(map(repr, GRAPHS)))
+    whole(3, workers=workers)
+    if graph == "ring":
+        return 1.0 - ring_gossip_factor(workers)
+    if graph == "torus":
+        side = height or math.isqrt(workers)
+        other = workers // side
+        fitting = side * other == workers and min(side, other) >= 3
+        require(fitting, "workers", workers, "the product of two sides, both at least 3")
+        return 0.4 * (1.0 - math.cos(2.0 * math.pi / max(side, other)))
+    if graph == "hypercube":
+        bits = int(workers).bit_length() - 1
+        require(workers == 1 << bits, "workers", workers, "a power of 2")
+        return 2.0 / (1.0 + bits)
+    return 1.0 if graph == "complete" else 1.0 / workers
+
+
+@formula
+def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
+    """How far rounding errors move the mean of the workers' vectors.
+
+    Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, on a graph on which nobody hears all
+    others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
+    Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
+    Kind: upper.
+    Source: with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by 2 2^-53 in
+    all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
+    workers: N.
+    rounds: T.
+    largest: The largest absolute value of a number on the way, at least 0.
+
+    >>> gossip_rounding(8, 1000, 1.0) < 2e-12
+    True
+    """
+    whole(1, workers=workers, rounds=rounds)
+    non_negative(largest=largest)
+    return workers * rounds * 2.0**-52 * largest
+
+
+def response(eigenvalues) -> float:
+    """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the first, 1, adds nothing."""
+    values = np.asarray(eigenvalues, float).ravel()
+    good = values.size >= 2 and bool(np.all((values > -1.0) & (values <= 1.0 + 1e-12)))
+    require(good, "eigenvalues", eigenvalues, "all N of a mixing matrix, above -1 and at most 1")
+    return float(np.sum((1.0 - values) / (1.0 + values)))
+
+
+@formula
+def ring_response(workers: int) -> float:
+    """How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
+
+    Setting: the eigenvalues of the ring of N workers with weights 1/3.
+    Statement: (1/N) sum_j (1 - lambda_j)/(1 + lambda_j) = sqrt(3) (1 + q^N)/(1 - q^N) - 1, q = sqrt(3) - 2.
+    Kind: identity.
+    Source: derived, from the Fourier series of 1/(2 + cos).
+    workers: N, at least 3.
+
+    >>> round(ring_response(8), 5), round(ring_response(1000), 5)
+    (0.73214, 0.73205)
+    """
+    whole(3, workers=workers)
+    q = (math.sqrt(3.0) - 2.0) ** int(workers)
+    return math.sqrt(3.0) * (1.0 + q) / (1.0 - q) - 1.0
+
+
+@formula
+def noisy_gossip_floor(eigenvalues, variance: float) -> float:
+    """Where gossip ends if every message has an error of fixed variance.
+
+    Setting: x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i)); Q(x) = x + xi, the errors independent with mean 0 and E||xi||^2 =
+    v, for example rounding at random to a grid.
+    Statement: E sum_i ||x_i - mean||^2 tends to v sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), and not to 0.
+    Kind: identity.
+    Source: derived; mode i is multiplied by lambda_i and gets an error of variance (1 - lambda_i)^2 v.
+    eigenvalues (array_like, shape (N,)): Of W; the first is 1, all are above -1.
+    variance: v, at least 0.
+
+    >>> round(noisy_gossip_floor([1.0, 0.5], 3.0), 6)
+    1.0
+    """
+    non_negative(variance=variance)
+    return variance * response(eigenvalues)
+
+
+@formula
+def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> float:
+    """Where gossip with naively compressed messages ends.
+
+    Setting: as in :func:`noisy_gossip_floor`, with an unbiased compressor, E||Q(x) - x||^2 = omega ||x||^2, on a graph
+    whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
+    Statement: with r = (omega/N) sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), E sum_i ||x_i - mean||^2 tends to
+    N ||mean||^2 r/(1 - r) if r < 1, and grows without bound otherwise.
+    Kind: identity.
+    Source: derived; every worker's error has the variance omega E||x_i||^2, in which the distances themselves are.
+    eigenvalues (array_like, shape (N,)): Of W.
+    omega: At least 0.
+    mean_square: ||mean||^2, at least 0; the mean never changes.
+
+    >>> round(compressed_gossip_floor([1.0, 0.5], 3.0, 1.0), 6)
+    2.0
+    """
+    non_negative(omega=omega, mean_square=mean_square)
+    count = np.size(eigenvalues)
+    r = omega / count * response(eigenvalues)
+    require(r < 1.0, "omega", omega, f"below {omega / r if r else math.inf:.4g}: distances grow without bound")
+    return count * mean_square * r / (1.0 - r)

@@ -338,6 +338,40 @@ _ENTRIES = r"""
   note      = {arXiv:2504.19874}
 }
 
+@inproceedings{koloskova2019decentralized,
+  author    = {Koloskova, Anastasia and Stich, Sebastian U. and Jaggi, Martin},
+  title     = {Decentralized Stochastic Optimization and Gossip Algorithms with Compressed Communication},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2019},
+  note      = {arXiv:1902.00340}
+}
+
+@inproceedings{tang2018communication,
+  author    = {Tang, Hanlin and Gan, Shaoduo and Zhang, Ce and Zhang, Tong and Liu, Ji},
+  title     = {Communication Compression for Decentralized Training},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2018},
+  note      = {arXiv:1803.06443}
+}
+
+@inproceedings{lian2017decentralized,
+  author    = {Lian, Xiangru and Zhang, Ce and Zhang, Huan and Hsieh, Cho-Jui and Zhang, Wei and Liu, Ji},
+  title     = {Can Decentralized Algorithms Outperform Centralized Algorithms? A Case Study for Decentralized Parallel
+               Stochastic Gradient Descent},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2017},
+  note      = {arXiv:1705.09056}
+}
+
+@article{nedic2017achieving,
+  author    = {Nedi{\'c}, Angelia and Olshevsky, Alex and Shi, Wei},
+  title     = {Achieving Geometric Convergence for Distributed Optimization over Time-Varying Graphs},
+  journal   = {SIAM Journal on Optimization},
+  volume    = {27},
+  number    = {4},
+  year      = {2017}
+}
+
 @article{max1960quantizing,
   author    = {Max, Joel},
   title     = {Quantizing for Minimum Distortion},
@@ -404,10 +438,13 @@ KNOWN = {
     "karimi2016linear": "quoted",
     "karimireddy2019error": "quoted",
     "kingma2015adam": "read",
+    "koloskova2019decentralized": "quoted",
     "lacoste2012simpler": "remembered",
+    "lian2017decentralized": "remembered",
     "li2023contractive": "quoted",  # the authors' talk, which was read, is not the paper
     "malinovskiy2020local": "remembered",
     "mishchenko2019distributed": "remembered",
+    "nedic2017achieving": "remembered",
     "nemirovski2009robust": "quoted",
     "patarasuk2009bandwidth": "remembered",
     "polyak1992acceleration": "remembered",
@@ -418,6 +455,7 @@ KNOWN = {
     "safaryan2021uncertainty": "remembered",
     "stich2018sparsified": "quoted",
     "stich2019local": "quoted",
+    "tang2018communication": "quoted",
     "tang2021bit": "quoted",
     "taylor2018exact": "remembered",
     "thakur2005optimization": "quoted",

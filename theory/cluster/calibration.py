@@ -18,7 +18,8 @@ from ..bounds.collectives import allgather_cost
 from ..core import require
 from ..methods.rows import weighted_sum
 from .cost_model import Network, gather_seconds, gathering, reduce_seconds
-from .mpi import SHORT_NAP, Reduction, crowded, wait
+from .mpi import Reduction, crowded
+from .sealed import SHORT_NAP, wait
 
 __all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
 

@@ -24,7 +24,8 @@ from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from .calls import is_always
-from .exchange import Exchange, Phase
+from .exchange import Phase
+from .graph_rows import GraphRows
 from .rows import check_apart
 from .shard import Shard
 
@@ -44,7 +45,7 @@ def fill_stream_keys(purposes, replica, first, out):
                 out[p, r, w] = derive(stream, first + w)
 
 
-class Run(Exchange):
+class Run(GraphRows):
     """The rows of a run and the operations on them.
 
     Attributes
@@ -68,6 +69,7 @@ class Run(Exchange):
         super().__init__(setup, replicas, here, here * transport.rank, several)
         self.setup, self.transport, self.problem = setup, transport, setup.problem
         self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.start = setup.start
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
         self._chooses, self._counts_each = (
@@ -95,7 +97,8 @@ class Run(Exchange):
         return x
 
     def _start_model(self) -> None:
-        self.x[:] = self.setup.x0
+        mine = slice(self.first, self.first + self.here) if self.start.shape[0] > 1 else slice(0, 1)
+        self.x[:] = self.start[mine]
 
     def vectors(self):
         """Vectors of the workers that are compressed and then discarded."""
@@ -124,6 +127,7 @@ class Run(Exchange):
         self._start_model()
         everybody = np.arange(self.workers)
         self._act(everybody, self.setup.shards.weight)
+        self._listen()
         fill_stream_keys(self.setup.purposes, replica, self.first, self._keys)
         for purpose, name in self._named:
             self._fill_named(purpose, name)
@@ -222,6 +226,7 @@ class Run(Exchange):
             self.replicas,
             "1 where workers are chosen; the method says one_by_one = True",
         )
+        require(self.links is None, "graph", self._graph, "without choosing workers: the mean would move")
         self._chooses = True
         self._check_average()
         for phase in self.phases.values():
@@ -337,6 +342,14 @@ class Run(Exchange):
         if totals[0, 0] == 0.0:
             return self.x
         return self._mean_of(sums, totals[0, 0])
+
+    def consensus(self) -> np.ndarray:
+        """For each replica, the sum over the models of ||x_w - mean||^2."""
+        mean = self._mean_of(self.x, 1.0)
+        squares = np.empty((self.replicas, self.here))
+        for r, w in np.ndindex(squares.shape):
+            squares[r, w] = np.square((self.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
+        return self.transport.every(squares).sum(axis=1)
 
     def _mean_of(self, rows, total: float) -> np.ndarray:
         """The mean of all workers' rows, divided by ``total``."""

@@ -116,6 +116,7 @@ class Exchange(Rows):
     replica: int
     watched: np.ndarray
     errors: np.ndarray
+    links: Any
     _memory_keys: Any
     _fill_keys: Any
     _check_all_send: Any
@@ -263,6 +264,7 @@ class Exchange(Rows):
         """Gather the messages of all workers at every worker."""
         require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
+        require(self.links is None, "graph", "run.gather", "run.hear: on a graph workers hear their neighbours alone")
         self.transport.gather(self, phase)
         return self.once(
             ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)

@@ -15,36 +15,16 @@ import traceback
 
 import numpy as np
 
-from ..compressors.base import buffer_bits
 from ..core import kernel
-from ..core.bound_calls import CODING, EXCHANGE
-from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, Pack, Unpack
+from ..core.bound_calls import EXCHANGE
+from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
-from ..wire.frame import WireError, header_template, seal, verify
+from ..wire.frame import seal, verify
+from .neighbours import Neighbourhood
+from .sealed import SHORT_NAP, Sealed, wait
 from .shard import slice_edges
 
 MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
-NAP = 0.001  # seconds between polls, when a rank waits long and should yield the processor
-YIELDS = 1000  # polls before the first nap
-SHORT_NAP = (
-    5e-5  # the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
-)
-
-
-_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available on all systems
-
-
-def wait(request, nap=NAP) -> None:
-    """Wait for a non-blocking call without occupying a processor (a blocking MPI call would spin).
-
-    First yields to threads that are ready to run, then sleeps between polls.
-    """
-    for _ in range(YIELDS):
-        if request.Test():
-            return
-        _give_way()
-    while not request.Test():
-        time.sleep(nap)
 
 
 def crowded(comm) -> bool:
@@ -201,59 +181,6 @@ class Reduction:
         return self.stretch
 
 
-class Sealed:
-    """The messages of one phase: packed and sealed by the sender, verified and unpacked by the receiver.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator
-    run : Run
-    phase : Phase
-    gives_way : bool
-        Whether to wait without occupying a processor.
-    here, senders : int
-        Number of messages made on this rank, and on all ranks.
-    """
-
-    NAME = "the message of worker {}"
-
-    def __init__(self, comm, run, phase, gives_way, here, senders):
-        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
-        self.header = header_template(phase.compressor, run.d, run.wire.dtype)
-        longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
-        self.outbox = np.zeros((here, longest), np.uint8)
-        self.sizes = np.zeros(senders, np.int64)  # bytes of each message
-        self.offset, self.bits = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
-        self.wrong = np.zeros(senders, np.bool_)
-
-    def pack(self, first, owners=None) -> None:
-        """Add calls that pack messages and frame them."""
-        p = self.phase
-        self.run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, first, p.frame, self.run.d), owners)
-        self.run.python(self.seal, "seal", CODING)
-
-    def unpack(self, inbox, owners) -> None:
-        """Add calls that verify the frames of received messages and unpack them."""
-        p, d = self.phase, self.run.d
-        self.run.python(self.verify, "verify", CODING)
-        self.run.call(Unpack(p.compressor, p.symbols, inbox, self.offset, self.bits, p.frame, d, self.wrong), owners)
-        self.run.python(self.judge, "check", CODING)
-
-    def seal(self, t=0) -> None:
-        """Frame each local message."""
-        raise NotImplementedError
-
-    def verify(self, t=0) -> None:
-        """Check every frame, and count what has come from elsewhere."""
-        raise NotImplementedError
-
-    def judge(self, t=0) -> None:
-        """Raise an error if symbols could not be unpacked."""
-        if self.wrong.any():
-            which = self.NAME.format(np.flatnonzero(self.wrong)[0])
-            raise WireError(f"{which} has a valid checksum but does not hold valid symbols")
-
-
 class Gathering(Sealed):
     """The messages of all workers, for every worker."""
 
@@ -357,7 +284,7 @@ class Ranks:
 
     def __init__(self, comm):
         self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
-        self.gives_way = crowded(comm)
+        self.gives_way, self.graph = crowded(comm), None
 
     def gather(self, run, phase) -> None:
         """Send every worker the messages of all."""
@@ -366,6 +293,39 @@ class Ranks:
     def gathering(self, run, phase) -> Gathering:
         """The gathering of a phase, made once."""
         return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+
+    def hear(self, run, phase, W) -> None:
+        """Send every worker the messages of its neighbours."""
+        if self.ranks > 1:
+            run.once(("neighbourhood", phase.name), lambda: Neighbourhood(self, run, phase, W)).list()
+
+    def neighbours(self, sources, destinations):
+        """The communicator of the graph, made at its first use, by all ranks together."""
+        if self.graph is None:
+            self.graph = self.comm.Create_dist_graph_adjacent(sources, destinations)
+        return self.graph
+
+    def close(self) -> None:
+        """Free the communicator of the graph: MPI has a few thousand."""
+        if self.graph is not None:
+            self.graph.Free()
+            self.graph = None
+
+    def total(self, run) -> np.ndarray:
+        """The counters: those of the links, which the senders' ranks count, summed over the ranks."""
+        if run.links is None:
+            return run.sent
+        total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
+        links = np.empty_like(mine)
+        self.comm.Allreduce(mine, links)
+        total[:, LINK_BITS:] = links
+        return total
+
+    def every(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of all workers, of shape (1, workers)."""
+        every = np.empty((1, self.ranks * numbers.shape[1]))
+        self.comm.Allgather(numbers, every)
+        return every
 
     def broadcast(self, run, phase) -> None:
         """Send every worker the model's message, which rank 0 made."""

@@ -35,7 +35,7 @@ class Rows(Calls):
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
         self.active, self.heard, self.single = Owners.first(here), Owners.first(self.workers), Owners.first(1)
         self._models: set[int] = set()  # arrays with one row per model, by their ids
-        self._arrays: dict[str, tuple[np.ndarray, float]] = {}
+        self._arrays: dict[str, tuple[np.ndarray, Any]] = {}
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
@@ -58,9 +58,9 @@ class Rows(Calls):
         self._models.add(id(made))
         return made
 
-    def copies(self, name: str) -> np.ndarray:
-        """Local copies of a vector of each worker, shape (replicas, workers, d); initially 0."""
-        made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype)
+    def copies(self, name: str, start=0) -> np.ndarray:
+        """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
+        made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype, start)
         self._copies.add(id(made))
         return made
 

@@ -12,7 +12,19 @@ from ..core import require
 from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
 from ..core.result import Result
 from ..core.settings import digest
-from ..methods.messages import ABSENT, BITS, BYTES, DOWN_BITS, DOWN_BYTES, REDUCED, SCATTERED
+from ..methods.messages import (
+    ABSENT,
+    BITS,
+    BYTES,
+    DOWN_BITS,
+    DOWN_BYTES,
+    HEARD_BITS,
+    HEARD_BYTES,
+    LINK_BITS,
+    LINK_BYTES,
+    REDUCED,
+    SCATTERED,
+)
 from ..methods.sampling import drawn
 from ..methods.server import server_state
 from ..problems.base import value_and_gradient
@@ -80,7 +92,8 @@ def run(
         Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
         T gradients.  The history's ``samples`` is the sum over the workers: at most N T.
     x0 : array_like, shape (d,), optional
-        Start; if omitted, :func:`theory.initial_point`: zero, or the random weights of a network.
+        Start; if omitted, :func:`theory.initial_point`: zero, or the random weights of a network.  For methods on
+        graphs, whose workers have models of their own, also of shape (workers, d): one for each.
     replicas : int
         Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` has each
         replica's f, ``fun`` and the history's f are their mean.
@@ -111,6 +124,10 @@ def run(
         name; not with replicas or sparse rows; of a `Sharded` rule the slices here), ``server_bytes`` (their bytes, for
         each worker), ``nit``, ``success``, ``status`` and
         ``message``.
+        A method on a graph adds ``models`` (the last ones, shape (workers, d); on MPI those of this rank) and
+        ``consensus``: for each row of the history the sum of their squared distances from their mean; with replicas
+        of shape (rows, replicas).  ``x`` is then the mean over the workers, and a worker's ``bits_down`` are those of
+        its neighbours' messages.
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
         ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
         nothing was.
@@ -154,12 +171,14 @@ def run(
         mpi.agree(
             comm,
             digest(
-                (method, problem, workers, setup.records, setup.watched, seed, setup.x0, str(dtype), str(wire_dtype))
+                (method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype), str(wire_dtype))
             ),
         )
         transport = mpi.Ranks(comm)
         mpi.in_turn(comm, lambda: _rehearse(setup, transport))
-    return _run_once(setup, callback, transport, fast)
+    result = _run_once(setup, callback, transport, fast)
+    transport.close()
+    return result
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -183,6 +202,7 @@ def _run_once(setup, callback, transport, fast):
     run = make_run(setup, transport)
     driver = Driver(run, fast)
     history = np.zeros(setup.records.size, HISTORY)
+    consensus = np.zeros(setup.records.size if run.several else 0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     for k, record in enumerate(setup.records):
         begin = time.perf_counter()
@@ -192,7 +212,9 @@ def _run_once(setup, callback, transport, fast):
         with run.after(done):
             x = setup.method.result(run)[0, 0]
             last = run.last()[0, 0] if callback is not None or run.several else None  # may need all ranks
-        history[k] = _row(setup, done, run.sent.sum(axis=0), run.nanoseconds, seconds)
+            if run.several:
+                consensus[k] = run.consensus()[0]
+        history[k] = _row(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
@@ -221,6 +243,8 @@ def _run_once(setup, callback, transport, fast):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
         kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
+    if run.several:
+        more |= {"models": run.x[0].copy(), "consensus": consensus[: history.size]}
     return Result(
         x=x.copy(),
         fun=float(history["f"][-1]),
@@ -256,20 +280,26 @@ def _compression_error(run, transport, records: int) -> np.ndarray:
 def _row(setup, rounds, sent, nanoseconds, seconds):
     """A row of the history without f: costs are per worker.
 
-    A worker receives the messages of all others and of the model; reduced values are sent and received once, and of
-    scattered ones it receives its slice.
+    A worker receives the messages of all others and of the model, on a graph those of its neighbours; reduced values
+    are sent and received once, and of scattered ones it receives its slice.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
     row["step"], row["rounds"] = steps, rounds
     row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
     row["seconds"] = seconds
-    for name, alone, both, once, down in (
-        ("payload_bits", sent[BITS], sent[REDUCED], sent[SCATTERED], sent[DOWN_BITS]),
-        ("message_bytes", sent[BYTES], sent[REDUCED] / 8, sent[SCATTERED] / 8, sent[DOWN_BYTES]),
+    for name, alone, both, once, down, links, heard in (
+        ("payload_bits", *sent[[BITS, REDUCED, SCATTERED, DOWN_BITS, LINK_BITS, HEARD_BITS]]),
+        (
+            "message_bytes",
+            sent[BYTES],
+            sent[REDUCED] / 8,
+            sent[SCATTERED] / 8,
+            *sent[[DOWN_BYTES, LINK_BYTES, HEARD_BYTES]],
+        ),
     ):
-        row[f"{name}_up"] = (alone + both + once) / workers
-        row[f"{name}_down"] = (alone * (workers - 1) + both + once / workers) / workers + down
+        row[f"{name}_up"] = (alone + both + once + links) / workers
+        row[f"{name}_down"] = (alone * (workers - 1) + both + once / workers + heard) / workers + down
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row
@@ -307,6 +337,7 @@ def _run_replicas(setup, replicas, fast):
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
     status, message = ended(history, status, message)
+    more = {"models": runs.models, "consensus": runs.consensus.T.copy()} if runs.models.size else {}
     return Result(
         x=runs.chosen,
         fun=float(history["f"][-1]),
@@ -322,4 +353,5 @@ def _run_replicas(setup, replicas, fast):
         success=status == DONE,
         status=status,
         message=message,
+        **more,
     )

@@ -12,8 +12,10 @@ from ..core import require
 from ..core.random import key
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
+from ..methods.graphs import mixing
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
+from ..methods.on_graphs import stored_bytes
 from ..methods.sampling import Shards, make_shards
 from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
 from ..methods.server import check_server, server_bytes
@@ -34,8 +36,9 @@ class Setup(NamedTuple):
     """A checked run with all defaults resolved.
 
     ``l2`` is the weight of the regularizer in the compressed vector, ``own_l2`` the one that every worker applies
-    locally; ``batches`` are the sizes of the first batches, the last of which holds for all later steps; the history
-    gets a row after the rounds ``records``; ``watched`` has, for each round, the row of the compression errors, or -1.
+    locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
+    last of which holds for all later steps; the history gets a row after the rounds ``records``; ``watched`` has, for
+    each round, the row of the compression errors, or -1.
     """
 
     method: Any
@@ -49,6 +52,7 @@ class Setup(NamedTuple):
     shards: Shards
     purposes: np.ndarray
     x0: np.ndarray
+    start: np.ndarray
     wire: np.ndarray
     records: np.ndarray
     memory_bytes: int
@@ -116,12 +120,18 @@ def prepare(
     if rank == 0:
         warn_if_unstable(rule, method.compressor, d)
     x0 = np.ascontiguousarray(initial_point(problem, int(seed)) if x0 is None else x0, dtype)
-    require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
+    several = getattr(method, "models", "one") == "workers"
+    each = several and x0.shape == (workers, d)
+    allowed = f"shape ({d},)" + f" or ({workers}, {d})" * several
+    require(each or x0.shape == (d,), "x0", f"shape {x0.shape}", allowed)
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
+    start, x0 = np.atleast_2d(x0), x0.mean(axis=0) if each else x0
     average = averaging(method)
     if isinstance(average, Suffix):
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    if several:  # on a graph nobody weighs more
+        shards = shards._replace(weight=np.full(workers, 1.0 / workers))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
     require(
         not shards.shuffle or largest <= smallest,
@@ -136,6 +146,8 @@ def prepare(
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
+    if hasattr(method, "graph"):
+        kept = stored_bytes(method, mixing(method.graph, int(workers)), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
@@ -156,6 +168,7 @@ def prepare(
         shards,
         purposes,
         x0,
+        start,
         wire,
         records,
         kept,

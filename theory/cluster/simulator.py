@@ -27,8 +27,22 @@ class Memory:
     def gather(self, run, phase) -> None:
         """Do nothing: every message is already in place."""
 
+    def hear(self, run, phase, W) -> None:
+        """Do nothing: every message is already in place."""
+
     def broadcast(self, run, phase) -> None:
         """Do nothing: the message is already in place."""
+
+    def total(self, run) -> np.ndarray:
+        """The counters, of all ranks."""
+        return run.sent
+
+    def every(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of all workers, of shape (replicas, workers)."""
+        return numbers
+
+    def close(self) -> None:
+        """Do nothing: there is no communicator."""
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[r, 0] = mean or maximum of the workers' numbers in ``low`` <= i < ``high``."""
@@ -51,6 +65,9 @@ class Replicas:
         self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
         self.sent = np.empty((replicas, records, COUNTERS), np.int64)
         self.errors = np.empty((replicas, setup.workers, setup.d), setup.x0.dtype)
+        several = getattr(setup.method, "models", "one") == "workers"
+        self.models = np.empty((replicas, setup.workers if several else 0, setup.d), setup.x0.dtype)
+        self.consensus = np.empty((replicas, records if several else 0))
 
 
 def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
@@ -93,7 +110,11 @@ def _work(setup, jobs, result, listed) -> None:
                 for model, out in ((x, result.values), (last, result.last_values)):
                     run.call(Value(run.problem, model, values), run.single)
                     out[part, k] = values
+                if run.several:
+                    result.consensus[part, k] = run.consensus()
             result.sent[part, k] = run.sent
         result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
+        if run.several:
+            result.models[part] = run.x
         with run.after(done):
             result.errors[part] = setup.method.feedback.error(run)

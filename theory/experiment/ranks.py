@@ -21,7 +21,7 @@ def from_root(comm, work):
     """
     if comm is None:
         return work()
-    from ..cluster.mpi import wait
+    from ..cluster.sealed import wait
 
     size, text = np.zeros(1, np.int64), b""
     if comm.Get_rank() == 0:
@@ -93,7 +93,7 @@ def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], b
 
 def _wait_for_all(comm) -> bool:
     """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
-    from ..cluster.mpi import wait
+    from ..cluster.sealed import wait
 
     request, interrupted = comm.Ibarrier(), False
     while True:
@@ -118,7 +118,7 @@ def compile_together(jobs, problem, comm, say) -> None:
     if comm is None or comm.Get_size() == 1:
         return
     from ..cluster import run
-    from ..cluster.mpi import wait
+    from ..cluster.sealed import wait
     from ..core import when_compiling
     from ..core.compile_cache import cache_folder
 

@@ -2,10 +2,16 @@
 
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
+from .choco_sgd import ChocoSGD
 from .conef import ContractiveErrorFeedback
 from .custom import method
 from .dense_steps import DenseStepWarning
+from .difference_gossip import DCDPSGD, ECDPSGD
+from .dpsgd import DPSGD
 from .feedback import ErrorFeedback, NoFeedback
+from .gossip import ChocoGossip, Gossip
+from .gradient_tracking import GradientTracking
+from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
@@ -25,9 +31,19 @@ __all__ = [
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
+    "ChocoGossip",
+    "ChocoSGD",
+    "Complete",
     "ContractiveErrorFeedback",
+    "DCDPSGD",
+    "DPSGD",
     "DenseStepWarning",
+    "ECDPSGD",
+    "Edges",
     "ErrorFeedback",
+    "Gossip",
+    "GradientTracking",
+    "Hypercube",
     "UnstableMemoryWarning",
     "ImprovedContractiveErrorFeedback",
     "LAMB",
@@ -36,6 +52,8 @@ __all__ = [
     "LongStepWarning",
     "Majority",
     "Mean",
+    "Mixing",
+    "MixingMatrix",
     "Momentum",
     "NoFeedback",
     "OneBitAdam",
@@ -47,10 +65,14 @@ __all__ = [
     "Sharded",
     "conef_adam",
     "conef_lamb",
+    "Ring",
+    "Star",
+    "Torus",
     "cr_psgd",
     "ef_adam",
     "ef_lamb",
     "mem_sgd",
     "method",
+    "mixing",
     "run_lock_free",
 ]

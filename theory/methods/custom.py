@@ -9,7 +9,7 @@ from .server import Mean
 from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather
 
-__all__ = ["method"]
+__all__ = ["check_method", "method"]
 
 T = TypeVar("T")
 PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
@@ -71,7 +71,7 @@ def method(cls: type[T]) -> type[T]:
         *((name, vars(ParallelSGD)[name]) for name in QUESTIONS),
         ("step_factors", _step_factors),
         ("settled", _settled),
-        ("domain", _domain),
+        ("domain", check_method),
     ):
         if not hasattr(made, name):
             setattr(made, name, given)
@@ -90,7 +90,7 @@ def _settled(self, problem):
     return self._replace(**{name: value for name, value in made.items() if name in self._fields})
 
 
-def _domain(self) -> None:
+def check_method(self) -> None:
     """Reject values outside the domain."""
     check_parts(self)
     require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")

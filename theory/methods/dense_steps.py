@@ -24,9 +24,10 @@ class DenseStepWarning(UserWarning):
 
 
 def warn_of_dense_steps(method, problem, sparse) -> None:
-    """Warn if the rows are sparse and the steps are not, unless the caller is in the package."""
+    """Warn if the rows are sparse and the steps are not, unless the caller is in the package or models are mixed."""
     A = getattr(problem, "A", None)
-    if sparse is not None or not isinstance(A, CSR) or A.columns < UNNOTICED or isinstance(problem, TwoLayer):
+    graph = hasattr(method, "graph")
+    if sparse is not None or graph or not isinstance(A, CSR) or A.columns < UNNOTICED or isinstance(problem, TwoLayer):
         return
     entries = A.data.size / max(1, A.indptr.size - 1)
     text = f"a step touches all {A.columns} coordinates, though a row has {entries:.0f}: {_because(method)}"

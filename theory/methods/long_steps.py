@@ -39,7 +39,8 @@ def warn_of_long_steps(method, problem, steps: int, workers: int, batch: int) ->
     it is computed only if the step is above 2/L_max, which takes one.  There is no warning if the problem does not know
     its constants.
     """
-    if outside(3) is None or takes_the_step(method.server):  # the steps of Adam do not depend on the curvature
+    unrelated = takes_the_step(method.server) or not getattr(method, "descends", True)
+    if outside(3) is None or unrelated:  # the steps of Adam do not depend on the curvature
         return
     server = method.server.server if isinstance(method.server, Projected) else method.server
     factor = 2.0 * (1.0 + (server.beta if isinstance(server, Momentum) else 0.0))
@@ -73,8 +74,8 @@ def _size(method, t: int) -> float:
 
 
 def _omega(method, problem) -> float:
-    """The variance factor of messages without a memory; 0 where it is not known."""
-    if method.compressor is None or not isinstance(method.feedback, NoFeedback):
+    """The variance factor of messages without a memory; 0 where it is not known, or not of gradients."""
+    if method.compressor is None or hasattr(method, "graph") or not isinstance(method.feedback, NoFeedback):
         return 0.0
     try:
         return float(omega(method.compressor, int(dimension(problem))))

@@ -30,9 +30,11 @@ from .rates import Column, rate_at
 from .rows import row_of
 
 # the counters: payload bits and bytes of the workers' messages, bits that were reduced, payload bits and bytes of the
-# model's messages, gradients not evaluated by inactive workers, and bits that were scattered
+# model's messages, gradients not evaluated by inactive workers, and bits that were scattered; on graphs the payload
+# bits and bytes of messages to the neighbours, and of what all neighbours receive, counted on the rank of the sender
 BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT, SCATTERED = range(7)
-COUNTERS = SCATTERED + 1
+LINK_BITS, LINK_BYTES, HEARD_BITS, HEARD_BYTES = range(SCATTERED + 1, SCATTERED + 5)
+COUNTERS = HEARD_BYTES + 1
 
 
 class SymbolRows(NamedTuple):
@@ -139,6 +141,28 @@ class Measure(NamedTuple):
         b.sent[r, b.column] += bits
         b.sent[r, b.column + 1] += b.frame + (bits + 7) // 8
         update_state(b.c, b.d, b.states[r, w], symbols)
+
+
+@operation(kind=CODING)
+class CountLinks(NamedTuple):
+    """Count the message of w as one that only its neighbours receive, ``hearers[first + w]`` of them."""
+
+    lengths: np.ndarray
+    hearers: np.ndarray
+    sent: np.ndarray
+    frame: int
+    first: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        bits, hearers = b.lengths[r, w], b.hearers[b.first + w]
+        size = b.frame + (bits + 7) // 8
+        b.sent[r, BITS] -= bits  # `Measure` has counted it as one that all receive
+        b.sent[r, BYTES] -= size
+        b.sent[r, LINK_BITS] += bits
+        b.sent[r, LINK_BYTES] += size
+        b.sent[r, HEARD_BITS] += hearers * bits
+        b.sent[r, HEARD_BYTES] += hearers * size
 
 
 @operation(shared=("X",))

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..cluster import calibrate, run
 from ..cluster import round_seconds as model_seconds
-from ..cluster.mpi import crowded, wait
+from ..cluster.mpi import crowded
+from ..cluster.sealed import wait
 from ..compressors import NUQSGD, QSGD, Bucketed, EntropyCoded, Identity, ScaledSign
 from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant

@@ -2,11 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ... import bounds
+from ...compressors.numpy_function import compressor
+from ...compressors.qsgd import QSGD
+from ...compressors.sparsifiers import RandK
+from ...methods.gossip import ChocoGossip, Gossip
+from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
+from ...methods.on_graphs import on_graph
+from ...methods.schedules import Constant
+from ...problems.quadratics import quadratic
 from ..base import claim
-from ..checks import identity, upper
+from ..checks import equality, identity, upper
+
+WIDE: dict[str, Any] = {"wire_dtype": np.float64, "record_every": 10**9}
+GRAPHS: tuple[tuple[str, Any, int], ...] = (
+    ("ring", Ring(), 8),
+    ("ring", Ring(), 25),
+    ("torus", Torus(), 16),
+    ("torus", Torus(), 49),
+    ("hypercube", Hypercube(), 8),
+    ("hypercube", Hypercube(), 32),
+    ("star", Star(), 9),
+    ("complete", Complete(), 6),
+)
+
+
+def flat(d: int):
+    """A problem without gradients: what remains of a method on a graph is gossip."""
+    return quadratic(np.zeros(d), covariance=0.0)
+
+
+def ring_with(own: float):
+    """A ring on which everybody has this weight for itself, and the neighbours half of the rest each."""
+    return lambda workers: MixingMatrix(
+        own * np.eye(workers) + (1.0 - own) / 2.0 * (np.roll(np.eye(workers), 1, 0) + np.roll(np.eye(workers), -1, 0))
+    )
+
+
+@on_graph(descends=False)
+class MeanOfMessages(NamedTuple):
+    """A scheme that does not preserve the mean: x_i = sum_j W_ij Q(x_j)."""
+
+    compressor: NamedTuple
+    graph: Any = Ring()
+
+    @property
+    def step(self) -> Constant:
+        """Not used: there are no gradients."""
+        return Constant(1.0)
+
+    def round(self, run):
+        """One round."""
+        W, y = run.mixing(self.graph), run.copies("y")
+        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), y)
+        run.set(run.x, run.own(y))
+        run.gossip(run.x, y, W)
 
 
 def weighted(own, left, right):
@@ -47,3 +101,157 @@ def _(context):
         yield identity(f"the mean moves, N={N}", np.abs(y.mean(axis=0) - x.mean(axis=0)).max(), 0.0)
         left = np.linalg.norm(y - y.mean(axis=0)) / np.linalg.norm(x - x.mean(axis=0))
         yield upper(f"random vectors, N={N}", left, factor)
+
+
+@claim(
+    "gossip.gap",
+    title="Spectral gaps of graphs",
+    latex=r"1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ "
+    r"\tfrac25\big(1-\cos\tfrac{2\pi}m\big),\ \tfrac2{1+\log_2N},\ \tfrac1N,\ 1",
+    bound=bounds.gossip_gap,
+    subject=lambda graph, workers: mixing(graph, workers),
+    mutants={
+        "half of the weight for oneself": lambda graph, workers: mixing(
+            MixingMatrix(0.5 * (np.eye(workers) + mixing(graph, workers).matrix)), workers
+        ),
+        "weights 1/N on every edge": lambda graph, workers: mixing(MixingMatrix(_equal(graph, workers)), workers),
+    },
+)
+def _(context):
+    for name, graph, workers in GRAPHS:
+        values = np.linalg.eigvalsh(context.subject(graph, workers).matrix)
+        measured = 1.0 - max(abs(values[0]), abs(values[-2]))
+        yield identity(f"{name}, N={workers}", float(measured), bounds.gossip_gap(name, workers), 1e-10)
+
+
+def _equal(graph, workers: int) -> np.ndarray:
+    """The weight 1/N on every edge."""
+    W = mixing(graph, workers).hears / workers
+    np.fill_diagonal(W, 0.0)
+    np.fill_diagonal(W, 1.0 - W.sum(axis=1))
+    return W
+
+
+@claim(
+    "gossip.contraction",
+    title="A round of gossip contracts by the spectral gap",
+    statement="A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for the second"
+    " eigenvector.",
+    latex=r"\|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F",
+    source="the spectral theorem",
+    kind="tight",
+    tight_where="the second eigenvector of W",
+    proof="X - mean has no part along the first eigenvector, and W multiplies the others by their eigenvalues.",
+    bound=bounds.gossip_gap,
+    subject=lambda graph: Gossip(graph=graph),
+    mutants={
+        "a step of 0.9 towards the neighbours": lambda graph: ChocoGossip(RandK(3), graph, gamma=0.9),
+        "half of the weight for oneself": lambda graph: Gossip(graph=_Lazy(graph)),
+    },
+)
+def _(context):
+    for name, graph, workers in GRAPHS[:-1:2] if context.quick else GRAPHS[:-1]:
+        bound = 1.0 - bounds.gossip_gap(name, workers)
+        values, vectors = np.linalg.eigh(mixing(graph, workers).matrix)
+        slowest = vectors[:, -2 if values[-2] >= -values[0] else 0]
+        for label, start in (("the slowest mode", np.outer(slowest, [1.0, -2.0, 0.5])), ("random vectors", None)):
+            x0 = context.normal((workers, 3), workers) if start is None else start
+            result = context.run(context.subject(graph), flat(3), workers=workers, steps=3, x0=x0, **WIDE)
+            factor = float((result.consensus[-1] / result.consensus[0]) ** (1.0 / 6.0))
+            if start is None:
+                yield upper(f"{label}, {name}, N={workers}", factor, bound)
+            else:
+                yield identity(f"{label}, {name}, N={workers}", factor, bound, 1e-12)
+
+
+class _Lazy(NamedTuple):
+    """Another graph, with half of the weight for oneself."""
+
+    graph: Any
+
+    def weights(self, workers: int) -> np.ndarray:
+        """The matrix."""
+        return 0.5 * (np.eye(workers) + mixing(self.graph, workers).matrix)
+
+
+@claim(
+    "gossip.mean",
+    title="Gossip preserves the mean up to rounding",
+    latex=r"|\bar x_T-\bar x_0|\le NT\,2^{-52}\max|x|",
+    bound=bounds.gossip_rounding,
+    subject=lambda c: Gossip(c),
+    proof="The columns of W - I sum to 0, so that what one worker gains another loses, whatever is sent.",
+    mutants={"the mean of the messages": MeanOfMessages},
+)
+def _(context):
+    x0, steps = context.normal((8, 20)), 200
+    for c in (QSGD(64), RandK(19, unbiased=True), QSGD(1000)):
+        result = context.run(context.subject(c), flat(20), str(c), workers=8, steps=steps, x0=x0, **WIDE)
+        largest = 2.0 * max(float(np.abs(x0).max()), float(np.abs(result.models).max()))
+        moved = float(np.abs(result.models.mean(axis=0) - x0.mean(axis=0)).max())
+        yield upper(f"{c}", moved, bounds.gossip_rounding(8, steps, largest))
+
+
+@claim(
+    "gossip.compressed",
+    title="Naively compressed gossip does not converge",
+    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\to N\|\bar x\|^2\frac r{1-r},\quad"
+    r" r=\frac\omega N\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}",
+    bound=bounds.compressed_gossip_floor,
+    subject=lambda c, graph: Gossip(c, graph),
+    proof="Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2, in"
+    " which the distances themselves are; the mean stays.",
+    mutants={
+        "differences are compressed": lambda c, graph: ChocoGossip(RandK(c.k), graph, gamma=0.3),
+        "another coordinate is sent": lambda c, graph: Gossip(c._replace(k=c.k + 1), graph),
+        "half of the weight for oneself": lambda c, graph: Gossip(c, _Lazy(graph)),
+    },
+)
+def _(context):
+    x0 = 1.0 + context.normal((8, 12))
+    x0 += 1.0 - x0.mean(axis=0)
+    for name, graph in (("ring", Ring()), ("hypercube", Hypercube()))[: 1 if context.quick else 2]:
+        values, replicas = np.linalg.eigvalsh(mixing(graph, 8).matrix), context.samples(8000, 1000)
+        method, problem = context.subject(RandK(9, unbiased=True), graph), flat(12)
+        result = context.run(method, problem, name, workers=8, steps=40, x0=x0, replicas=replicas, **WIDE)
+        floor = bounds.compressed_gossip_floor(values, 12 / 9 - 1.0, 12.0)
+        yield equality(f"{name}, rand-9 of 12", result.consensus[-1], floor)
+
+
+@claim(
+    "gossip.noisy",
+    title="Gossip with errors of fixed variance",
+    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\to v\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}",
+    bound=bounds.noisy_gossip_floor,
+    subject=lambda c, graph: Gossip(c, graph),
+    proof="Mode i has the stationary variance (1 - lambda_i)^2 v/(1 - lambda_i^2).",
+    mutants={
+        "half of the weight for oneself": lambda c, graph: Gossip(c, _Lazy(graph)),
+        "the mean of the messages": lambda c, graph: MeanOfMessages(c, graph),
+    },
+)
+def _(context):
+    noisy, d = compressor(lambda v, rng: v + rng.standard_normal(v.size)), context.samples(12000, 3000)
+    for name, graph in (("ring", Ring()), ("star", Star())):
+        x0 = np.zeros((8, d))
+        result = context.run(context.subject(noisy, graph), flat(d), name, workers=8, steps=40, x0=x0, **WIDE)
+        apart = np.square(result.models - result.models.mean(axis=0)).sum(axis=0)
+        values = np.linalg.eigvalsh(mixing(graph, 8).matrix)
+        yield equality(f"{name}, v = 1 in every coordinate", apart, bounds.noisy_gossip_floor(values, 1.0))
+
+
+@claim(
+    "gossip.response",
+    title="How a ring answers to errors",
+    latex=r"\frac1N\sum_j\frac{1-\lambda_j}{1+\lambda_j}=\sqrt3\,\frac{1+q^N}{1-q^N}-1,\quad q=\sqrt3-2",
+    bound=bounds.ring_response,
+    subject=lambda workers: Ring(),
+    proof="(1 - lambda)/(1 + lambda) = 3/(2 + cos) - 1 with the Fourier coefficients q^k/sqrt(3) of 1/(2 + cos); the"
+    " mean over N equidistant angles keeps those of the multiples of N.",
+    mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
+)
+def _(context):
+    for workers in (3, 6, 8, 25, 100):
+        values = np.linalg.eigvalsh(mixing(context.subject(workers), workers).matrix)
+        measured = float(np.mean((1.0 - values) / (1.0 + values)))
+        yield identity(f"N={workers}", measured, bounds.ring_response(workers), 1e-10)

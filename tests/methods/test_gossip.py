@@ -1,0 +1,255 @@
+"""Methods on graphs: against NumPy, on ranks with the same bits, and what they refuse."""
+
+from __future__ import annotations
+
+import inspect
+
+import graph_job
+import numpy as np
+import pytest
+from conftest import ROOT, run_mpi
+
+import theory as th
+
+WORKERS, D, STEP = 8, 5, 0.05
+RNG = np.random.default_rng(0)
+CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+START = RNG.standard_normal((WORKERS, D))
+RING = th.mixing(th.Ring(), WORKERS).matrix
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4, pytest.param(8, marks=pytest.mark.full)])
+def on_ranks(request, tmp_path_factory):
+    """What all methods give on ranks."""
+    file = tmp_path_factory.mktemp("graphs") / "found.npz"
+    done = run_mpi(request.param, ROOT / "tests" / "graph_job.py", file, timeout=500)
+    assert done.returncode == 0, done.stderr
+    return np.load(file)
+
+
+@pytest.mark.parametrize("name", graph_job.METHODS)
+def test_same_bits_on_ranks(name, on_ranks):
+    result = graph_job.train(name)
+    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
+    assert np.array_equal(result.models, on_ranks[f"{name}, models"])
+    assert np.array_equal(result.consensus, on_ranks[f"{name}, consensus"])
+    for column in graph_job.COSTS:
+        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+
+
+@pytest.mark.parametrize("name", graph_job.METHODS)
+def test_same_bits_by_the_text(name):
+    result, text = graph_job.train(name), graph_job.train(name, fast=False)
+    assert np.array_equal(result.models, text.models)
+    assert np.array_equal(result.history["bits_down"], text.history["bits_down"])
+
+
+@pytest.mark.parametrize("what", ["raises", "killed"])
+def test_a_rank_that_fails_ends_the_job(what, tmp_path):
+    done = run_mpi(2, ROOT / "tests" / "graph_job.py", tmp_path / "none.npz", what, timeout=200)
+    assert done.returncode != 0
+
+
+def test_each_reads_like_its_pseudo_code():
+    for cls in (th.Gossip, th.ChocoGossip, th.DPSGD, th.DCDPSGD, th.ECDPSGD, th.ChocoSGD, th.GradientTracking):
+        source, _ = inspect.getsourcelines(cls.round)
+        assert len(source) <= 20, cls.__name__
+
+
+# --- against the algorithms in NumPy, each worker with a quadratic of its own ----------------------------------------
+
+
+def gradients(x):
+    """The gradients of all workers, each at its own model."""
+    return CURVATURES * (x - CENTRES)
+
+
+def top(v, k=2):
+    """The k largest entries of every row."""
+    kept = np.zeros_like(v)
+    index = np.argsort(-np.abs(v), axis=1)[:, :k]
+    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
+    return kept
+
+
+def gossip():
+    x = START
+    for _ in range(30):
+        x = x + (RING - np.eye(WORKERS)) @ top(x)
+    return x
+
+
+def choco_gossip():
+    x, known = START, np.zeros((WORKERS, D))
+    for _ in range(30):
+        known = known + top(x - known)
+        x = x + 0.3 * (RING - np.eye(WORKERS)) @ known
+    return x
+
+
+def dpsgd():
+    x = START
+    for _ in range(30):
+        x = RING @ x - STEP * gradients(x)
+    return x
+
+
+def dcd():
+    x = START
+    for _ in range(30):
+        x = x + top(RING @ x - STEP * gradients(x) - x)
+    return x
+
+
+def ecd():
+    x, known = START, START
+    for t in range(1, 31):
+        new = RING @ known - STEP * gradients(x)
+        z = (1 - t / 2) * x + (t / 2) * new
+        known = (1 - 2 / t) * known + (2 / t) * top(z, 4)
+        x = new
+    return x
+
+
+def choco_sgd():
+    x, known = START, np.zeros((WORKERS, D))
+    for _ in range(30):
+        x = x - STEP * gradients(x)
+        known = known + top(x - known)
+        x = x + 0.3 * (RING - np.eye(WORKERS)) @ known
+    return x
+
+
+def tracking():
+    x, y, before = START, np.zeros((WORKERS, D)), np.zeros((WORKERS, D))
+    for _ in range(30):
+        g = gradients(x)
+        y, before = RING @ y + g - before, g
+        x = RING @ x - STEP * y
+    return x
+
+
+REFERENCES = [
+    (th.Gossip(th.TopK(2)), gossip),
+    (th.ChocoGossip(th.TopK(2), gamma=0.3), choco_gossip),
+    (th.DPSGD(step=th.Constant(STEP)), dpsgd),
+    (th.DCDPSGD(th.TopK(2), th.Constant(STEP)), dcd),
+    (th.ECDPSGD(th.TopK(4), th.Constant(STEP)), ecd),
+    (th.ChocoSGD(th.TopK(2), th.Constant(STEP), gamma=0.3), choco_sgd),
+    (th.GradientTracking(step=th.Constant(STEP)), tracking),
+]
+
+
+@pytest.mark.parametrize("method, reference", REFERENCES, ids=lambda part: getattr(part, "__name__", ""))
+def test_is_the_algorithm_in_numpy(method, reference):
+    problem = th.function(lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()), gradients, d=D, n=WORKERS)
+    result = th.run(method, problem, workers=WORKERS, steps=30, wire_dtype=np.float64, x0=START)
+    assert result.models == pytest.approx(reference(), rel=1e-10, abs=1e-12)
+    assert result.x == pytest.approx(reference().mean(axis=0), rel=1e-10, abs=1e-12)
+    apart = np.square(result.models - result.models.mean(axis=0)).sum()
+    assert result.consensus[-1] == pytest.approx(apart, rel=1e-10)
+
+
+def test_costs_are_those_of_the_links():
+    """A worker sends one message, and receives those of its neighbours: two on a ring, N - 1 for the hub of a star."""
+    problem, bits = th.quadratic(np.ones(6), covariance=0.0), 6 * 32
+    ring = th.run(th.DPSGD(step=th.Constant(0.1), shards="shared"), problem, workers=8, steps=10).history[-1]
+    assert ring["bits_up"] == 10 * bits and ring["bits_down"] == 10 * 2 * bits
+    star = th.DPSGD(step=th.Constant(0.1), graph=th.Star(), shards="shared")
+    row = th.run(star, problem, workers=8, steps=10).history[-1]
+    assert row["bits_up"] == 10 * bits and row["bits_down"] == pytest.approx(10 * bits * 14 / 8)
+
+
+def test_memory_is_what_a_worker_keeps_of_its_neighbours():
+    problem = th.quadratic(np.ones(6), covariance=0.0)
+    method = th.ChocoSGD(th.TopK(2), th.Constant(0.1), gamma=0.3, shards="shared")
+    assert th.run(method, problem, workers=8, steps=1).memory_bytes == 3 * 6 * 8
+
+
+def test_replicas_are_runs():
+    problem = th.quadratic(np.ones(6), covariance=1.0)
+    method = th.ChocoSGD(th.RandK(2), th.Constant(0.1), gamma=0.3, shards="shared")
+    several = th.run(method, problem, workers=4, steps=20, replicas=5, seed=3)
+    assert several.models.shape == (5, 4, 6) and several.consensus.shape == (several.history.size, 5)
+    alone = th.run(method, problem, workers=4, steps=20, seed=3)
+    assert np.array_equal(several.models[0], alone.models)
+    assert several.consensus[-1, 0] == alone.consensus[-1]
+
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "graph, workers, degree",
+    [(th.Ring(), 9, 2), (th.Torus(), 16, 4), (th.Torus(3), 15, 4), (th.Hypercube(), 16, 4), (th.Complete(), 5, 4)],
+)
+def test_regular_graphs_have_equal_weights(graph, workers, degree):
+    W = th.mixing(graph, workers)
+    assert (W.hears.sum(axis=1) == degree + 1).all()
+    assert W.matrix[W.hears] == pytest.approx(1 / (degree + 1))
+
+
+def test_a_networkx_graph_in_the_order_of_its_nodes():
+    networkx = pytest.importorskip("networkx")
+    W = th.mixing(th.Edges(networkx.cycle_graph(6)), 6)
+    assert W.matrix == pytest.approx(th.mixing(th.Ring(), 6).matrix)
+
+
+class Drawing:
+    """What `Edges` uses of a networkx graph."""
+
+    nodes = ("c", "a", "b")
+
+    def is_directed(self):
+        return False
+
+    def edges(self):
+        return [("a", "b"), ("c", "a")]
+
+
+def test_nodes_are_numbered_in_their_order():
+    assert np.array_equal(th.mixing(th.Edges(Drawing()), 3).hears, [[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "graph, workers, told",
+    [
+        (th.Ring(), 2, "at least 3 on a ring"),
+        (th.Torus(), 8, "height"),
+        (th.Hypercube(), 6, "power of 2"),
+        (th.Edges([(0, 1), (2, 3)]), 4, "connected"),
+        (th.Edges([(0, 7)]), 4, "pairs of workers"),
+        (th.Edges(Drawing()), 4, "number of nodes"),
+        (th.MixingMatrix(np.eye(3)), 4, "shape"),
+        (th.MixingMatrix(np.eye(4)), 4, "connected"),
+        (th.MixingMatrix(np.roll(np.eye(4), 1, axis=0)), 4, "not symmetric"),
+        (th.MixingMatrix(np.array([[0.5, 0.4], [0.4, 0.5]])), 2, "row 0.*sums to 1|sum 0.9 in row 0"),
+        (th.MixingMatrix(np.array([[1.5, -0.5], [-0.5, 1.5]])), 2, "no weight below 0"),
+        (th.MixingMatrix(np.array([[0.0, 1.0], [1.0, 0.0]])), 2, "eigenvalue -1"),
+        (th.MixingMatrix(np.array([[np.nan, 1.0], [1.0, 0.0]])), 2, "finite"),
+    ],
+)
+def test_refused_with_the_reason(graph, workers, told):
+    with pytest.raises(ValueError, match=told):
+        th.mixing(graph, workers)
+
+
+def test_refusals_of_runs():
+    problem = th.quadratic(np.ones(4), covariance=0.0)
+
+    def trying(method, **options):
+        return th.run(method._replace(shards="shared"), problem, steps=2, **({"workers": 4} | options))
+
+    for compressor in (th.TernGrad(shared=True), th.PowerSGD(2, 2, rank=1)):
+        with pytest.raises(ValueError, match=type(compressor).__name__ + r".*combine nothing"):
+            trying(th.DCDPSGD(compressor, th.Constant(0.1)))
+    with pytest.raises(ValueError, match="at least 3"):
+        trying(th.DPSGD(step=th.Constant(0.1)), workers=2)
+    with pytest.raises(TypeError, match="graph"):
+        trying(th.DPSGD(step=th.Constant(0.1), graph="ring"))
+    with pytest.raises(ValueError, match=r"\(4, 4\)"):
+        trying(th.DPSGD(step=th.Constant(0.1)), x0=np.ones((3, 4)))
+    with pytest.raises(ValueError, match="gamma"):
+        trying(th.ChocoSGD(th.TopK(1), th.Constant(0.1), gamma=1.5))
+    with pytest.raises(TypeError):
+        trying(th.ChocoSGD(th.QSGD(1), th.Constant(0.1)))  # no contraction is known: give gamma

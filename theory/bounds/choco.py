@@ -1,0 +1,257 @@
+"""CHOCO-Gossip and CHOCO-SGD: gossip with compressed differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core import require
+from ._domain import non_negative, positive, probability, whole
+from .closed_form import formula
+
+__all__ = [
+    "choco_best_gamma",
+    "choco_consensus",
+    "choco_consensus_exact",
+    "choco_factor",
+    "choco_gamma",
+    "choco_gossip",
+    "choco_lemma_factor",
+    "choco_rate",
+]
+
+FORMS = ("derived", "quoted")
+RATES = {"theorem": 82.0, "derived": 17.0}
+
+
+@formula
+def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") -> float:
+    """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
+
+    Setting: a mixing matrix with the spectral gap rho and ||I - W|| = beta; a compressor with contraction delta.
+    Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
+    Kind: identity.
+    Source: derived from the lemma of :func:`choco_lemma_factor`.  The theorem (Koloskova, Stich, Jaggi, ICML 2019,
+    Theorem 2) is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
+    rho: The spectral gap, in (0, 1].
+    beta: In (0, 2].
+    delta: In (0, 1].
+    form (str): "derived", or "quoted" for the numerator rho^2 delta.
+
+    >>> round(choco_gamma(0.5, 1.0, 1.0), 4), round(choco_gamma(0.5, 1.0, 1.0, form="quoted"), 4)
+    (0.0541, 0.027)
+    """
+    probability(rho=rho, delta=delta)
+    require(0 < beta <= 2, "beta", beta, "a number in (0, 2]")
+    require(form in FORMS, "form", form, " or ".join(map(repr, FORMS)))
+    below = 16 * rho + rho**2 + 4 * beta**2 + 2 * rho * beta**2 - 8 * rho * delta
+    return (rho if form == "derived" else rho**2) * delta / below
+
+
+@formula
+def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
+    """Rate of CHOCO-Gossip in its theorem.
+
+    Setting: as for :func:`choco_gamma`.
+    Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), xhat_i with what is sent in
+    the round, by at most 1 - c, c = rho^2 delta/82; also c = rho^2 delta/17.
+    Kind: upper.
+    Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at
+    most 2 - rho.
+    rho: The spectral gap, in (0, 1].
+    delta: In (0, 1].
+    form (str): "theorem" for 82, "derived" for 17.
+
+    >>> choco_rate(1.0, 0.82), choco_rate(1.0, 0.17, form="derived")
+    (0.01, 0.01)
+    """
+    probability(rho=rho, delta=delta)
+    require(form in RATES, "form", form, " or ".join(map(repr, RATES)))
+    return rho**2 * delta / RATES[form]
+
+
+@formula
+def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
+    """Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
+
+    Setting: as for :func:`choco_rate`.
+    Statement: E_T <= (1 - rho^2 delta/82)^T E_0.
+    Kind: upper.
+    Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2.
+    rho: The spectral gap, in (0, 1].
+    delta: In (0, 1].
+    rounds: T, at least 0.
+    start: E_0, at least 0.
+
+    >>> round(choco_gossip(1.0, 0.82, 100, 1.0), 4)
+    0.366
+    """
+    whole(0, rounds=rounds)
+    non_negative(start=start)
+    return (1.0 - choco_rate(rho, delta)) ** rounds * start
+
+
+@formula
+def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
+    """Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
+
+    Setting: as for :func:`choco_rate`, with any consensus step gamma.
+    Statement: with a = gamma rho/2, b = delta/2, E_{t+1} <= max(p, q) E_t, where p = (1 + a)(1 - rho gamma)^2 +
+    (1 - delta)(1 + 1/b) gamma^2 beta^2 and q = (1 + 1/a) gamma^2 beta^2 + (1 - delta)(1 + b)(1 + gamma beta)^2.
+    Kind: upper.
+    Source: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
+    then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
+    rho: The spectral gap, in (0, 1].
+    beta: In (0, 2].
+    delta: In (0, 1].
+    gamma: In (0, 1].
+
+    >>> choco_lemma_factor(0.5, 1.0, 1.0, choco_gamma(0.5, 1.0, 1.0)) <= 1.0 - choco_rate(0.5, 1.0)
+    True
+    """
+    probability(rho=rho, delta=delta, gamma=gamma)
+    a, b = gamma * rho / 2.0, delta / 2.0
+    p = (1 + a) * (1 - rho * gamma) ** 2 + (1 - delta) * (1 + 1 / b) * (gamma * beta) ** 2
+    q = (1 + 1 / a) * (gamma * beta) ** 2 + (1 - delta) * (1 + b) * (1 + gamma * beta) ** 2
+    return max(p, q)
+
+
+@formula
+def choco_consensus(rho: float, delta: float, step: float, second_moment: float, workers: int) -> float:
+    """Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
+
+    Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
+    Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
+    Kind: upper.
+    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4; derived: gradient steps add at most
+    2 N eta^2 G^2 to E_t, so E_{t+1} <= (1 - c)((1 + c/2) E_t + (1 + 2/c) 2 N eta^2 G^2), whose fixed point is below.
+    rho: The spectral gap, in (0, 1].
+    delta: In (0, 1].
+    step: eta.
+    second_moment: G^2.
+    workers: N.
+
+    >>> round(choco_consensus(1.0, 0.82, 0.01, 1.0, 1), 4)
+    12.0
+    """
+    positive(step=step)
+    non_negative(second_moment=second_moment)
+    whole(1, workers=workers)
+    return 12.0 * workers * step**2 * second_moment / choco_rate(rho, delta) ** 2
+
+
+def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
+    """Matrix of one round on the second moments of all modes: x x, x (x - xhat) and (x - xhat)^2, after one another.
+
+    With p = x - xhat before sending: xhat gains kept p and an error e, E e^2 = kept (1 - kept) (mean of p^2 over the
+    workers); then x' = (1 + gamma l) x - gamma l ((1 - kept) p - e), p' = x' - xhat', l = lambda - 1.
+    """
+    n, lam = values.size, values - 1.0
+    M = np.zeros((3 * n, 3 * n))
+    for i, l in enumerate(lam):
+        step = gamma * l
+        x = np.array([1.0 + step, -step * (1.0 - kept)])  # of (x, p)
+        p = np.array([step, (1.0 - kept) * (1.0 - step)])  # x' - x + (1 - kept) p, without the error
+        noise = np.array([step, step - 1.0])
+        rows = slice(3 * i, 3 * i + 3)
+        M[rows, rows] = [[a[0] * b[0], a[0] * b[1] + a[1] * b[0], a[1] * b[1]] for a, b in ((x, x), (x, p), (p, p))]
+        M[rows, 2::3] += (kept * (1.0 - kept) / n * np.array([noise[0] ** 2, noise[0] * noise[1], noise[1] ** 2]))[
+            :, None
+        ]
+    return M
+
+
+@formula
+def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
+    """Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
+
+    Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
+    independently of the other workers; a graph whose workers are all alike (a ring, a torus, a hypercube).
+    Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
+    Kind: identity.
+    Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
+    eigenvalues (array_like, shape (N,)): Of W.
+    kept: The share of coordinates that are sent, in (0, 1].
+    gamma: The consensus step, in (0, 1].
+
+    >>> round(choco_factor([1.0, 0.5, 0.5], 1.0, 1.0), 6)
+    0.25
+    """
+    probability(kept=kept, gamma=gamma)
+    values = np.asarray(eigenvalues, float).ravel()
+    require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
+    mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
+    M = np.delete(np.delete(_moments(values, kept, gamma), [mean, mean + 1], axis=0), [mean, mean + 1], axis=1)
+    return float(np.abs(np.linalg.eigvals(M)).max())
+
+
+@formula
+def choco_consensus_exact(
+    eigenvalues, kept: float, gamma: float, *, step: float, curvature: float, variance: float
+) -> float:
+    """How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
+
+    Setting: f = (a/2)(x - x*)^2 in one coordinate, gradients with independent noise of variance sigma^2, constant step;
+    random sparsification on a graph as for :func:`choco_factor`.
+    Statement: E sum_i (x_i - mean)^2 tends to that of the fixed point of the second moments: a gradient step takes x to
+    (1 - eta a) x - eta xi and p = x - xhat to p - eta a x - eta xi, and a round of CHOCO-Gossip follows.
+    Kind: identity.
+    Source: derived.
+    eigenvalues (array_like, shape (N,)): Of W.
+    kept: The share of coordinates that are sent, in (0, 1].
+    gamma: The consensus step, in (0, 1].
+    step: eta.
+    curvature: a.
+    variance: sigma^2, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If the second moments grow without bound.
+
+    >>> round(choco_consensus_exact([1.0, 0.5], 1.0, 1.0, step=0.5, curvature=1.0, variance=4.0), 6)
+    0.266667
+    """
+    probability(kept=kept, gamma=gamma)
+    positive(step=step, curvature=curvature)
+    non_negative(variance=variance)
+    values, s = np.asarray(eigenvalues, float).ravel(), step * curvature
+    require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
+    descent = np.kron(
+        np.eye(values.size),
+        [[(1 - s) ** 2, 0.0, 0.0], [-s * (1 - s), 1 - s, 0.0], [s * s, -2 * s, 1.0]],
+    )
+    gossip = _moments(values, kept, gamma)
+    radius = float(np.abs(np.linalg.eigvals(gossip @ descent)).max())
+    require(radius < 1.0, "step", step, "one for which the second moments stay bounded")
+    noise = gossip @ np.full(3 * values.size, step**2 * variance)
+    fixed = np.linalg.solve(np.eye(noise.size) - gossip @ descent, noise)
+    return float(fixed[::3].sum() - fixed[3 * int(np.argmax(values))])
+
+
+@formula
+def choco_best_gamma(eigenvalues, kept: float) -> float:
+    """Best consensus step of CHOCO-Gossip with random sparsification.
+
+    Setting: as for :func:`choco_factor`.
+    Statement: the gamma in (0, 1] with the smallest factor, found by search.
+    Kind: identity.
+    Source: derived; a grid, then a golden-section search around its best point.
+    eigenvalues (array_like, shape (N,)): Of W.
+    kept: The share of coordinates that are sent, in (0, 1].
+
+    >>> round(choco_best_gamma([1.0, 0.5, 0.5], 1.0), 4)
+    1.0
+    """
+    grid = np.geomspace(1e-4, 1.0, 33)
+    best = int(np.argmin([choco_factor(eigenvalues, kept, float(gamma)) for gamma in grid]))
+    low, high = math.log(grid[max(0, best - 1)]), math.log(grid[min(32, best + 1)])
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(40):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        if choco_factor(eigenvalues, kept, math.exp(a)) <= choco_factor(eigenvalues, kept, math.exp(b)):
+            high = b
+        else:
+            low = a
+    return math.exp(min(0.0, 0.5 * (low + high)))

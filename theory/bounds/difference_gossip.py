@@ -1,0 +1,161 @@
+"""DCD-PSGD and ECD-PSGD: which compression errors they bear, exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core import require
+from ._domain import non_negative, whole
+from .closed_form import formula
+from .gossip import response
+
+__all__ = [
+    "dcd_condition",
+    "dcd_energy_factor",
+    "dcd_threshold",
+    "ecd_error",
+    "ecd_error_bound",
+    "ecd_relative_error",
+    "ring_dcd_share",
+]
+
+
+@formula
+def dcd_threshold(eigenvalues) -> float:
+    """Largest relative compression error that DCD-PSGD bears, without gradients.
+
+    Setting: x_i = x_i + C(z_i), z_i = sum_j W_ij x_j - x_i, E C(z) = z, errors independent, E||C(z) - z||^2 =
+    alpha^2 ||z||^2, on a graph whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
+    Statement: the second moments are bounded if and only if alpha^2 < N/sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i).
+    Kind: identity.
+    Source: derived; mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j.
+    eigenvalues (array_like, shape (N,)): Of W.
+
+    >>> round(dcd_threshold([1.0, 0.5]), 6)
+    6.0
+    """
+    return np.size(eigenvalues) / response(eigenvalues)
+
+
+@formula
+def ring_dcd_share(workers: int) -> float:
+    """Share of the coordinates that DCD-PSGD with rand-k must send on a ring.
+
+    Setting: as for :func:`dcd_threshold`, on a ring with weights 1/3; rand-k scaled by d/k has alpha^2 = d/k - 1.
+    Statement: k/d > 1 - (1/sqrt(3)) (1 - q^N)/(1 + q^N), q = sqrt(3) - 2; for N to infinity 1 - 1/sqrt(3).
+    Kind: identity.
+    Source: derived, from :func:`ring_response`.
+    workers: N, at least 3.
+
+    >>> round(ring_dcd_share(8), 5), round(ring_dcd_share(1000), 5)
+    (0.42268, 0.42265)
+    """
+    whole(3, workers=workers)
+    q = (math.sqrt(3.0) - 2.0) ** int(workers)
+    return 1.0 - (1.0 - q) / (1.0 + q) / math.sqrt(3.0)
+
+
+@formula
+def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
+    """Exact factor per round of DCD-PSGD without gradients, in the long run.
+
+    Setting: as for :func:`dcd_threshold`.
+    Statement: E sum_i ||x_i - mean||^2 is multiplied by the spectral radius of diag(lambda_i^2) + (alpha^2/N) 1 v^T,
+    v_i = (1 - lambda_i)^2, over the modes i >= 2; the mean's own moment grows by what they add to it.
+    Kind: identity.
+    Source: derived, as :func:`dcd_threshold`.
+    eigenvalues (array_like, shape (N,)): Of W.
+    alpha_squared: alpha^2, at least 0.
+
+    >>> round(dcd_energy_factor([1.0, 0.5], 6.0), 6)
+    1.0
+    """
+    non_negative(alpha_squared=alpha_squared)
+    response(eigenvalues)
+    values = np.sort(np.asarray(eigenvalues, float).ravel())[:-1]
+    matrix = np.diag(values**2) + alpha_squared / (values.size + 1) * np.ones((values.size, 1)) * (1.0 - values) ** 2
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
+
+
+@formula
+def dcd_condition(eigenvalues) -> float:
+    """Largest relative compression error that the theorem of DCD-PSGD allows.
+
+    Setting: as for :func:`dcd_threshold`, for any errors with ||C(z) - z||^2 <= alpha^2 ||z||^2.
+    Statement: alpha < (1 - rho)/(2 mu), rho = max_{i >= 2} |lambda_i|, mu = max |lambda_i - 1|.
+    Kind: lower.
+    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Theorem 1, as remembered; returned is alpha^2.
+    eigenvalues (array_like, shape (N,)): Of W.
+
+    >>> round(dcd_condition([1.0, 0.5]), 6)
+    0.25
+    """
+    response(eigenvalues)
+    values = np.sort(np.asarray(eigenvalues, float).ravel())
+    rho, mu = max(abs(values[0]), abs(values[-2])), float(np.abs(values - 1.0).max())
+    return ((1.0 - rho) / (2.0 * mu)) ** 2
+
+
+@formula
+def ecd_error(update: int, variance: float) -> float:
+    """Variance of ECD-PSGD's estimate of a model, for messages with errors of fixed variance.
+
+    Setting: xhat = (1 - 2/t) xhat + (2/t) C(z), z = (1 - t/2) x_t + (t/2) x_{t+1}; C(z) = z + xi, the xi independent
+    with mean 0 and E||xi||^2 = v.
+    Statement: E||xhat - x_{t+1}||^2 = (2 v/3)(2 t - 1)/(t (t - 1)) after the update t >= 2.
+    Kind: identity.
+    Source: derived; the paper's Lemma 12 has the bound 2 v/t (:func:`ecd_error_bound`).
+    update: t, at least 2; after the first the variance is 4 v.
+    variance: v, at least 0.
+
+    >>> ecd_error(2, 1.0), round(ecd_error(3, 9.0), 6)
+    (1.0, 5.0)
+    """
+    whole(2, update=update)
+    non_negative(variance=variance)
+    return 2.0 * variance / 3.0 * (2 * update - 1) / (update * (update - 1))
+
+
+@formula
+def ecd_error_bound(update: int, variance: float) -> float:
+    """Bound of the variance of ECD-PSGD's estimate, in the paper.
+
+    Setting: as for :func:`ecd_error`, with E||xi||^2 <= v = sigma~^2/2.
+    Statement: E||xhat - x_{t+1}||^2 <= sigma~^2/t = 2 v/t; the limit of the exact value is 2/3 of it.
+    Kind: upper.
+    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Lemma 12, as remembered.
+    update: t, at least 2.
+    variance: v, at least 0.
+
+    >>> ecd_error_bound(4, 2.0)
+    1.0
+    """
+    whole(2, update=update)
+    non_negative(variance=variance)
+    return 2.0 * variance / update
+
+
+@formula
+def ecd_relative_error(squares, omega: float) -> float:
+    """Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
+
+    Setting: as for :func:`ecd_error`, with E||C(z_t) - z_t||^2 = omega ||z_t||^2, for models that do not depend on the
+    errors.
+    Statement: V_t = (1 - 2/t)^2 V_{t-1} + (2/t)^2 omega ||z_t||^2, which is
+    4 omega sum_{s=2}^t (s - 1)^2 ||z_s||^2/(t (t - 1))^2.  If the model moves by the same vector u in every step, x_t =
+    t u, then ||z_t|| = (3/2) t ||u||, and V_t grows like (9/5) omega ||u||^2 t.
+    Kind: identity.
+    Source: derived.
+    squares (array_like, shape (t,)): ||z_1||^2, ..., ||z_t||^2, t at least 2.
+    omega: At least 0.
+
+    >>> ecd_relative_error([7.0, 1.0], 1.0), round(ecd_relative_error([1.0] * 3, 9.0), 6)
+    (1.0, 5.0)
+    """
+    non_negative(omega=omega)
+    z = np.asarray(squares, float).ravel()
+    require(z.size >= 2 and bool(np.all(z >= 0)), "squares", squares, "at least 2 numbers, at least 0")
+    t, s = z.size, np.arange(1, z.size + 1)
+    return float(4.0 * omega * np.sum((s - 1.0) ** 2 * z) / (t * (t - 1.0)) ** 2)

@@ -1,0 +1,144 @@
+"""D-PSGD and gradient tracking on quadratics, exactly: how far the models are apart, their floor and their bias."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import require
+from ._domain import non_negative, positive, whole
+from .closed_form import formula
+
+__all__ = [
+    "dpsgd_bias",
+    "dpsgd_consensus",
+    "dpsgd_disagreement",
+    "dpsgd_floor",
+    "gradient_tracking_factor",
+]
+
+
+def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
+    """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
+    positive(step=step, curvature=curvature)
+    values = np.asarray(eigenvalues, float).ravel() - step * curvature
+    require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
+    return np.sort(values)
+
+
+@formula
+def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: float) -> float:
+    """How far the models of D-PSGD are apart in the end, with the same quadratic at every worker.
+
+    Setting: x_i = sum_j W_ij x_j - eta (a (x_i - x*) + xi_i) in one coordinate, noise independent, E xi_i^2 = sigma^2.
+    Statement: E sum_i (x_i - mean)^2 tends to sum_{i >= 2} eta^2 sigma^2/(1 - (lambda_i - eta a)^2).
+    Kind: identity.
+    Source: derived; mode i is multiplied by lambda_i - eta a.
+    eigenvalues (array_like, shape (N,)): Of W.
+    step: eta, with |lambda_i - eta a| < 1 for all i.
+    curvature: a.
+    variance: sigma^2, at least 0.
+
+    >>> round(dpsgd_consensus([1.0, 0.5], step=0.5, curvature=1.0, variance=4.0), 6)
+    1.0
+    """
+    non_negative(variance=variance)
+    modes = _modes(eigenvalues, step, curvature)[:-1]
+    return float(np.sum(step**2 * variance / (1.0 - modes**2)))
+
+
+@formula
+def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float) -> float:
+    """Floor of the mean model of D-PSGD, with quadratics of the same curvature: that of parallel SGD, on any graph.
+
+    Setting: as for :func:`dpsgd_consensus`; the workers' minima may differ, x* is their mean.
+    Statement: E (mean - x*)^2 tends to eta sigma^2/(N a (2 - eta a)), whatever the graph, and also with messages that
+    preserve the mean, as CHOCO-SGD's.
+    Kind: identity.
+    Source: derived; the mean moves by the mean of the gradients, which is that at the mean.
+    workers: N.
+    step: eta, below 2/a.
+    curvature: a.
+    variance: sigma^2, at least 0.
+
+    >>> dpsgd_floor(2, step=1.0, curvature=1.0, variance=4.0)
+    2.0
+    """
+    whole(1, workers=workers)
+    non_negative(variance=variance)
+    positive(step=step, curvature=curvature)
+    require(step * curvature < 2.0, "step", step, "a number below 2/curvature")
+    return step * variance / (workers * curvature * (2.0 - step * curvature))
+
+
+@formula
+def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) -> float:
+    """How far different data keep the models of D-PSGD apart, without noise.
+
+    Setting: x_i = sum_j W_ij x_j - eta a (x_i - b_i), in one coordinate.
+    Statement: the models tend to sum_i (x_i - mean)^2 = sum_{i >= 2} (eta a/(1 - lambda_i + eta a))^2 c_i^2, c_i the
+    coefficient of b for the i-th eigenvector.
+    Kind: identity.
+    Source: derived; the fixed point is (I - W + eta a I)^-1 eta a b.
+    eigenvalues (array_like, shape (N,)): Of W; the first is 1.
+    energies (array_like, shape (N,)): The c_i^2, in the same order.
+    step: eta.
+    curvature: a.
+
+    >>> round(dpsgd_disagreement([1.0, 0.5], [0.0, 4.0], step=0.5, curvature=1.0), 6)
+    1.0
+    """
+    positive(step=step, curvature=curvature)
+    values, squares = np.asarray(eigenvalues, float).ravel(), np.asarray(energies, float).ravel()
+    require(values.shape == squares.shape, "energies", f"shape {squares.shape}", f"shape {values.shape}")
+    others = np.arange(values.size) != np.argmax(values)
+    share = step * curvature / (1.0 - values[others] + step * curvature)
+    return float(np.sum(share**2 * squares[others]))
+
+
+@formula
+def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
+    """Bias of D-PSGD's mean model, for two workers with different data.
+
+    Setting: two workers that give each other the weight w; f_i = (a_i/2)(x - b_i)^2, gradients without noise.
+    Statement: the mean of the models tends to x* - eta a_1 a_2 (a_1 - a_2)(b_1 - b_2)/(2 (a_1 + a_2) D), D = w (a_1 +
+    a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
+    Kind: identity.
+    Source: derived, from the fixed point of x = W x - eta A (x - b).
+    weight: w, in (0, 1].
+    step: eta.
+    curvatures (pair of float): a_1 and a_2, above 0.
+    minima (pair of float): b_1 and b_2.
+
+    >>> round(dpsgd_bias(0.5, step=1.0, curvatures=(3.0, 1.0), minima=(1.0, 0.0)), 6)
+    -0.15
+    """
+    positive(step=step, weight=weight)
+    (a, other), (b, c) = map(float, curvatures), map(float, minima)
+    positive(first_curvature=a, second_curvature=other)
+    below = weight * (a + other) + step * a * other
+    return -step * a * other * (a - other) * (b - c) / (2.0 * (a + other) * below)
+
+
+@formula
+def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> float:
+    """Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
+
+    Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
+    Statement: all models converge to the mean of the b_i, and ||x - x*|| is multiplied in the long run by the largest
+    modulus of the mean's factor 1 - eta a and, for every other mode, of the roots of
+    (z - lambda)^2 + eta a (z - 1).
+    Kind: identity.
+    Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
+    eigenvalues (array_like, shape (N,)): Of W.
+    step: eta.
+    curvature: a.
+
+    >>> round(gradient_tracking_factor([1.0, 0.0], step=0.25, curvature=1.0), 4)
+    0.75
+    """
+    positive(step=step, curvature=curvature)
+    values, s = np.sort(np.asarray(eigenvalues, float).ravel()), step * curvature
+    found = [abs(1.0 - s)]
+    for value in values[:-1]:
+        found.append(float(np.abs(np.roots([1.0, s - 2.0 * value, value**2 - s])).max()))
+    return max(found)

@@ -1,0 +1,296 @@
+"""Claims about CHOCO-Gossip and CHOCO-SGD."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.base import delta
+from ...compressors.identity import Identity
+from ...compressors.qsgd import QSGD
+from ...compressors.sparsifiers import RandK, TopK
+from ...compressors.wrappers.factor import Scaled
+from ...methods.choco_sgd import ChocoSGD
+from ...methods.gossip import ChocoGossip, Gossip
+from ...methods.graphs import Complete, Hypercube, Ring, Torus, mixing
+from ...methods.schedules import Constant, InverseTime
+from ...problems.linear import logistic
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import equality, identity, lower, upper
+from .gossip import WIDE, flat
+
+CHOCO = "Koloskova, Stich, Jaggi, Decentralized stochastic optimization and gossip algorithms with compressed"
+ICML = f"{CHOCO} communication, ICML 2019, Theorem 2"
+GRAPHS: tuple[tuple[Any, int], ...] = ((Complete(), 4), (Hypercube(), 8), (Torus(), 16), (Ring(), 8), (Ring(), 100))
+
+
+def times(factor: float):
+    """The theorem's consensus step, times this factor."""
+    return lambda rho, beta, delta: min(1.0, factor * float(bounds.choco_gamma(rho, beta, delta)))
+
+
+@claim(
+    "choco.gossip",
+    title="CHOCO-Gossip, from its lemmas",
+    statement="With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas on what"
+    " a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.",
+    latex=r"\mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal E_t,\quad"
+    r"\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}",
+    source=ICML + ", with rho and not rho^2 in the numerator of gamma",
+    source_known="derived",
+    kind="lower",
+    certificate="composition",
+    proof="Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the two sums"
+    " of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.",
+    bound=functools.partial(bounds.choco_rate, form="derived"),
+    subject=bounds.choco_gamma,
+    mutants={
+        "rho^2 in the numerator": lambda rho, beta, delta: bounds.choco_gamma(rho, beta, delta, form="quoted"),
+        "eight times the step": times(8.0),
+        "a hundredth of the step": times(0.01),
+    },
+)
+def _(context):
+    for graph, workers in GRAPHS:
+        W = mixing(graph, workers)
+        for kept in (1.0, 0.3, 0.01):
+            gamma = float(context.subject(W.gap, W.beta, kept))
+            gained = 1.0 - bounds.choco_lemma_factor(W.gap, W.beta, kept, gamma)
+            label = f"{type(graph).__name__}, N={workers}, delta={kept:g}"
+            yield lower(label, float(gained), bounds.choco_rate(W.gap, kept, form="derived"))
+
+
+@claim(
+    "choco.gossip.quoted",
+    title="CHOCO-Gossip with the consensus step as quoted",
+    statement="With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <= (1 - rho^2"
+    " delta/82)^T E_0.",
+    latex=r"\gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\ "
+    r"\mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
+    source=ICML + ", and Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with arbitrary communication"
+    " compression, ICLR 2020, as quoted; the text was not at hand",
+    source_known="quoted",
+    kind="upper",
+    text="quoted",
+    proof="In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode has the factor"
+    " 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).",
+    bibtex="koloskova2019decentralized",
+    bound=bounds.choco_gossip,
+    subject="quoted",
+    see=("choco.gossip",),
+    mutants={},
+)
+def _(context):
+    workers, rounds = 100, 100_000_000
+    W = mixing(Ring(), workers)
+    gamma = float(bounds.choco_gamma(W.gap, W.beta, 1.0, form="quoted"))
+    slowest = np.linalg.eigh(W.matrix)[1][:, [-2]]
+    result = context.run(ChocoGossip(Identity(), gamma=gamma), flat(1), workers=workers, steps=3, x0=slowest, **WIDE)
+    followed = float(result.consensus[-1])
+    yield identity("ring of 100, full precision, the slowest mode, 3 rounds", followed, (1.0 - gamma * W.gap) ** 6)
+    start = 2.0 * float(result.consensus[0])  # E_0, also if it counts ||x - xhat||^2 before anything is sent
+    distance = (1.0 - gamma * W.gap) ** (2 * rounds)
+    yield upper(f"the same, {rounds:.0e} rounds", distance, bounds.choco_gossip(W.gap, 1.0, rounds, start))
+
+
+@claim(
+    "choco.gossip.run",
+    title="CHOCO-Gossip with the theorem's step",
+    statement="The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.",
+    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
+    source=ICML,
+    source_known="quoted",
+    bibtex="koloskova2019decentralized",
+    bound=bounds.choco_gossip,
+    subject=lambda c, graph: ChocoGossip(c, graph),
+    mutants={"naive compression": lambda c, graph: Gossip(c, graph)},
+)
+def _(context):
+    x0, rounds = 1.0 + context.normal((4, 10)), 2000
+    for name, c in (("top-3", TopK(3)), ("rand-5", RandK(5)), ("scaled QSGD", Scaled(QSGD(4), 0.5))):
+        for graph in (Complete(), Hypercube()):
+            W, kept = mixing(graph, 4), delta(c, 10)
+            result = context.run(context.subject(c, graph), flat(10), name, workers=4, steps=rounds, x0=x0, **WIDE)
+            start = float(result.consensus[0]) + (1.0 - kept) * float(np.square(x0).sum())
+            bound = bounds.choco_gossip(W.gap, kept, rounds, start)
+            yield upper(f"{name}, {type(graph).__name__}, T={rounds}", float(result.consensus[-1]), bound, start)
+
+
+@claim(
+    "choco.factor",
+    title="The exact factor of CHOCO-Gossip with random sparsification",
+    latex=r"\lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)",
+    bound=bounds.choco_factor,
+    subject=lambda kept: kept * (1.0 - kept),
+    proof="The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart into"
+    " one of three numbers for each eigenvector, coupled by the mean error.",
+    mutants={
+        "errors with the variance 1 - kept": lambda kept: 1.0 - kept,
+        "errors with the variance kept^2": lambda kept: kept * kept,
+    },
+)
+def _(context):
+    for graph, workers, kept, gamma in (
+        (Ring(), 8, 0.3, 0.2),
+        (Ring(), 5, 0.6, 0.9),
+        (Hypercube(), 8, 0.3, 0.3),
+        (Torus(), 9, 0.1, 0.1),
+    ):
+        W = mixing(graph, workers)
+        values = np.linalg.eigvalsh(W.matrix)
+        A, B, F = _round(W.matrix, kept, gamma)
+        apart = np.eye(2 * workers)
+        apart[:workers, :workers] -= 1.0 / workers
+        operator = np.kron(apart @ A, apart @ A)
+        for i in range(workers):  # the error of one worker
+            b, f = apart @ B[:, i], F[i]
+            operator += context.subject(kept) * np.outer(np.kron(b, b), np.kron(f, f)) @ np.kron(apart, apart)
+        radius = float(np.abs(np.linalg.eigvals(operator)).max())
+        label = f"{type(graph).__name__}, N={workers}, kept={kept:g}, gamma={gamma:g}"
+        yield identity(label, radius, bounds.choco_factor(values, kept, gamma), 1e-8)
+        if context.subject(kept) == kept * (1.0 - kept) and graph == Ring() and workers == 8:
+            yield from _against_the_run(context, W, kept, gamma)
+
+
+def _round(W, kept: float, gamma: float):
+    """(x, xhat) after a round is A (x, xhat) + B errors; F (x, xhat) is what is compressed."""
+    n = W.shape[0]
+    one, move = np.eye(n), gamma * (W - np.eye(n))
+    A = np.block([[one + kept * move, (1.0 - kept) * move], [kept * one, (1.0 - kept) * one]])
+    return A, np.vstack([move, one]), np.hstack([one, -one])
+
+
+def _against_the_run(context, W, kept: float, gamma: float):
+    """The package's run has the covariance of the recursion."""
+    x0, d, rounds = context.normal((8, 1)) * np.ones(20), 20, 6
+    A, B, F = _round(W.matrix, kept, gamma)
+    state = np.concatenate([x0[:, 0], np.zeros(8)])
+    P = np.outer(state, state)
+    for _ in range(rounds):
+        P = A @ P @ A.T + kept * (1.0 - kept) * B @ np.diag(np.diag(F @ P @ F.T)) @ B.T
+    x = P[:8, :8]
+    exact = d * float(np.trace(x) - x.sum() / 8)
+    method = ChocoGossip(RandK(int(kept * d)), gamma=gamma)
+    replicas = context.samples(2000, 500)
+    result = context.run(method, flat(d), workers=8, steps=rounds, x0=x0, replicas=replicas, **WIDE)
+    yield equality(f"the run, distances after {rounds} rounds", result.consensus[-1], exact)
+
+
+@claim(
+    "choco.best-gamma",
+    title="The best consensus step is far from the theorem's",
+    statement="With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact factor that no"
+    " other step improves.",
+    latex=r"\gamma^*=\arg\min_\gamma\varrho(M_\gamma)",
+    source="derived",
+    kind="lower",
+    certificate="identity",
+    bound=bounds.choco_factor,
+    subject=bounds.choco_best_gamma,
+    proof="The factor is computed on a fine grid, and none is smaller.",
+    mutants={
+        "the theorem's": lambda values, kept: bounds.choco_gamma(1.0 - values[-2], 1.0 - values[0], kept),
+        "half of the best": lambda values, kept: 0.5 * bounds.choco_best_gamma(values, kept),
+    },
+)
+def _(context):
+    for workers, kept in ((8, 0.3), (8, 0.05), (16, 0.1)):
+        values = np.linalg.eigvalsh(mixing(Ring(), workers).matrix)
+        best = float(context.subject(values, kept))
+        found = float(bounds.choco_factor(values, kept, min(1.0, best)))
+        others = min(float(bounds.choco_factor(values, kept, float(g))) for g in np.geomspace(1e-3, 1.0, 200))
+        yield lower(
+            f"ring, N={workers}, kept={kept:g}: gain of the best on a grid", 1.0 - found, 0.9999 * (1.0 - others)
+        )
+
+
+@claim(
+    "choco-sgd.mean",
+    title="On shared quadratics compression costs CHOCO-SGD nothing",
+    statement="Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of SGD"
+    " with batches of N, for every compressor, graph and consensus step: its rate has the leading term sigma^2/(mu N"
+    " T).",
+    latex=r"\mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]",
+    source="derived; the rate is that of Koloskova, Stich, Jaggi, ICML 2019, Theorem 4",
+    kind="equality",
+    bound=bounds.quadratic_moments_exact,
+    subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
+    proof="Gossip preserves the mean, and the mean of the gradients is the gradient at the mean.",
+    mutants={
+        "batches of two": lambda c, graph: ChocoSGD(
+            c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared", batch=2
+        ),
+        "steps of twice the size": lambda c, graph: ChocoSGD(
+            c, InverseTime(4.0, 1.0, 8.0), graph, gamma=0.3, shards="shared"
+        ),
+    },
+)
+def _(context):
+    h, steps = np.linspace(1.0, 2.0, 40), 60
+    eta = 2.0 / (4.0 + np.arange(steps))
+    moments = bounds.quadratic_moments_exact(eta, diagonal=h, variance=0.5 / 8, start=-1.0)
+    problem = quadratic(h, covariance=0.5, optimum=1.0)
+    for name, c, graph in (("top-4, ring", TopK(4), Ring()), ("rand-20, hypercube", RandK(20), Hypercube())):
+        replicas, method = context.samples(2000, 300), context.subject(c, graph)
+        result = context.run(method, problem, name, workers=8, steps=steps, replicas=replicas, **WIDE)
+        yield equality(name, np.square(result.last - 1.0).sum(axis=1), float(moments[-1].sum()))
+
+
+@claim(
+    "choco-sgd.consensus",
+    title="How far the models of CHOCO-SGD are apart",
+    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}",
+    bibtex="koloskova2019decentralized",
+    bound=bounds.choco_consensus,
+    subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
+    proof="A gradient step adds at most eta^2 G^2 to both parts of E_t for each worker, and a round of gossip takes the"
+    " share c of it: the fixed point of E = (1 - c)((1 + c/2) E + (1 + 2/c) 2 N eta^2 G^2) is below 8 N eta^2 G^2/c^2.",
+    see=("choco.gossip",),
+    mutants={},
+)
+def _(context):
+    rng = np.random.default_rng(context.stream("data"))
+    A = rng.standard_normal((80, 12))
+    problem, largest = logistic((A, np.sign(A[:, 0])), l2=0.0), float(np.square(A).sum(axis=1).max())
+    step = 0.5
+    for graph, workers in ((Complete(), 4), (Hypercube(), 8)):
+        W = mixing(graph, workers)
+        method = context.subject(TopK(8), graph, Constant(step))
+        result = context.run(method, problem, str(workers), workers=workers, steps=400, wire_dtype=np.float64)
+        bound = bounds.choco_consensus(W.gap, 8 / 12, step, largest, workers)
+        yield upper(f"{type(graph).__name__}, N={workers}, by label", float(result.consensus.max()), bound)
+
+
+@claim(
+    "choco-sgd.consensus.exact",
+    title="How far the models of CHOCO-SGD are apart, exactly",
+    latex=r"\mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}m_i,\quad m=M_\gamma(Gm+\eta^2\sigma^2\mathbf 1)",
+    bound=bounds.choco_consensus_exact,
+    subject=lambda k, gamma, step: ChocoSGD(RandK(k), Constant(step), Ring(), gamma, shards="shared"),
+    proof="Gradient step and gossip are linear in (x, xhat), up to errors whose variances are linear in the second"
+    " moments.",
+    mutants={
+        "batches of two": lambda k, gamma, step: ChocoSGD(
+            RandK(k), Constant(step), Ring(), gamma, shards="shared", batch=2
+        ),
+        "half of the consensus step": lambda k, gamma, step: ChocoSGD(
+            RandK(k), Constant(step), Ring(), 0.5 * gamma, shards="shared"
+        ),
+        "one coordinate in four more": lambda k, gamma, step: ChocoSGD(
+            RandK(k + k // 4), Constant(step), Ring(), gamma, shards="shared"
+        ),
+    },
+)
+def _(context):
+    values, d, step, curvature = np.linalg.eigvalsh(mixing(Ring(), 8).matrix), 40, 0.2, 1.5
+    problem = quadratic(np.full(d, curvature), covariance=0.7)
+    for k, gamma in ((20, 0.3), (8, 0.15)):
+        replicas, method = context.samples(1000, 150), context.subject(k, gamma, step)
+        result = context.run(method, problem, k, workers=8, steps=120, replicas=replicas, **WIDE)
+        options = {"step": step, "curvature": curvature, "variance": 0.7}
+        bound = d * bounds.choco_consensus_exact(values, k / d, gamma, **options)
+        yield equality(f"rand-{k} of {d}, gamma={gamma:g}, ring of 8", result.consensus[-1], bound)

@@ -1,0 +1,252 @@
+"""Claims about DCD-PSGD and ECD-PSGD: which compression errors they bear."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.numpy_function import compressor
+from ...compressors.sparsifiers import RandK
+from ...methods.difference_gossip import DCDPSGD, ECDPSGD
+from ...methods.graphs import Complete, Hypercube, Ring, Torus, mixing
+from ...methods.on_graphs import on_graph
+from ...methods.schedules import Constant, InverseTime
+from ..base import claim
+from ..checks import equality, identity, lower, upper
+from .gossip import WIDE, flat, ring_with
+
+TANG = "Tang, Gan, Zhang, Zhang, Liu, Communication compression for decentralized training, NeurIPS 2018"
+GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
+
+
+# --- DCD: the covariance of the models, exactly -----------------------------------------------------------------------
+
+
+def covariance_round(W, P, alpha_squared: float):
+    """Covariance of the models after a round with independent errors: W P W + alpha^2 diag((W - I) P (W - I))."""
+    L = W - np.eye(W.shape[0])
+    return W @ P @ W + alpha_squared * np.diag(np.diag(L @ P @ L))
+
+
+def _shared_errors(W, P, alpha_squared: float):
+    L = W - np.eye(W.shape[0])
+    return W @ P @ W + alpha_squared * np.trace(L @ P @ L) / W.shape[0] * np.ones_like(P)
+
+
+def _errors_of_models(W, P, alpha_squared: float):
+    away = np.eye(W.shape[0]) - 1.0 / W.shape[0]
+    return W @ P @ W + alpha_squared * np.diag(np.diag(away @ P @ away))
+
+
+def _radius(operator, W, alpha_squared: float) -> float:
+    """The spectral radius of a round on the covariances of what is not common to all."""
+    n = W.shape[0]
+    away = np.eye(n) - 1.0 / n
+    columns = [away @ operator(W, away @ E.reshape(n, n) @ away, alpha_squared) @ away for E in np.eye(n * n)]
+    return float(np.abs(np.linalg.eigvals(np.array([column.ravel() for column in columns]).T)).max())
+
+
+@claim(
+    "dcd.threshold",
+    title="The compression error that DCD-PSGD bears, exactly",
+    latex=r"\alpha^2<\frac N{\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}}",
+    bound=bounds.dcd_threshold,
+    subject=covariance_round,
+    proof="Mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j. The radius is 1 where (alpha^2/N)"
+    " sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; long sample paths mislead, as rare events carry the second moment.",
+    mutants={"all workers make the same error": _shared_errors, "models are compressed": _errors_of_models},
+)
+def _(context):
+    for graph, workers in GRAPHS:
+        W = mixing(graph, workers).matrix
+        values, name = np.linalg.eigvalsh(W), f"{type(graph).__name__}, N={workers}"
+        low, high = 0.0, 50.0
+        for _ in range(45):  # where the spectral radius of the covariance operator is 1
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if _radius(context.subject, W, middle) < 1.0 else (low, middle)
+        threshold = bounds.dcd_threshold(values)
+        yield identity(f"{name}: where the radius is 1", low, threshold, 1e-8)
+        for share in (0.98, 1.02):
+            factor = bounds.dcd_energy_factor(values, share * float(threshold))
+            measured = _radius(context.subject, W, share * float(threshold))
+            yield identity(f"{name}: the radius at {share} of it", measured, factor, 1e-8)
+            side = upper if share < 1.0 else lower
+            yield side(f"{name}: on the right side of 1 at {share} of it", measured, 1.0)
+
+
+@claim(
+    "dcd.run",
+    title="The covariance of DCD-PSGD is that of the operator",
+    statement="After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.",
+    latex=r"P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)",
+    source="derived",
+    kind="equality",
+    bound=bounds.dcd_energy_factor,
+    subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
+    proof="rand-k without bias errs by (d/k - 1)||z||^2, independently for each worker.",
+    mutants={
+        "rand-k without d/k": lambda c: DCDPSGD(RandK(c.k), Constant(1.0), shards="shared"),
+        "another coordinate is sent": lambda c: DCDPSGD(c._replace(k=c.k + 2), Constant(1.0), shards="shared"),
+        "the same coordinates for all": lambda c: DCDPSGD(c._replace(shared=True), Constant(1.0), shards="shared"),
+    },
+)
+def _(context):
+    W, d, rounds = mixing(Ring(), 8).matrix, 20, 5
+    x0 = context.normal((8, d))
+    for k in (8, 14):
+        P = x0 @ x0.T
+        for _ in range(rounds):
+            P = covariance_round(W, P, d / k - 1.0)
+        exact = float(np.trace(P) - P.sum() / 8)
+        replicas, method = context.samples(4000, 1000), context.subject(RandK(k, unbiased=True))
+        result = context.run(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas, **WIDE)
+        yield equality(f"rand-{k} of {d}, ring of 8, {rounds} rounds", result.consensus[-1], exact)
+
+
+@claim(
+    "dcd.ring",
+    title="The share of coordinates that DCD-PSGD must send on a ring",
+    latex=r"\frac kd>1-\frac1{\sqrt3}\,\frac{1-q^N}{1+q^N}\to1-\frac1{\sqrt3}",
+    bound=bounds.ring_dcd_share,
+    subject=lambda workers: Ring(),
+    proof="d/k - 1 < 1/response, and the response of a ring is sqrt(3) (1 + q^N)/(1 - q^N) - 1.",
+    mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
+)
+def _(context):
+    for workers in (3, 6, 8):
+        W = mixing(context.subject(workers), workers).matrix
+        low, high = 0.05, 1.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if _radius(covariance_round, W, 1.0 / middle - 1.0) < 1.0 else (middle, high)
+        yield identity(f"N={workers}", high, bounds.ring_dcd_share(workers), 1e-8)
+    values = np.linalg.eigvalsh(mixing(context.subject(400), 400).matrix)
+    limit = 1.0 / (1.0 + bounds.dcd_threshold(values))
+    yield identity("N=400, against 1 - 1/sqrt(3)", float(limit), 1.0 - 3.0**-0.5, 1e-9)
+
+
+@claim(
+    "dcd.condition",
+    title="The condition of DCD-PSGD's theorem is sufficient",
+    latex=r"\alpha<\frac{1-\rho}{2\mu}",
+    bibtex="tang2018communication",
+    bound=bounds.dcd_condition,
+    subject=covariance_round,
+    proof="The theorem allows errors of any kind, and is compared here with independent errors without bias: on a ring"
+    " of 8 it allows 1/255 of what is borne.",
+    see=("dcd.threshold",),
+    mutants={},
+)
+def _(context):
+    for graph, workers in GRAPHS:
+        values = np.linalg.eigvalsh(mixing(graph, workers).matrix)
+        yield lower(f"{type(graph).__name__}, N={workers}", bounds.dcd_threshold(values), bounds.dcd_condition(values))
+
+
+# --- ECD: the error of the estimates ----------------------------------------------------------------------------------
+
+
+@on_graph(copies=1)
+class HalfTheShare(NamedTuple):
+    """ECD with 1/t in place of 2/t: messages are extrapolated too far for it."""
+
+    compressor: NamedTuple
+    step: NamedTuple
+    graph: Any = Complete()
+    shards: str = "shared"
+
+    def round(self, run):
+        """One round, in which the models stay."""
+        W, z, known = run.mixing(self.graph), run.vectors(), run.copies("xhat", run.start)
+        share = run.once("1/t", lambda: run.rates.steps(InverseTime(1.0, 1.0)))
+        new = run.rows("x'")
+        run.set(new, run.own(known))
+        run.gossip(new, known, W)
+        run.set(z, run.x, 1.0 - 0.5 / share)
+        run.add(z, new, 0.5 / share)
+        heard = run.hear(run.compress(self.compressor, z), W)
+        run.scale(known, 1.0 - share)
+        run.accumulate_each(heard, known, share)
+        run.set(run.x, new)
+
+
+def _estimates(context, method, d: int, update: int):
+    """Xhat - x after an update: of one worker without gradients, x after the next is xhat."""
+    found = [
+        context.run(method, flat(d), "estimates", workers=1, steps=steps, x0=np.zeros(d), **WIDE).models[0]
+        for steps in (update + 1, update)
+    ]
+    return found[0] - found[1]
+
+
+@claim(
+    "ecd.error",
+    title="The estimates of ECD-PSGD, for errors of fixed variance",
+    latex=r"\mathbb E\|\hat x-x_{t+1}\|^2=\frac{2v}3\,\frac{2t-1}{t(t-1)}",
+    bound=bounds.ecd_error,
+    subject=lambda c: ECDPSGD(c, Constant(1.0), Complete(), shards="shared"),
+    proof="(1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, whatever the models do;"
+    " t (t - 1) e is a sum with the variances 4 (s - 1)^2 v.",
+    mutants={
+        "1/t in place of 2/t": lambda c: HalfTheShare(c, Constant(1.0)),
+        "differences are compressed": lambda c: DCDPSGD(c, Constant(1.0), Complete(), shards="shared"),
+    },
+)
+def _(context):
+    d, noisy = context.samples(40_000, 20_000), compressor(lambda v, rng: v + rng.standard_normal(v.size))
+    for update in (2, 3, 5, 20):
+        errors = _estimates(context, context.subject(noisy), d, update)
+        yield equality(f"after update {update}, v = 1 in every coordinate", errors**2, bounds.ecd_error(update, 1.0))
+
+
+@claim(
+    "ecd.error.bound",
+    title="The lemma on ECD-PSGD's estimates",
+    latex=r"\mathbb E\|\hat x-x_{t+1}\|^2\le\frac{\tilde\sigma^2}t",
+    bibtex="tang2018communication",
+    bound=bounds.ecd_error_bound,
+    subject=bounds.ecd_error,
+    proof="The exact value is (2 t - 1)/(3 t - 3) of it: all of it at t = 2, where it is attained, and 2/3 later.",
+    mutants={
+        "1/t in place of 2/t": lambda update, variance: 4.0 * variance / update,
+        "all messages count alike": lambda update, variance: 2.5 * variance / update,
+    },
+)
+def _(context):
+    for update in (2, 3, 10, 1000):
+        exact = float(context.subject(update, 1.0))
+        yield upper(f"after update {update}", exact, bounds.ecd_error_bound(update, 1.0))
+
+
+@claim(
+    "ecd.error.relative",
+    title="The estimates of ECD-PSGD with quantizers get worse",
+    latex=r"V_t=\Big(1-\frac2t\Big)^2V_{t-1}+\frac4{t^2}\,\omega\|z_t\|^2,\qquad"
+    r" x_t=tu:\ V_t\sim\tfrac95\,\omega\|u\|^2t",
+    bound=bounds.ecd_relative_error,
+    subject=lambda t: 2.0 / t,
+    measured_by="a loop of the claim",
+    proof="The same recursion with errors in proportion to z, which contains t/2 times the last step.",
+    mutants={"1/t in place of 2/t": lambda t: 1.0 / t, "2/(t + 1) in place of 2/t": lambda t: 2.0 / (t + 1.0)},
+)
+def _(context):
+    d, k, samples = 12, 4, context.samples(20_000, 5_000)
+    u, rng = context.normal(d), np.random.default_rng(context.stream("coordinates"))
+    for update in (2, 6, 30):
+        x, estimate, squares = np.zeros(d), np.zeros((samples, d)), []
+        for t in range(1, update + 1):
+            share, new = context.subject(t), x + u
+            z = (1.0 - 1.0 / share) * x + new / share
+            kept = rng.permuted(np.tile(np.arange(d) < k, (samples, 1)), axis=1)  # rand-k without bias
+            estimate = (1.0 - share) * estimate + share * (d / k) * kept * z
+            t_z = (1.0 - t / 2.0) * x + t / 2.0 * new
+            squares.append(float(t_z @ t_z))
+            x = new
+        errors = np.square(estimate - x).sum(axis=1)
+        bound = bounds.ecd_relative_error(squares, d / k - 1.0)
+        yield equality(f"a moving model, after update {update}, rand-{k} of {d}", errors, bound)
+    t = 4000
+    growth = float(bounds.ecd_relative_error(2.25 * np.arange(1, t + 1) ** 2, 1.0)) / t
+    yield identity(f"growth per step, t={t}, against 9/5", growth, 1.8, 1e-3)

@@ -1,0 +1,177 @@
+"""Claims about D-PSGD and gradient tracking on quadratics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.sparsifiers import RandK
+from ...methods.choco_sgd import ChocoSGD
+from ...methods.dpsgd import DPSGD
+from ...methods.gradient_tracking import GradientTracking
+from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, mixing
+from ...methods.schedules import Constant
+from ...problems.linear import ridge
+from ...problems.quadratics import quadratic
+from ..base import claim
+from ..checks import equality, identity
+from .gossip import WIDE
+
+LIAN = (
+    "Lian, Zhang, Zhang, Hsieh, Zhang, Liu, Can decentralized algorithms outperform centralized algorithms? NIPS 2017"
+)
+STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7
+SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
+
+
+def _noisy(context, method, graph, name: str):
+    """The run with noise in 40 coordinates, until what the start has left is rounding."""
+    problem, replicas = quadratic(np.full(40, CURVATURE), covariance=VARIANCE), context.samples(2000, 250)
+    options: dict[str, Any] = {"workers": 8, "steps": 60, "replicas": replicas} | WIDE
+    return context.run(method(graph), problem, name, **options)
+
+
+@claim(
+    "dpsgd.consensus",
+    title="How far the models of D-PSGD are apart",
+    latex=r"\mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\frac{\eta^2\sigma^2}{1-(\lambda_i-\eta a)^2}",
+    bound=bounds.dpsgd_consensus,
+    subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
+    proof="Mode i is u = (lambda_i - eta a) u + eta xi.",
+    mutants={
+        "batches of two": lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared", batch=2),
+        "a complete graph": lambda graph: DPSGD(step=Constant(STEP), graph=Complete(), shards="shared"),
+        "compressed differences": lambda graph: ChocoSGD(RandK(20), Constant(STEP), graph, gamma=0.3, shards="shared"),
+    },
+)
+def _(context):
+    for graph in (Ring(), Star()):
+        values, name = np.linalg.eigvalsh(mixing(graph, 8).matrix), type(graph).__name__
+        found = _noisy(context, context.subject, graph, name).consensus[-1]
+        bound = bounds.dpsgd_consensus(values, step=STEP, curvature=CURVATURE, variance=VARIANCE)
+        yield equality(f"{name}, N=8, 40 coordinates", found, 40 * bound)
+
+
+@claim(
+    "dpsgd.floor",
+    title="The floor of D-PSGD is that of parallel SGD",
+    latex=r"\mathbb E(\bar x-x^*)^2\to\frac{\eta\,\sigma^2}{N\,a\,(2-\eta a)}",
+    bound=bounds.dpsgd_floor,
+    subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
+    proof="The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at the"
+    " mean, with the noise of N workers.",
+    mutants={
+        "batches of two": lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared", batch=2),
+        "half of the step": lambda graph: DPSGD(step=Constant(STEP / 2), graph=graph, shards="shared"),
+    },
+)
+def _(context):
+    for graph in (Ring(), Star(), Hypercube()):
+        found, name = _noisy(context, context.subject, graph, type(graph).__name__).last, type(graph).__name__
+        bound = bounds.dpsgd_floor(8, step=STEP, curvature=CURVATURE, variance=VARIANCE)
+        yield equality(f"{name}, N=8, 40 coordinates", np.square(found).sum(axis=1), 40 * bound)
+
+
+def own_data(context, method, curvatures, minima, steps: int):
+    """The last models where worker i has the loss (a_i/2)(x - b_i)^2 alone."""
+    roots = np.sqrt(np.asarray(curvatures, float))
+    problem, workers = ridge((roots[:, None], roots * minima), l2=0.0), roots.size
+    return context.run(method._replace(shards="contiguous"), problem, workers=workers, steps=steps, **WIDE)
+
+
+@claim(
+    "dpsgd.disagreement",
+    title="Different data keep the models of D-PSGD apart",
+    latex=r"\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\Big(\frac{\eta a}{1-\lambda_i+\eta a}\Big)^2c_i^2",
+    bound=bounds.dpsgd_disagreement,
+    subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph),
+    proof="The fixed point of x = W x - eta a (x - b), in the basis of eigenvectors.",
+    mutants={
+        "gradient tracking": lambda graph: GradientTracking(step=Constant(STEP), graph=graph),
+        "half of the step": lambda graph: DPSGD(step=Constant(STEP / 2), graph=graph),
+        "a complete graph": lambda graph: DPSGD(step=Constant(STEP), graph=Complete()),
+    },
+)
+def _(context):
+    minima = context.normal(8)
+    for graph in (Ring(), Star()):
+        values, vectors = np.linalg.eigh(mixing(graph, 8).matrix)
+        energies = np.square(vectors.T @ minima)
+        result = own_data(context, context.subject(graph), np.full(8, CURVATURE), minima, 300)
+        bound = bounds.dpsgd_disagreement(values, energies, step=STEP, curvature=CURVATURE)
+        yield identity(f"{type(graph).__name__}, N=8", float(result.consensus[-1]), bound, 1e-9)
+
+
+@claim(
+    "dpsgd.bias",
+    title="Different data bias the mean of D-PSGD",
+    latex=r"\bar x-x^*\to-\frac{\eta\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\eta a_1a_2\big)}",
+    bound=bounds.dpsgd_bias,
+    subject=lambda W: DPSGD(step=Constant(STEP), graph=W),
+    proof="Each model rests where its neighbour's pull balances its gradient, so that the gradients are not taken at"
+    " the same point.",
+    mutants={
+        "gradient tracking": lambda W: GradientTracking(step=Constant(STEP), graph=W),
+        "half of the step": lambda W: DPSGD(step=Constant(STEP / 2), graph=W),
+    },
+)
+def _(context):
+    for weight, curvatures, minima in ((0.3, (2.0, 0.7), (1.0, -2.0)), (0.5, (1.0, 3.0), (0.5, 1.5))):
+        W = MixingMatrix(np.array([[1.0 - weight, weight], [weight, 1.0 - weight]]))
+        result = own_data(context, context.subject(W), curvatures, np.array(minima), 600)
+        a, b = np.array(curvatures), np.array(minima)
+        measured = float(result.models.mean() - (a * b).sum() / a.sum())
+        bound = bounds.dpsgd_bias(weight, step=STEP, curvatures=curvatures, minima=minima)
+        yield identity(f"w={weight:g}, a={curvatures}, b={minima}", measured, bound, 1e-9)
+
+
+@claim(
+    "tracking.unbiased",
+    title="Gradient tracking has no bias",
+    statement="With different data and curvatures every model of gradient tracking converges to the minimum of the"
+    " mean, if the step is short.",
+    latex=r"x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}",
+    source="derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017)",
+    kind="identity",
+    subject=lambda graph: GradientTracking(step=Constant(SHORT), graph=graph),
+    proof="The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.",
+    mutants={
+        "D-PSGD": lambda graph: DPSGD(step=Constant(SHORT), graph=graph),
+        "D-PSGD with a tenth of the step": lambda graph: DPSGD(step=Constant(SHORT / 10), graph=graph),
+    },
+)
+def _(context):
+    a, b = 0.5 + 1.5 * np.abs(np.sin(context.normal(8, "curvatures"))), context.normal(8, "minima")
+    for graph in (Ring(), Star(), Hypercube()):
+        result = own_data(context, context.subject(graph), a, b, 3000)
+        best = float((a * b).sum() / a.sum())
+        yield identity(type(graph).__name__, float(np.abs(result.models - best).max()), 0.0, 1e-12)
+
+
+@claim(
+    "tracking.factor",
+    title="The factor of gradient tracking on quadratics",
+    latex=r"\varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}",
+    bound=bounds.gradient_tracking_factor,
+    subject=lambda step: GradientTracking(step=Constant(step)),
+    proof="x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1"
+    " the other root is 1, which tracking excludes.",
+    mutants={
+        "D-PSGD": lambda step: DPSGD(step=Constant(step)),
+        "half of the step": lambda step: GradientTracking(step=Constant(step / 2)),
+    },
+)
+def _(context):
+    values = np.linalg.eigvalsh(mixing(Ring(), 8).matrix)
+    minima, early, late = context.normal(8), 400, 560
+    for step in (0.05, 0.2):  # the mean is slowest, or the mode of the least eigenvalue
+        far = [
+            np.abs(own_data(context, context.subject(step), np.ones(8), minima, steps).models - minima.mean()).max()
+            for steps in (early, late)
+        ]
+        measured = float((far[1] / far[0]) ** (1.0 / (late - early)))
+        yield identity(
+            f"step {step:g}", measured, bounds.gradient_tracking_factor(values, step=step, curvature=1.0), 1e-4
+        )

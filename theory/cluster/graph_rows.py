@@ -1,0 +1,77 @@
+"""Operations of methods on graphs: messages that only neighbours hear, and mixing with what they sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import require
+from ..methods.graphs import Mixing, mixing
+from ..methods.messages import CountLinks
+from .exchange import Exchange, Messages, Phase
+from .rows import same_setting
+
+__all__ = ["GraphRows"]
+
+
+class GraphRows(Exchange):
+    """Operations on a graph.
+
+    Copies of what the workers know, ``run.copies(name)``, have a row for each worker.  On an MPI rank only the rows of
+    its own workers and of those that they hear are used.
+
+    Attributes
+    ----------
+    links : Mixing or None
+        The mixing matrix, once the round function has asked for it.
+    start : ndarray, shape (workers, d) or (1, d)
+        The models at the start.
+    """
+
+    start: np.ndarray
+    _chooses: bool
+
+    def __init__(self, *rows):
+        super().__init__(*rows)
+        self.links: Mixing | None = None
+        self._graph: Any = None
+
+    def mixing(self, graph) -> Mixing:
+        """The mixing matrix of a graph; from here on workers hear only their neighbours."""
+        if self.links is None:
+            require(self.several, "models", "one", "'workers' on a graph: each has a model of its own")
+            self._graph, self.links = graph, mixing(graph, self.workers)
+            self._listen()
+        require(same_setting(graph, self._graph), "graph", graph, f"one for all exchanges of a round: {self._graph}")
+        return self.links
+
+    def _listen(self) -> None:
+        """Restrict what is heard here to the workers of this process and their neighbours."""
+        if self.links is not None:
+            require(not self._chooses, "graph", self._graph, "without choosing workers: the mean would move")
+            known = np.flatnonzero(self.links.hears[self.first : self.first + self.here].any(axis=0))
+            self.heard.index[: known.size], self.heard.count[0] = known, known.size
+
+    def hear(self, phase: Phase, W: Mixing) -> Messages:
+        """Send every worker the messages of its neighbours, and its own."""
+        require(isinstance(phase, Phase), "messages", type(phase).__name__, "what run.compress returns", TypeError)
+        require(W is self.links, "W", type(W).__name__, "what run.mixing(graph) returns")
+        require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
+        self.transport.hear(self, phase, W)
+        hearers = self.once("hearers", lambda: W.hears.sum(axis=0) - 1)
+        self.call(CountLinks(phase.lengths, hearers, self.sent, phase.frame, self.first))
+        return self.once(
+            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
+        )
+
+    def replace_each(self, heard: Messages, copies) -> None:
+        """Each heard sender's row of ``copies`` = the vector restored from its message."""
+        self.scale(copies, 0.0)
+        self.accumulate_each(heard, copies)
+
+    def gossip(self, X, copies, W: Mixing, rate=1.0) -> None:
+        """X_i = X_i + rate (the sum over j of W_ij (copies_j - copies_i)), in the order of the workers."""
+        require(W is self.links, "W", type(W).__name__, "what run.mixing(graph) returns")
+        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
+        self.combine(X, copies, W.laplacian, rate)

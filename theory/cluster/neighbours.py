@@ -1,0 +1,99 @@
+"""Messages between neighbours over MPI: each rank sends to those ranks that host a neighbour of its workers.
+
+A worker's message is packed and sealed once, and the same bytes go to all who hear it.  They travel through the
+neighbourhood collectives of a distributed-graph communicator, so a rank exchanges nothing with ranks that it has no
+neighbour on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.bound_calls import EXCHANGE, Owners
+from ..methods.graphs import Mixing
+from ..wire.frame import seal, verify
+from .sealed import SHORT_NAP, Sealed, wait
+
+__all__ = ["Neighbourhood"]
+
+
+class Neighbourhood(Sealed):
+    """The messages of one phase, for the neighbours of their senders.
+
+    Parameters
+    ----------
+    transport : Ranks
+    run : Run
+    phase : Phase
+    W : Mixing
+    """
+
+    def __init__(self, transport, run, phase, W: Mixing):
+        super().__init__(transport.comm, run, phase, transport.gives_way, run.here, run.workers)
+        self.transport = transport
+        ranks, rank, here = transport.ranks, transport.rank, run.here
+        hosted = np.any(W.hears.reshape(ranks, here, run.workers), axis=1, out=np.empty((ranks, run.workers), bool))
+        mine = slice(rank * here, (rank + 1) * here)
+        self.sources = [q for q in range(ranks) if q != rank and hosted[rank, q * here : (q + 1) * here].any()]
+        self.destinations = [q for q in range(ranks) if q != rank and hosted[q, mine].any()]
+        self.outgoing = [np.flatnonzero(hosted[q, mine]) for q in self.destinations]
+        incoming = [q * here + np.flatnonzero(hosted[rank, q * here : (q + 1) * here]) for q in self.sources]
+        senders = np.unique(np.concatenate(self.outgoing)) if self.outgoing else np.empty(0, np.int64)
+        others = np.concatenate(incoming) if incoming else np.empty(0, np.int64)
+        self.senders, self.others = _owners(senders), _owners(others)
+        self.sealed, self.heard = senders.tolist(), others.tolist()
+        self.per_source = np.array([part.size for part in incoming], np.int64)
+        self.per_destination = np.array([part.size for part in self.outgoing], np.int64)
+        self.order = np.concatenate(self.outgoing) if self.outgoing else np.empty(0, np.int64)
+        self.mine, self.theirs = np.zeros(here, np.int64), np.zeros(others.size, np.int64)
+        self.inbox = np.empty(max(1, others.size) * self.outbox.shape[1], np.uint8)
+
+    def list(self) -> None:
+        """Add calls that pack, exchange and unpack the messages."""
+        self.pack(self.phase.first, self.senders)
+        self.run.python(self.exchange, "Neighbor_alltoallv", EXCHANGE)
+        self.unpack(self.inbox, self.others)
+
+    def seal(self, t=0) -> None:
+        """Frame the messages that are heard on other ranks."""
+        lengths = self.phase.lengths[0].tolist()
+        for w in self.sealed:
+            self.mine[w] = seal(self.outbox[w], self.header, lengths[w])
+
+    def exchange(self, t=0) -> None:
+        """Send the sizes, then the messages."""
+        sizes = self.mine[self.order]
+        self._call(sizes, self.per_destination, self.theirs, self.per_source)
+        parts = [self.outbox[w, : self.mine[w]] for w in self.order.tolist()]
+        message = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self._call(message, _sums(sizes, self.per_destination), self.inbox, _sums(self.theirs, self.per_source))
+
+    def _call(self, outgoing, counts, incoming, expected) -> None:
+        comm = self.transport.neighbours(self.sources, self.destinations)
+        sent, received = [outgoing, (counts, _places(counts))], [incoming, (expected, _places(expected))]
+        if self.gives_way:
+            wait(comm.Ineighbor_alltoallv(sent, received), SHORT_NAP)
+        else:
+            comm.Neighbor_alltoallv(sent, received)
+
+    def verify(self, t=0) -> None:
+        """Check every frame."""
+        start = 0
+        for w, size in zip(self.heard, self.theirs.tolist(), strict=True):
+            self.offset[w] = start
+            self.bits[w] = verify(self.inbox[start : start + size], self.header)
+            start += size
+
+
+def _owners(index: np.ndarray) -> Owners:
+    return Owners(np.ascontiguousarray(index, np.int64), np.array([index.size], np.int64))
+
+
+def _places(counts: np.ndarray) -> np.ndarray:
+    """Where each part begins."""
+    return np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
+
+
+def _sums(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The sums of consecutive parts of these lengths."""
+    return np.add.reduceat(sizes, _places(counts))

@@ -1,0 +1,79 @@
+"""CHOCO-SGD: a gradient step, then CHOCO-Gossip with compressed differences of the models.
+
+One step, in the notation of the paper::
+
+    x_i = x_i - eta g_i,  g_i a stochastic gradient at x_i
+    q_j = Q(x_j - xhat_j), which j sends to its neighbours
+    xhat_j = xhat_j + q_j, at j and at its neighbours
+    x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .graphs import Ring
+from .on_graphs import choco_step, on_graph
+
+__all__ = ["ChocoSGD"]
+
+
+@on_graph(copies=1)
+class ChocoSGD(NamedTuple):
+    """Decentralized SGD with compressed differences, which converges for every contraction.
+
+    Parameters
+    ----------
+    compressor : compressor
+        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``.
+    step : Constant or InverseTime
+        Step sizes.
+    graph : graph
+        Who hears whom.
+    gamma : float, optional
+        The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is
+        very cautious.  ``bounds.choco_best_gamma`` searches for the best for random sparsification.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
+
+    Notes
+    -----
+    Koloskova, Stich, Jaggi, "Decentralized stochastic optimization and gossip algorithms with compressed communication"
+    (ICML 2019), Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = ChocoSGD(th.TopK(1), th.Constant(0.5), gamma=0.3, shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
+    array([0.125, 0.125, 0.125, 0.125])
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    graph: Any = Ring()
+    gamma: float | None = None
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "contiguous"
+
+    def round(self, run):
+        """One step; each line is for all workers at once."""
+        W, p, known = run.mixing(self.graph), run.vectors(), run.copies("xhat")
+        gamma = choco_step(self.gamma, self.compressor, W, run.d)
+        run.average(run.x)  # the result counts x
+        run.set(p, run.x, run.l2)
+        run.gradient(run.x, p)  # p_i = g_i = gradient at x_i
+        run.add(run.x, p, -run.eta)  # x_i = x_i - eta g_i
+        run.set(p, run.x)
+        run.add(p, run.own(known), -1.0)  # p_i = x_i - xhat_i
+        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(x_j - xhat_j)
+        run.accumulate_each(heard, known)  # xhat_j = xhat_j + q_j
+        run.gossip(run.x, known, W, gamma)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

@@ -1,0 +1,143 @@
+"""DCD-PSGD and ECD-PSGD: decentralized SGD whose messages are compressed without bias.
+
+DCD sends the difference of a model to its predecessor, and the model becomes what the neighbours decode::
+
+    z_i = sum_j W_ij x_j - eta g_i - x_i
+    x_i = x_i + C(z_i), at i and at its neighbours
+
+ECD sends an extrapolation, from which the neighbours estimate the model with errors that fade like 1/t::
+
+    x_i' = sum_j W_ij xhat_j - eta g_i,  g_i a stochastic gradient at x_i
+    z_i = (1 - t/2) x_i + (t/2) x_i'
+    xhat_i = (1 - 2/t) xhat_i + (2/t) C(z_i), at i and at its neighbours
+    x_i = x_i'
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .graphs import Ring
+from .on_graphs import on_graph
+from .schedules import InverseTime
+
+__all__ = ["DCDPSGD", "ECDPSGD"]
+
+
+@on_graph(copies=1)
+class DCDPSGD(NamedTuple):
+    """Difference-compressed D-PSGD.
+
+    It diverges where the compressor's relative error is too large for the graph: see ``bounds.dcd_threshold``.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Without bias; the theorem needs a small error.
+    step : Constant or InverseTime
+        Step sizes.
+    graph : graph
+        Who hears whom.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
+
+    Notes
+    -----
+    Neighbours know all models at the start.  Tang, Gan, Zhang, Zhang, Liu, "Communication compression for decentralized
+    training" (NeurIPS 2018), Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = DCDPSGD(th.Identity(), th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
+    array([0.125, 0.125, 0.125, 0.125])
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    graph: Any = Ring()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "contiguous"
+
+    def round(self, run):
+        """One step; each line is for all workers at once."""
+        W, z, x = run.mixing(self.graph), run.vectors(), run.copies("x", run.start)
+        run.average(run.x)  # the result counts x
+        run.set(z, run.x, -(run.eta * run.l2))
+        run.gradient(run.x, z, -run.eta)  # z_i = -eta g_i
+        run.gossip(z, x, W)  # z_i = sum_j W_ij x_j - eta g_i - x_i
+        heard = run.hear(run.compress(self.compressor, z), W)  # C(z_j) of the neighbours
+        run.accumulate_each(heard, x)  # x_j = x_j + C(z_j)
+        run.set(run.x, run.own(x))
+
+
+@on_graph(copies=1)
+class ECDPSGD(NamedTuple):
+    """Extrapolation-compressed D-PSGD.
+
+    The theorem asks for a compression error that does not grow with the vector.  Quantizers such as QSGD and NUQSGD err
+    in proportion to it, and z grows like t: see ``bounds.ecd_error``.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Without bias, such as ``NUQSGD(4)`` or ``QSGD(4)``.
+    step : Constant or InverseTime
+        Step sizes.
+    graph : graph
+        Who hears whom.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
+
+    Notes
+    -----
+    Neighbours know all models at the start.  Tang, Gan, Zhang, Zhang, Liu, "Communication compression for decentralized
+    training" (NeurIPS 2018), Algorithm 2; with NUQSGD, Algorithm 3 of Ramezani-Kebrya, Faghri, Markov, Aksenov,
+    Alistarh, Roy, "NUQSGD: Provably communication-efficient data-parallel SGD via nonuniform quantization" (JMLR 2021).
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = ECDPSGD(th.Identity(), th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
+    array([0.125, 0.125, 0.125, 0.125])
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    graph: Any = Ring()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "contiguous"
+
+    def round(self, run):
+        """One step, t = 1, 2, ...; each line is for all workers at once."""
+        W, z, known = run.mixing(self.graph), run.vectors(), run.copies("xhat", run.start)
+        new, share = run.rows("x'"), run.once("2/t", lambda: run.rates.steps(InverseTime(2.0, 1.0)))
+        run.average(run.x)  # the result counts x
+        run.set(new, run.x, -(run.eta * run.l2))
+        run.gradient(run.x, new, -run.eta)  # x_i' = -eta g_i
+        run.add(new, run.own(known))
+        run.gossip(new, known, W)  # x_i' = sum_j W_ij xhat_j - eta g_i
+        run.set(z, run.x, 1.0 - 1.0 / share)
+        run.add(z, new, 1.0 / share)  # z_i = (1 - t/2) x_i + (t/2) x_i'
+        heard = run.hear(run.compress(self.compressor, z), W)  # C(z_j) of the neighbours
+        run.scale(known, 1.0 - share)
+        run.accumulate_each(heard, known, share)  # xhat_j = (1 - 2/t) xhat_j + (2/t) C(z_j)
+        run.set(run.x, new)  # x_i = x_i'

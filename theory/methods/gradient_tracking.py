@@ -1,0 +1,77 @@
+"""Gradient tracking: every worker estimates the gradient of the mean, so that different data leave no bias.
+
+One step, in the notation of the papers; y_i starts at 0, and so does the gradient before the first::
+
+    every worker j sends y_j and x_j to its neighbours
+    y_i = sum_j W_ij y_j + g_i - (g_i of the step before),  g_i a stochastic gradient at x_i
+    x_i = sum_j W_ij x_j - eta y_i
+
+The mean of the y_i is always the mean of the g_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .graphs import Ring
+from .on_graphs import on_graph
+
+__all__ = ["GradientTracking"]
+
+
+@on_graph(rows=2)
+class GradientTracking(NamedTuple):
+    """Decentralized SGD along an estimate of the mean gradient, which is gossiped, too: two messages in a step.
+
+    Parameters
+    ----------
+    compressor : compressor, optional
+        Compressor of both messages, full precision by default; the theory is about full precision.
+    step : Constant or InverseTime
+        Step sizes.
+    graph : graph
+        Who hears whom.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterates the result averages.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `DPSGD`.
+
+    Notes
+    -----
+    Nedic, Olshevsky, Shi, "Achieving geometric convergence for distributed optimization over time-varying graphs" (SIAM
+    J. Optim. 2017), DIGing; Qu, Li, "Harnessing smoothness to accelerate distributed optimization" (2018).
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = GradientTracking(step=th.Constant(0.5), shards="shared")
+    >>> th.run(method, problem, workers=4, steps=3, x0=np.ones(4)).x
+    array([0.125, 0.125, 0.125, 0.125])
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    graph: Any = Ring()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "contiguous"
+
+    def round(self, run):
+        """One step; each line is for all workers at once."""
+        W, heard_y, heard_x = run.mixing(self.graph), run.copies("y heard"), run.copies("x heard")
+        g, before, y = run.vectors(), run.rows("g before"), run.rows("y")
+        run.average(run.x)  # the result counts x
+        run.set(g, run.x, run.l2)
+        run.gradient(run.x, g)  # g_i = gradient at x_i
+        run.replace_each(run.hear(run.compress(self.compressor, y, phase="y"), W), heard_y)
+        run.gossip(y, heard_y, W)  # y_i = sum_j W_ij y_j
+        run.add_difference(y, g, before)  # y_i = y_i + g_i - (g_i of the step before)
+        run.set(before, g)
+        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), heard_x)
+        run.gossip(run.x, heard_x, W)  # x_i = sum_j W_ij x_j
+        run.add(run.x, y, -run.eta)  # x_i = x_i - eta y_i
