@@ -4,6 +4,7 @@ from . import topics
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
+from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
 from .sources import source_known
 from .verification import Verification, verify
@@ -15,6 +16,7 @@ __all__ = [
     "Claim",
     "Context",
     "Explanation",
+    "Grade",
     "Verification",
     "assumption",
     "blind_spots",
@@ -25,6 +27,7 @@ __all__ = [
     "find_claim",
     "formula_mutants",
     "formula_table",
+    "grade",
     "identity",
     "ledger",
     "list_claims",
