@@ -250,6 +250,7 @@ __all__ = [
     "by_layer",
     "catalyst",
     "check",
+    "claims",
     "compare",
     "compress",
     "compressor",

@@ -20,10 +20,10 @@ from theory.claims import claim, equality, find_claim, identity, list_claims, lo
 from theory.claims.base import REGISTRY
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
-from theory.experiment.formulas import FormulaError, mathml
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
 from theory.measure import Interval, exactly
+from theory.reporting.formulas import FormulaError, mathml
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
 FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4)

@@ -118,7 +118,7 @@ def _cases(claim: Claim, seed: int) -> list[Case]:
         return []
     context = Recording(_watched(claim), claim.id, seed, True)
     try:
-        Measurement.of(claim.measure(context))
+        Measurement(claim.measure(context))
     except (AttributeError, TypeError, ValueError, IndexError):  # it uses the subject in another way
         return []
     return context.cases
@@ -140,13 +140,12 @@ def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Chec
         return handed.made(settings, args, kwargs) if own[-1] else claim.subject(*args, **kwargs)
 
     context, checks, latest = Context(subject, claim.id, seed, True, effort), [], True
-    yielded = claim.measure(context)
-    for one in yielded.checks if isinstance(yielded, Measurement) else yielded:
+    for one in claim.measure(context):
         latest = any(own) if own else latest  # a check without a new compressor is about the latest one
         own.clear()
         if isinstance(one, Check) and latest:
             checks.append(one)
-    return Measurement(*checks).checks
+    return Measurement(checks).checks
 
 
 def _base(subject: Any) -> Any:
