@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-__all__ = ["reached"]
+__all__ = ["common_goal", "reached"]
 
 
 def reached(position, gap, goal: float) -> float:
@@ -37,3 +37,24 @@ def reached(position, gap, goal: float) -> float:
         return float(position[0])
     share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / max(gap[k], 1e-300))
     return float(position[k - 1] + share * (position[k] - position[k - 1]))
+
+
+def common_goal(ends) -> float:
+    """The smallest accuracy that at least three quarters of the methods reach: one of four that fails does not set it.
+
+    Parameters
+    ----------
+    ends : sequence of float
+        f - f* at the end of each method, not empty.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> common_goal([0.1, 0.2]), common_goal([0.1, 5.0, 0.2, 0.1])
+    (0.2, 0.2)
+    """
+    ends = sorted(ends)
+    return float(ends[-(-3 * len(ends) // 4) - 1])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ..core.advice import advise
-from ..measure.crossings import reached
+from ..measure.crossings import common_goal, reached
 from ..methods.schedules import Constant
 from .curves import Curve, check_axis, draw_panels
 from .figure_style import style
@@ -55,7 +55,8 @@ class Comparison:
     repeats : tuple of tuple
         For each method the results with the other seeds.
     goal : float or None
-        The accuracy of the columns "bits to" and "seconds to"; by default the f - f* that all methods reach.
+        The accuracy of the columns "bits to" and "seconds to"; by default the f - f* that three quarters of
+        the methods reach.
     choices : tuple of str
         For each method how its step was chosen, if it was.
     """
@@ -79,9 +80,9 @@ class Comparison:
         """The accuracy to which bits and seconds are counted."""
         if self.goal is not None:
             return self.goal
-        every = [result for results in self._all() for result in results]
-        ends = [float(result.fun) - self.lower for result in every if result.success]
-        return max(ends or [float(min(result.fun for result in every)) - self.lower])
+        worst = [max(results, key=lambda result: result.fun) for results in self._all()]
+        good = [result for result in worst if result.success] or worst
+        return common_goal([float(result.fun) - self.lower for result in good])
 
     def _all(self) -> list[tuple]:
         """For each method its results, with all seeds."""
@@ -267,7 +268,8 @@ def compare(
         Search for each method the constant step 2^e / L with which it ends lowest, with the first seed, in place of its
         own; what was tried, and how long that took, is said below the table.
     epsilon : float, optional
-        The table counts bits and seconds until f - f* <= epsilon; by default what all methods reach.
+        The table counts bits and seconds until f - f* <= epsilon; by default what three
+        quarters of the methods reach.
     **options
         Passed on to `run`: ``record_every``, ``comm``, ``x0``, ...
 
