@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
 from ..reporting.progress import announce_compiling
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     speaks = True
 
-    def error(self, message):
+    def error(self, message) -> NoReturn:
         """Exit with the message, and with the nearest flag if one is not known."""
         unknown = message.removeprefix("unrecognized arguments: ").split()[:1]
         if message.startswith("unrecognized arguments: --"):

@@ -30,7 +30,8 @@ def figure_of(record: Record):
     from ..plots import Curve, draw_panels
 
     constants = Constants(**record.experiment["constants"])
-    curves, without = [], {}
+    curves: list[Curve] = []
+    without: dict[str, list[str]] = {}
     for first, *others in repetitions(record).values():
         result, theorem = record.results[first], Theorem(**record.results[first]["theorem"])
         covered = theorem.function and result["verdict"] != "not covered"
