@@ -2,7 +2,7 @@
 
 from . import bounds, claims, cluster, compressors, core, data, measure, methods, plots, problems, wire  # noqa: F401
 from .bounds import optimal_ratio
-from .claims import explain, list_claims, verify
+from .claims import explain, grade, list_claims, verify
 from .cluster import (
     NETWORKS,
     Network,
@@ -281,6 +281,7 @@ __all__ = [
     "by_layer",
     "catalyst",
     "check",
+    "claims",
     "compare",
     "compress",
     "compressor",
@@ -299,6 +300,7 @@ __all__ = [
     "expected_payload_bits",
     "explain",
     "function",
+    "grade",
     "gradient",
     "gradient_diversity",
     "gradient_variance",

@@ -606,3 +606,35 @@ def test_compiling_is_announced_only_where_it_happens(fresh_cache):
     assert said(watched="1") == ""  # is found in the cache
     shutil.rmtree(fresh_cache / "compiled")
     assert said(watched="1") == f"compiling (once; kept in {fresh_cache})"
+
+
+def test_repeats_are_runs_of_their_own_and_one_curve():
+    from theory.experiment.goal_table import goal_table, repetitions
+
+    one, three = Configuration(methods=("sgd", "qsgd-4")), Configuration(methods=("sgd", "qsgd-4"), repeats=3)
+    cells = three.cells()
+    assert [cell.label for cell in cells] == ["sgd", "sgd #2", "sgd #3", "qsgd-4", "qsgd-4 #2", "qsgd-4 #3"]
+    assert len({cell.seed for cell in cells}) == 6
+    assert cells[0] == one.cells()[0] and one.digest() != three.digest()
+    from pathlib import Path
+
+    from theory.experiment.drawing import figure_of
+    from theory.experiment.records import Record
+    from theory.reporting.figure_records import read_record as read_figure
+
+    found = read_figure(Path(__file__).parents[2] / "figures" / "records" / "flagship.json").found
+    record = Record(Path(), **found)
+    record.results["sgd #2"], record.histories["sgd #2"] = record.results["sgd"], record.histories["sgd"]
+    assert repetitions(record)["sgd"] == ["sgd", "sgd #2"]
+    lines = goal_table(record).splitlines()
+    assert lines[1].split()[0] == "method" and "means over 2 runs" in lines[-1]
+    figure = figure_of(record)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["bits sent by a worker", "time (s)"]
+    notes = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert "no bound for top-94, no memory: biased and without memory" in notes
+
+
+def test_a_flag_that_is_misspelled_is_answered(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--method", "sgd"])
+    assert "did you mean --methods?" in capsys.readouterr().err

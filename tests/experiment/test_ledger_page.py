@@ -20,10 +20,10 @@ from theory.claims import claim, equality, find_claim, identity, list_claims, lo
 from theory.claims.base import REGISTRY
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
-from theory.experiment.formulas import FormulaError, mathml
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
 from theory.measure import Interval, exactly
+from theory.reporting.formulas import FormulaError, mathml
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
 FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4)
@@ -640,3 +640,19 @@ def test_text_has_enough_contrast(opened, scheme):
             light, dark = sorted((luminance(found[name]), luminance(found[ground])), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, ground)
     opened.ask("Emulation.setEmulatedMedia", features=[])
+
+
+def test_rows_are_shown_as_they_come(capsys, tmp_path):
+    code, out, _ = run(capsys, "topk.contraction", "randk.variance", "--quick", "--html", tmp_path / "l.html")
+    lines = out.splitlines()
+    assert code == 0 and lines[0].startswith("2 claims; each is shown when it is verified")
+    assert lines[1].startswith("1/2  topk.contraction") and lines[1].endswith("left")
+    assert lines[2].startswith("2/2  randk.variance") and lines[2].endswith("0 s left")
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\operatorname*{arg\,min}_x f(x)", r"\operatorname*{ess\,sup}_x f", r"\operatorname* {maj}_i v_i"]
+)
+def test_a_starred_operator_has_its_index_below(latex):
+    found = mathml(latex)
+    assert "<munder><mi>" in found and "*" not in found

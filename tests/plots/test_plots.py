@@ -58,8 +58,10 @@ def test_comparison_prints_and_shows_itself(comparison):
     compared = comparison[2]
     lines = repr(compared).splitlines()
     assert lines[0] == "breast_cancer: 2 workers, 40 steps, seed 5"
-    assert len(lines) == 6 and len({len(line) for line in lines[1:]}) == 1 and len(lines[1]) <= 120
-    assert lines[1].split() == "method f - f* samples rounds bits up bits down seconds".split()
+    assert len(lines) == 7 and len({len(line) for line in lines[1:]}) == 1 and len(lines[1]) <= 120
+    assert lines[1].split() == "bits seconds bits bits total".split()
+    near = f"to {compared.epsilon:.3g}"
+    assert lines[2].split() == f"method f - f* {near} {near} samples rounds up down s".split()
     shown = compared._repr_html_()
     assert shown.count("<tr>") == 3 and "data:image/png;base64," in shown and "TopK(k=3)" in shown
 
@@ -113,6 +115,68 @@ def test_comparison_refuses(comparison, change, message):
     arguments = {"methods": methods, "workers": 1, "steps": 2} | change
     with pytest.raises(ValueError, match=message):
         th.compare(arguments.pop("methods"), problem, **arguments)
+
+
+def test_bits_and_seconds_to_an_accuracy(comparison):
+    methods, problem, compared = comparison
+    gaps = [row["gap"] for row in compared.rows]
+    worst = int(np.argmax(gaps))
+    assert compared.epsilon == max(gaps)
+    for row in compared.rows:
+        assert 0 < row["bits_to"] <= row["bits_up"] and 0 < row["seconds_to"] <= row["seconds"]
+    assert compared.rows[worst]["bits_to"] <= compared.rows[worst]["bits_up"]
+    deeper = th.compare(methods[:1], problem, workers=2, steps=4, epsilon=1e-9)
+    assert deeper.rows[0]["bits_to"] == np.inf and " - " in deeper.table.splitlines()[-2]
+
+
+def test_another_axis_needs_no_second_run(comparison):
+    figure = comparison[2].plot(x="seconds")
+    assert [axes.get_xlabel() for axes in figure.axes] == [X_AXES["seconds"][1]]
+    assert figure._repr_png_()[:4] == b"\x89PNG"
+    both = comparison[2].plot(x=("bits", "seconds"))
+    assert [axes.get_xlabel() for axes in both.axes] == [X_AXES[x][1] for x in ("bits", "seconds")]
+
+
+def test_several_seeds_are_a_band(comparison):
+    methods, problem, _ = comparison
+    compared = th.compare(methods, problem, workers=2, steps=20, seed=range(3))
+    assert "3 seeds" in compared.title and [len(others) for others in compared.repeats] == [2, 2]
+    alone = th.run(methods[0], problem, workers=2, steps=20, seed=2)
+    assert (compared.repeats[0][1].history["f"] == alone.history["f"]).all()
+    ends = [compared.results[0].fun, *(result.fun for result in compared.repeats[0])]
+    assert compared.rows[0]["gap"] == pytest.approx(np.mean(ends) - compared.lower)
+    axes = compared.figure.axes[0]
+    assert len(axes.collections) == 2
+    assert any("3 seeds" in text.get_text() for text in compared.figure.texts)
+
+
+def test_the_best_step_is_searched_and_its_cost_is_said():
+    problem = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)
+    pair = [th.ParallelSGD(th.TopK(2), th.Constant(1.0)), th.ParallelSGD(step=th.Constant(1.0))]
+    compared = th.compare(pair, problem, workers=1, steps=30, step="best")
+    gaps = {
+        e: th.run(th.ParallelSGD(step=th.Constant(2.0**e / 4.0)), problem, workers=1, steps=30).fun for e in (-1, 0, 1)
+    }
+    best = min(gaps, key=gaps.get)
+    assert f"step 2^{best}/L" in compared.table and "runs" in compared.table
+    assert compared.rows[1]["gap"] == pytest.approx(gaps[best] - compared.lower)
+    with pytest.raises(ValueError, match='step: got 0.1, allowed: "best"'):
+        th.compare(pair, problem, workers=1, steps=3, step=0.1)
+
+
+def test_curves_that_coincide_are_said_so():
+    curves = [Curve("one", history()), Curve("two", history()), Curve("three", history(3.0))]
+    notes = " ".join(text.get_text() for text in draw_panels(curves, 0.5, title="").texts)
+    assert "one and two coincide" in notes and "three" not in notes
+
+
+def test_ticks_within_a_decade_are_plain_numbers():
+    narrow = history()
+    narrow["f"] = np.linspace(0.9, 0.7, 30)
+    figure = draw_panels([Curve("one", narrow)], 0.0, title="", panels=("bits",))
+    figure.canvas.draw()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels(which="both") if label.get_text()]
+    assert "0.8" in labels and not any("times" in label for label in labels)
 
 
 @pytest.mark.parametrize("x", X_AXES)

@@ -516,6 +516,8 @@ def test_the_competitor_is_the_better_full_precision_with_its_better_batch():
     assert choose.decide(rows, "total").gain == 4.0 / 20.0
     assert choose.alone(rows) == 10.0
     (cells,) = choose.decision_table(rows).rows
+    first, second = choose.tick_tables(rows)
+    assert first.rows == [("p", "0.1", "✓ 2x", "✗ 0.2x")] and len(second.rows) == 1 and second.rows[0][2][0] in "✓✗"
     assert cells[3:5] == ("top-k, B = 16", "2x") and cells[5].startswith("nothing beats float32, lossless sparse, B")
     assert cells[7] == "0.4x"
     assert {s.verdict for s in choose.statements(rows)} == {"holds", "fails"}

@@ -2,22 +2,28 @@
 
 from . import topics
 from .base import Claim, claim, find_claim, list_claims
+from .browse import ClaimTable, browse, make_callable
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .files import load_claims
+from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
 from .sources import source_known
-from .verification import Verification, verify
+from .verification import Verification, Verifications, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = [
     "Blind",
     "Check",
     "Claim",
+    "ClaimTable",
     "Context",
     "Explanation",
+    "Grade",
     "Verification",
+    "Verifications",
     "assumption",
     "blind_spots",
+    "browse",
     "claim",
     "equality",
     "exit_code",
@@ -25,6 +31,7 @@ __all__ = [
     "find_claim",
     "formula_mutants",
     "formula_table",
+    "grade",
     "identity",
     "ledger",
     "list_claims",
@@ -37,3 +44,5 @@ __all__ = [
     "upper",
     "verify",
 ]
+
+make_callable(__name__)  # th.claims("qsgd")

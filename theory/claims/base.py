@@ -36,6 +36,7 @@ from typing import Any
 
 from ..bounds.closed_form import described
 from .checks import Check, Context
+from .display import claim_card
 from .sources import BIBTEX, KNOWLEDGE
 from .sources import source_known as known_source
 
@@ -48,7 +49,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Claim:
     """A statement that can be measured; made by :func:`claim`, whose parameters describe the fields."""
 
@@ -73,6 +74,12 @@ class Claim:
     source_known: str = ""
     version: int = 1
     place: tuple[str, int] = ("", 0)
+
+    def __repr__(self) -> str:
+        return f"<claim {self.id}: {self.title}; {self.source}>"
+
+    def _repr_html_(self) -> str:
+        return claim_card(self)
 
     @property
     def cite(self) -> str:

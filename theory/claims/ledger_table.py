@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from .base import find_claim
+from .base import find_claim, list_claims
+from .browse import browse, topic_of
+from .display import claim_card
 from .sources import BIBTEX, KNOWLEDGE
 from .verification import Verification
 
@@ -15,10 +17,15 @@ HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "bli
 
 
 class Explanation(str):
-    """A string that is displayed as text, also at the prompt."""
+    """A string that is displayed as text, also at the prompt; in a notebook as ``html``, if it has it."""
+
+    html: str | None = None
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str | None:
+        return self.html
 
 
 def _wrapped(title: str, text: str) -> str:
@@ -31,7 +38,7 @@ def explain(id: str) -> Explanation:
     Parameters
     ----------
     id : str
-        One of :func:`list_claims`.
+        One of :func:`list_claims`; or a topic, such as ``"QSGD"``, for the list of its claims.
 
     Returns
     -------
@@ -47,7 +54,14 @@ def explain(id: str) -> Explanation:
     --------
     >>> print(explain("randk.variance").splitlines()[0])
     randk.variance: Relative variance of unbiased random-k
+    >>> print(explain("RandK").splitlines()[-1])
+    3 claims; th.explain(id), th.verify(id)
     """
+    if topic_of(id) and id not in list_claims():
+        listed = browse(id)
+        of_topic = Explanation(listed)
+        of_topic.html = listed._repr_html_()
+        return of_topic
     claim = find_claim(id)
     lines = [f"{claim.id}: {claim.title}", ""]
     kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
@@ -69,7 +83,9 @@ def explain(id: str) -> Explanation:
         lines.append(_wrapped("function", claim.bound_signature()))
     if claim.bibtex:
         lines += ["", BIBTEX.get(claim.bibtex, claim.bibtex).strip()]
-    return Explanation("\n".join(lines))
+    explained = Explanation("\n".join(lines))
+    explained.html = claim_card(claim)
+    return explained
 
 
 def blind_text(result: Verification) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from html import escape
+from typing import Any, overload
 
-from .base import Claim, find_claim
+from .base import REGISTRY, Claim, find_claim
 from .checks import Check, Context, Measurement
+from .display import bar, checks_table, formula, table
+from .display import verdict as verdict_html
 from .judgement import graded, judge, overall, resolves
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
-__all__ = ["Verification", "measured", "verify"]
+__all__ = ["Verification", "Verifications", "measured", "verify"]
 
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
@@ -204,6 +207,23 @@ class Verification:
             "effort": self.effort,
         }
 
+    def _repr_html_(self) -> str:
+        mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
+        said = [
+            ("verdict", verdict_html(self.verdict, self.text)),
+            ("mutants", escape(mutants)),
+            ("blind to factors", escape(str(self.blind)) if self.blind is not None else ""),
+            ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
+            ("note", escape(self.note)),
+            ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
+        ]
+        left = 'style="text-align:left"'
+        rows = "".join(f"<tr><th {left}>{name}</th><td {left}>{text}</td></tr>" for name, text in said if text)
+        claim = REGISTRY.get(self.id)
+        head = f"<p><b>{escape(self.title)}</b> <code>{escape(self.id)}</code></p><p>{escape(self.statement)}</p>"
+        shown = f"<p>{formula(claim.latex)}</p>" if claim is not None and claim.latex else ""
+        return f"{head}{shown}{checks_table(self.checks)}<table><tbody>{rows}</tbody></table>"
+
     def __str__(self) -> str:
         expected = f", as expected ({self.text})" if self.text and self.verdict == "refuted" else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
@@ -228,13 +248,49 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> Verification:
-    """Measure a claim and its mutants.
+class Verifications(list[Verification]):
+    """Results of several claims, displayed as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{result.id}: {result.verdict}{'' if result.ok else ' (!)'}, measured {result.measured:.5g}, "
+            f"predicted {result.predicted:.5g}, {len(result.mutants) - len(result.survivors)} of {len(result.mutants)} "
+            "mutants refuted"
+            for result in self
+        )
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"<code>{escape(result.id)}</code>",
+                escape(result.title),
+                f"{result.measured:.5g}",
+                f"{result.predicted:.5g}",
+                f"{bar(result.tightness)} {'' if result.tightness is None else f'{result.tightness:.4g}'}",
+                verdict_html(result.verdict, result.text),
+                f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "",
+            )
+            for result in self
+        ]
+        heads = ("claim", "", "measured", "predicted", "measured / predicted", "verdict", "mutants refuted")
+        return table(heads, rows)
+
+
+@overload
+def verify(id: str | Claim, *, seed: int = ..., quick: bool = ..., data: Any = ...) -> Verification: ...
+@overload
+def verify(
+    id: list[Any] | tuple[Any, ...], *, seed: int = ..., quick: bool = ..., data: Any = ...
+) -> Verifications: ...
+def verify(id, *, seed=0, quick=False, data=None):
+    """Measure a claim and its mutants; or several.
 
     Parameters
     ----------
-    id : str
-        One of :func:`list_claims`.
+    id : str or sequence of str
+        One of :func:`list_claims`, or several of them.
     seed : int
         Another seed gives other random numbers and test vectors; the verdict is the same.
     quick : bool
@@ -245,7 +301,8 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     Returns
     -------
     Verification
-        With ``verdict``, ``measured``, ``interval``, ``predicted``, ``tightness`` and ``mutants``; it prints.
+        With ``verdict``, ``measured``, ``interval``, ``predicted``, ``tightness`` and ``mutants``; it prints.  Of
+        several claims a list, `Verifications`, that prints as a table.
 
     Raises
     ------
@@ -257,7 +314,11 @@ def verify(id: str, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     >>> verify("topk.contraction", quick=True).verdict
     'holds'
     """
-    claim, begin, used = find_claim(id), time.perf_counter(), set[str]()
+    if not isinstance(id, (str, Claim)):
+        # all must be known before one is measured
+        claims = [one if isinstance(one, Claim) else find_claim(one) for one in id]
+        return Verifications(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims)
+    claim, begin, used = id if isinstance(id, Claim) else find_claim(id), time.perf_counter(), set[str]()
     truth, verdict, effort = measured(claim, seed=seed, quick=quick, data=data, used=used)
     fates, found_by = {}, {}
     for name, wrong in claim.mutants.items():

@@ -138,6 +138,15 @@ def run(
     ValueError
         For an argument outside its domain; the message names it.
 
+    Notes
+    -----
+    The history has a row for each evaluation of f, the first before the first step.  Its columns are ``step``;
+    ``samples``, of all workers together; ``rounds`` of communication; ``payload_bits_up`` and ``payload_bits_down``
+    (``bits_up`` and ``bits_down`` for short), what a worker sent and received so far, without frames;
+    ``message_bytes_up`` and ``message_bytes_down``, with them; ``seconds``, and of these ``seconds_gradient``,
+    ``seconds_coding`` and ``seconds_exchange``; ``f`` and ``gradient_norm`` at ``x``.  ``history["f"]`` is an array,
+    and ``history.to_pandas()`` a ``DataFrame``.
+
     Examples
     --------
     >>> import numpy as np, theory as th

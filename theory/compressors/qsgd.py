@@ -67,6 +67,8 @@ class QSGD(NamedTuple):
     elias : bool
         Send the number of non-zeros, then for each the distance from the previous one, the sign and the level, in Elias
         omega codes; otherwise all levels in the same number of bits.
+    bits : int
+        In place of ``s``, from 2 to 25: as many levels as fit, with a sign, into so many bits, s = 2^(bits-1) - 1.
 
     Notes
     -----
@@ -77,11 +79,23 @@ class QSGD(NamedTuple):
     --------
     >>> QSGD(s=7)
     QSGD(s=7, norm=2.0, elias=False)
+    >>> QSGD(bits=4) == QSGD(s=7)
+    True
     """
 
     s: int
     norm: float = 2.0
     elias: bool = False
+
+    @staticmethod
+    def other_arguments(given):
+        """Levels from ``bits``."""
+        if "bits" in given and "s" not in given:
+            bits = given.pop("bits")
+            require(bits in range(2, 26), "bits", bits, "an integer from 2 to 25: a sign and s = 2^(bits-1) - 1 levels")
+            given["s"] = 2 ** (int(bits) - 1) - 1
+        require("bits" not in given, "bits", "bits and s", "one of them")
+        return given
 
     def domain(self):
         """Reject values outside the domain."""

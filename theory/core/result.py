@@ -1,10 +1,97 @@
-"""Result of runs and solvers: a dictionary whose entries are attributes, named as in SciPy's ``OptimizeResult``."""
+"""Result of runs and solvers: a dictionary whose entries are attributes, and a history with named columns."""
 
 from __future__ import annotations
 
+import html
+import math
+from typing import Any
+
 import numpy as np
 
-__all__ = ["Result"]
+__all__ = ["History", "Result"]
+
+SHOWN = ("step", "samples", "rounds", "payload_bits_up", "payload_bits_down", "seconds", "f", "gradient_norm")
+ENDS = 5  # rows at the beginning and at the end that are displayed
+
+
+def _cell(value) -> str:
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value):,}"
+    if isinstance(value, (float, np.floating)):
+        return "-" if math.isnan(value) else f"{value:,.0f}" if value == int(value) < 1e7 else f"{value:.5g}"
+    return str(value)
+
+
+class History(np.ndarray):
+    """A history: a structured array with a row for each evaluation, displayed as a table.
+
+    A column is an ordinary array: ``history["f"]``.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> method = th.ParallelSGD(step=th.Constant(0.5))
+    >>> history = th.run(method, th.quadratic([1.0], covariance=0.0), workers=1, steps=2, x0=[1.0]).history
+    >>> history.columns[:3], history["f"].tolist()
+    (('step', 'samples', 'rounds'), [0.5, 0.125, 0.03125])
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.dtype.names or ())
+
+    def to_pandas(self):
+        """The history as a ``pandas.DataFrame``, its index being the step.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("pandas is not installed: pip install pandas") from None
+        table = pandas.DataFrame({name: np.asarray(self[name]) for name in self.columns})
+        return table.set_index("step") if "step" in self.columns else table
+
+    def __getitem__(self, key) -> Any:
+        found = super().__getitem__(key)
+        plain = isinstance(found, History) and (found.dtype.names is None or found.ndim != 1)
+        return found.view(np.ndarray) if plain else found
+
+    def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
+        """The displayed columns and rows, and the columns that are not displayed."""
+        shown = [name for name in SHOWN if name in self.columns] or list(self.columns[:8])
+        rows = [[_cell(row[name]) for name in shown] for row in self[: 2 * ENDS + 1]]
+        if self.size > 2 * ENDS + 1:
+            last = [[_cell(row[name]) for name in shown] for row in self[-ENDS:]]
+            rows = [*rows[:ENDS], ["..."] * len(shown), *last]
+        heads = [name.removeprefix("payload_") for name in shown]
+        return heads, rows, [name for name in self.columns if name not in shown]
+
+    def _more(self, others) -> str:
+        also = f"; also {', '.join(others)}" if others else ""
+        return f"{self.size} rows{also}"
+
+    def __repr__(self) -> str:
+        if self.dtype.names is None or self.ndim != 1:
+            return repr(self.view(np.ndarray))
+        heads, rows, others = self._cells()
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = ["  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)) for row in (heads, *rows)]
+        return "\n".join([*lines, self._more(others)])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str | None:
+        if self.dtype.names is None or self.ndim != 1:
+            return None
+        heads, rows, others = self._cells()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        more = html.escape(self._more(others))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{more}</p>"
 
 
 class Result(dict):
@@ -20,8 +107,9 @@ class Result(dict):
         The function's value there.
     last : ndarray
         For a run: the last iterate.
-    history : ndarray
-        For a run: a structured array with a row for each evaluation.
+    history : History
+        For a run: a structured array with a row for each evaluation, its columns named; ``to_pandas()`` makes a
+        ``DataFrame`` of it.
     nit : int
         Number of steps.
     success : bool
@@ -40,11 +128,17 @@ class Result(dict):
     x: np.ndarray
     fun: float
     last: np.ndarray
-    history: np.ndarray
+    history: History
     nit: int
     success: bool
     status: int
     message: str
+
+    def __init__(self, *args, **fields):
+        super().__init__(*args, **fields)
+        history = self.get("history")
+        if isinstance(history, np.ndarray) and history.dtype.names is not None:
+            self["history"] = history.view(History)
 
     def __getattr__(self, name: str):
         try:
@@ -63,3 +157,15 @@ class Result(dict):
         with np.printoptions(threshold=6, edgeitems=2, linewidth=100 - width):
             rows = [(name, repr(entry).replace("\n", "\n" + " " * (width + 2))) for name, entry in self.items()]
         return "\n".join(f"{name:>{width}}: {text}" for name, text in rows) or "Result()"
+
+    def _repr_html_(self) -> str | None:
+        """A line on how the run ended, and its history."""
+        history = self.get("history")
+        if not isinstance(history, History) or not history.size:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        mark = "&#10003;" if self.get("success") else "&#10007;"
+        said = html.escape(str(self.get("message", "")))
+        first, last = (float(history["f"][k]) for k in (0, -1)) if "f" in history.columns else (math.nan, math.nan)
+        fell = f"; f from {first:.6g} to {last:.6g}" if first == first else ""
+        fields = ", ".join(f"<code>{html.escape(name)}</code>" for name in self)
+        return f"<p>{mark} {said}{fell}</p>{history._repr_html_()}<p>fields: {fields}</p>"

@@ -7,6 +7,7 @@ annotated type, equality and hash include the class, and ``domain`` rejects bad 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
 import inspect
@@ -65,6 +66,27 @@ def _convert(name: str, hint: str, value):
     return convert(value)
 
 
+class SettingType(type):
+    """The class of settings: `help` and completion show what a setting has, and not the methods of a tuple."""
+
+    def __dir__(cls):
+        hidden = set(dir(tuple)) - {"__doc__", "__module__"}
+        hidden |= {"_asdict", "_make", "_field_defaults", "__annotations__", "__match_args__", "__orig_bases__"}
+        return [name for name in super().__dir__() if name not in hidden]
+
+
+def _spelled(klass, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as fields: a class may know other ways to write them; names of no field are refused."""
+    if hasattr(klass, "other_arguments") and not set(given) <= set(klass._fields):
+        given = klass.other_arguments(dict(given))
+    for name in given:
+        near = difflib.get_close_matches(name, klass._fields, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(klass._fields) or 'none'}"
+        if name not in klass._fields:
+            raise TypeError(f"{klass.__name__}: got the argument {name!r}, {hint}")
+    return given
+
+
 def wants_two(function: Callable) -> bool:
     """Whether a function requires two arguments.
 
@@ -94,8 +116,9 @@ def field_types(cls) -> dict[str, str]:
 def setting(cls: type[T]) -> type[T]:
     """Class decorator for a ``NamedTuple``: converted fields, a checked domain, equality that includes the class.
 
-    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain.  A function in its
-    body with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
+    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain, and a static
+    method ``other_arguments(given)``, which turns other keyword arguments into those of fields.  A function in its body
+    with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
 
     Parameters
     ----------
@@ -105,7 +128,7 @@ def setting(cls: type[T]) -> type[T]:
     Returns
     -------
     type
-        The same class.
+        The class, with `SettingType` as its own.
 
     Examples
     --------
@@ -122,23 +145,29 @@ def setting(cls: type[T]) -> type[T]:
         ...
     ValueError: k: got 0, allowed: an integer, at least 1
     """
-    made = cast(Any, cls)  # a NamedTuple, whose methods are replaced
+    # a NamedTuple, whose methods are replaced; the class of a class can only be chosen when it is made
+    made = cast(Any, SettingType(cls.__name__, cls.__bases__, dict(vars(cls))))
     make = made.__new__
     hints = field_types(cls)
 
     @functools.wraps(make)
     def __new__(klass, *args, **kwargs):
-        raw = make(klass, *args, **kwargs)
+        raw = make(klass, *args, **_spelled(klass, kwargs))
         self = tuple.__new__(klass, (_convert(n, hints.get(n, ""), v) for n, v in zip(klass._fields, raw, strict=True)))
         if hasattr(klass, "domain"):
             self.domain()
         return self
 
     made.__new__ = __new__
+    plain = [
+        p.replace(annotation=_CONVERT.get(hints.get(p.name, ""), p.empty))
+        for p in list(inspect.signature(make).parameters.values())[1:]
+    ]
+    made.__signature__ = inspect.Signature(plain)  # QSGD(s: int, ...) and not ForwardRef('int')
     made.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
     made.__ne__ = lambda self, other: not self == other
     made.__hash__ = lambda self: hash(digest(self))
-    return registers(cls)
+    return registers(made)
 
 
 def _feed(sha, value) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.util
 import os
 import shlex
 import sys
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
 from ..reporting.progress import announce_compiling
@@ -25,6 +26,14 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that prints on rank 0 only."""
 
     speaks = True
+
+    def error(self, message) -> NoReturn:
+        """Exit with the message, and with the nearest flag if one is not known."""
+        unknown = message.removeprefix("unrecognized arguments: ").split()[:1]
+        if message.startswith("unrecognized arguments: --"):
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            message += f"; did you mean {near[0]}?" if near else ""
+        super().error(message)
 
     def _print_message(self, message, file=None):
         if Parser.speaks:
@@ -49,6 +58,7 @@ def _shared_flags(parser) -> None:
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
+    add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
     add(
         "--methods",
         metavar="NAMES",

@@ -65,6 +65,8 @@ class Configuration:
         Coordinates that share one norm in QSGD.
     points : int
         Number of evaluations of f in a run.
+    repeats : int
+        Runs of each cell, with different seeds: the figure has a band.
     out : str
         Folder for the folder of the record.
     """
@@ -83,6 +85,7 @@ class Configuration:
     shift: float | None = None
     bucket: int = 512
     points: int = 25
+    repeats: int = 1
     out: str = "runs"
 
     def __post_init__(self):
@@ -92,7 +95,7 @@ class Configuration:
             if not values or not all(_is_whole(v) and v >= 1 for v in values) or len(set(values)) < len(values):
                 _refuse(name, getattr(self, name), "an integer of at least 1, or a list of different ones")
             object.__setattr__(self, name, values if len(values) > 1 else values[0])
-        for name in ("steps", "bucket", "points", "features"):
+        for name in ("steps", "bucket", "points", "repeats", "features"):
             value = getattr(self, name)
             if not (_is_whole(value) and value >= 1) and not (name == "features" and value is None):
                 _refuse(name, value, "an integer of at least 1")
@@ -154,7 +157,8 @@ class Configuration:
 
     def digest(self) -> str:
         """Eight hexadecimal digits that identify the configuration, independent of the output folder."""
-        return digest(replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)})[:8]
+        values = replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)}
+        return digest({k: v for k, v in values.items() if (k, v) != ("repeats", 1)})[:8]
 
     def cells(self) -> list[Cell]:
         """The grid, method by method."""
@@ -163,12 +167,14 @@ class Configuration:
         workers, batch = (v if isinstance(v, tuple) else (v,) for v in (self.workers, self.batch))
         samples = self.steps * workers[0] * batch[0]
         cells = []
-        for method, n, b in itertools.product(self.methods, workers, batch):
+        for method, n, b, again in itertools.product(self.methods, workers, batch, range(self.repeats)):
             label = method
             label += f" N={n}" if len(workers) > 1 else ""
             label += f" B={b}" if len(batch) > 1 else ""
             name = os.path.basename(method) if is_file(method) else method  # wherever the file is
-            seed = int(key(self.seed, name, f"workers={n}", f"batch={b}")) % SEED_LIMIT
+            label += f" #{again + 1}" if again else ""
+            path = (name, f"workers={n}", f"batch={b}", *([f"repeat={again}"] if again else []))
+            seed = int(key(self.seed, *path)) % SEED_LIMIT
             cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
         return cells
 

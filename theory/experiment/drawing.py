@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from .goal_table import repetitions
 from .records import Record
 from .theorems import Constants, Theorem
+
+LARGE = 3.4  # inches: the height of a panel
 
 
 def describe(record: Record) -> str:
@@ -27,20 +30,29 @@ def figure_of(record: Record):
     from ..plots import Curve, draw_panels
 
     constants = Constants(**record.experiment["constants"])
-    curves = []
-    for label, result in record.results.items():
-        theorem = Theorem(**result["theorem"])
+    curves: list[Curve] = []
+    without: dict[str, list[str]] = {}
+    for first, *others in repetitions(record).values():
+        result, theorem = record.results[first], Theorem(**record.results[first]["theorem"])
         covered = theorem.function and result["verdict"] != "not covered"
-        curves.append(Curve(result["title"], record.histories[label], cache(theorem.__call__) if covered else None))
+        if not covered:
+            without.setdefault(result["sentence"], []).append(result["title"])
+        repeated = tuple(record.histories[other] for other in others)
+        bound = cache(theorem.__call__) if covered else None
+        curves.append(Curve(result["title"], record.histories[first], bound, repeated))
+    runs = "curves are medians" if any(curve.others for curve in curves) else "curves are one run each"
     return draw_panels(
         curves,
         constants.lower,
         title=describe(record),
         start=constants.trivial,
         notes=[
+            *(f"no bound for {'; '.join(titles)}: {why}" for why, titles in without.items()),
             f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
-            "curves are one run each"
+            f"{runs}",
         ],
+        panels=("bits", "seconds"),
+        height=LARGE,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,17 @@ def verify_all(
     """
     from ..claims import Verification, verify
 
-    with _bar(-(-len(ids) // (comm.Get_size() if comm is not None else 1)), comm) as bar:
+    mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
+    rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
+    with _bar(mine, comm, rows is not None) as bar:
 
         def work(id: str) -> dict:
             bar.set_description(id)
-            found = vars(verify(id, seed=seed, quick=quick, data=data))
+            result = verify(id, seed=seed, quick=quick, data=data)
             bar.update()
-            return found
+            if rows is not None:
+                rows.show(result)
+            return vars(result)
 
         found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
@@ -152,9 +157,30 @@ def _write(path: str, text: str) -> None:
     os.replace(part, path)
 
 
-def _bar(total: int, comm):
-    """A progress bar of the claims of this rank, on rank 0 and on a terminal."""
+class Rows:
+    """A line for each claim as it is verified, with the time that is left at this speed."""
+
+    def __init__(self, total: int, say):
+        self.total, self.say, self.begin, self.done = total, say, time.perf_counter(), 0
+        say(f"{total} claims; each is shown when it is verified, with the time that is left at this speed")
+
+    def show(self, result) -> None:
+        """Show one line."""
+        self.done += 1
+        spent = time.perf_counter() - self.begin
+        left = spent / self.done * (self.total - self.done)
+        rest = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} min"
+        flag = "" if result.ok else "  (!)"
+        self.say(
+            f"{self.done:>{len(str(self.total))}}/{self.total}  {result.id:<32} {result.verdict:<12} "
+            f"measured {result.measured:<10.4g} predicted {result.predicted:<10.4g} {result.seconds:6.2f} s, "
+            f"{rest} left{flag}"
+        )
+
+
+def _bar(total: int, comm, shown: bool = False):
+    """A progress bar of the claims of this rank, on rank 0 and on a terminal, unless rows are shown."""
     from tqdm import tqdm
 
     elsewhere = comm is not None and comm.Get_rank() > 0
-    return tqdm(total=total, unit=" claims", ncols=100, leave=False, disable=elsewhere or not on_terminal())
+    return tqdm(total=total, unit=" claims", ncols=100, leave=False, disable=elsewhere or shown or not on_terminal())

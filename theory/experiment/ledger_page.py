@@ -18,7 +18,7 @@ from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import judge
 from ..claims.sources import BIBTEX
-from .formulas import FormulaError, mathml
+from ..reporting.formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
 

@@ -7,6 +7,7 @@ import textwrap
 from ..plots.text import WIDTH, bits, factor, number, seconds, text_table
 from .configuration import AXES
 from .drawing import describe
+from .goal_table import goal_table
 from .records import Record
 from .theorems import Constants
 from .variance_table import variance_text
@@ -23,7 +24,9 @@ def report(record: Record) -> str:
     runs = list(record.results.values())
     rows: list = []
     notes: dict = {}
-    for run in runs:
+    for label, run in record.results.items():
+        if " #" in label and run["success"]:  # repetitions are in the table below
+            continue
         up, dense, sparse = run["payload_bits_up"], 32.0 * constants.d * run["rounds"], 0.0
         for other in runs:
             if other["family"] == "sgd-sparse" and all(other[axis] == run[axis] for axis in AXES):
@@ -64,6 +67,6 @@ def report(record: Record) -> str:
     foot += [f"[{mark}] {sentence}" for (_, sentence), mark in notes.items()]
     for text in foot:
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
-    more = variance_text(record)
-    lines += ["", more] if more else []
+    for more in (goal_table(record), variance_text(record)):
+        lines += ["", more] if more else []
     return "\n".join(lines)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import base64
 import html
 import io
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ..core import require
 from ..core.advice import advise
+from ..measure.crossings import common_goal, reached
+from ..methods.schedules import Constant
 from .curves import Curve, check_axis, draw_panels
 from .figure_style import style
+from .step_choice import choose_steps
 from .text import bits, number, seconds, text_table
 
 __all__ = ["Comparison", "UnequalMethodsWarning", "compare"]
@@ -42,17 +48,27 @@ class Comparison:
         What `theory.run` returned for each method.
     optimum : scipy.optimize.OptimizeResult
         With a certified ``gap``: every f - f* here is f - (optimum.fun - optimum.gap), so an upper bound.
-    x : str
-        The axis of the figure.
+    x : str or tuple of str
+        The axes of the figure.
     title : str
         Data and number of workers.
+    repeats : tuple of tuple
+        For each method the results with the other seeds.
+    goal : float or None
+        The accuracy of the columns "bits to" and "seconds to"; by default the f - f* that three quarters of
+        the methods reach.
+    choices : tuple of str
+        For each method how its step was chosen, if it was.
     """
 
     labels: tuple[str, ...]
     results: tuple
     optimum: Any
-    x: str
+    x: Any
     title: str = ""
+    repeats: tuple = ()
+    goal: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def lower(self) -> float:
@@ -60,32 +76,67 @@ class Comparison:
         return float(self.optimum.fun - self.optimum.get("gap", 0.0))
 
     @property
+    def epsilon(self) -> float:
+        """The accuracy to which bits and seconds are counted."""
+        if self.goal is not None:
+            return self.goal
+        worst = [max(results, key=lambda result: result.fun) for results in self._all()]
+        good = [result for result in worst if result.success] or worst
+        return common_goal([float(result.fun) - self.lower for result in good])
+
+    def _all(self) -> list[tuple]:
+        """For each method its results, with all seeds."""
+        others = self.repeats or ((),) * len(self.results)
+        return [(result, *more) for result, more in zip(self.results, others, strict=True)]
+
+    def _to(self, results, column: str) -> float:
+        """Mean over the seeds of bits or seconds until f - f* <= epsilon; infinite if a run never gets there."""
+        found = [
+            reached(result.history[column] - result.history[column][0], result.history["f"] - self.lower, self.epsilon)
+            for result in results
+        ]
+        return float(np.mean(found))
+
+    @property
     def rows(self) -> list[dict]:
-        """A dict for each method: label, gap (f - f*), samples, rounds, a worker's bits_up and bits_down, seconds."""
+        """A dict for each method, with means over the seeds.
+
+        label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), samples, rounds, a
+        worker's bits_up and bits_down, seconds, success, message.
+        """
         rows = []
-        for label, result in zip(self.labels, self.results, strict=True):
-            end = result.history[-1]
+        for label, results in zip(self.labels, self._all(), strict=True):
+            ends = [result.history[-1] for result in results]
+            failed = next((result for result in results if not result.success), results[0])
             rows.append(
                 {
                     "label": label,
-                    "gap": float(result.fun) - self.lower,
-                    "samples": int(end["samples"]),
-                    "rounds": int(end["rounds"]),
-                    "bits_up": float(end["payload_bits_up"]),
-                    "bits_down": float(end["payload_bits_down"]),
-                    "seconds": float(end["seconds"]),
-                    "success": bool(result.success),
-                    "message": result.message,
+                    "gap": float(np.mean([result.fun for result in results])) - self.lower,
+                    "bits_to": self._to(results, "payload_bits_up"),
+                    "seconds_to": self._to(results, "seconds"),
+                    "samples": int(ends[0]["samples"]),
+                    "rounds": int(ends[0]["rounds"]),
+                    "bits_up": float(np.mean([end["payload_bits_up"] for end in ends])),
+                    "bits_down": float(np.mean([end["payload_bits_down"] for end in ends])),
+                    "seconds": float(np.mean([end["seconds"] for end in ends])),
+                    "success": bool(failed.success),
+                    "message": failed.message,
                 }
             )
         return rows
 
-    def _texts(self) -> tuple[list[str], list[list[str]]]:
-        head = ["method", "f - f*", "samples", "rounds", "bits up", "bits down", "seconds"]
+    def _texts(self) -> tuple[list[list[str]], list[list[str]]]:
+        near = f"to {number(self.epsilon)}"
+        head = [
+            ["", "", "bits", "seconds", "", "", "bits", "bits", "total"],
+            ["method", "f - f*", near, near, "samples", "rounds", "up", "down", "s"],
+        ]
         return head, [
             [
                 row["label"] + ("" if row["success"] else " *"),
                 number(row["gap"]),
+                bits(row["bits_to"]) if math.isfinite(row["bits_to"]) else "-",
+                seconds(row["seconds_to"]) if math.isfinite(row["seconds_to"]) else "-",
                 f"{row['samples']:,}",
                 f"{row['rounds']:,}",
                 bits(row["bits_up"]),
@@ -96,28 +147,50 @@ class Comparison:
         ]
 
     def _notes(self) -> list[str]:
-        """Why the runs with a star were no success."""
-        return [f"* {row['label']}: {row['message']}" for row in self.rows if not row["success"]]
+        """How steps were chosen, and why the runs with a star were no success."""
+        steps = [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False)]
+        return [*steps, *(f"* {row['label']}: {row['message']}" for row in self.rows if not row["success"])]
 
     @property
     def table(self) -> str:
         """The table as a string, with its title; bits are those of one worker."""
         head, rows = self._texts()
-        return "\n".join([*([self.title] if self.title else []), text_table([head], rows), *self._notes()])
+        return "\n".join([*([self.title] if self.title else []), text_table(head, rows), *self._notes()])
+
+    def plot(self, x="bits"):
+        """The figure against other axes, from the same runs.
+
+        Parameters
+        ----------
+        x : str or sequence of str
+            "bits", "samples", "rounds" or "seconds".
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        panels = _axes(x)
+        curves = [
+            Curve(label, first.history, None, tuple(other.history for other in others))
+            for label, (first, *others) in zip(self.labels, self._all(), strict=True)
+        ]
+        start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
+        figure = draw_panels(curves, self.lower, title=self.title, start=start, panels=panels)
+        figure._repr_png_ = lambda: _png(figure)  # a notebook shows it, also without pyplot
+        return figure
 
     @cached_property
     def figure(self):
-        """The figure: f - f* against the chosen axis."""
-        curves = [Curve(label, result.history) for label, result in zip(self.labels, self.results, strict=True)]
-        start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
-        return draw_panels(curves, self.lower, title=self.title, start=start, panels=(self.x,))
+        """The figure: f - f* against the chosen axes."""
+        return self.plot(self.x)
 
     def __repr__(self) -> str:
         return self.table
 
     def _repr_html_(self) -> str:
         head, rows = self._texts()
-        cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+        names = [" ".join(filter(None, parts)) for parts in zip(*head, strict=True)]
+        cells = "".join(f"<th>{html.escape(text)}</th>" for text in names)
         body = "".join(
             "<tr>"
             + "".join(
@@ -127,18 +200,44 @@ class Comparison:
             + "</tr>"
             for row in rows
         )
-        with io.BytesIO() as png, style():
-            self.figure.savefig(png, format="png")
-            image = base64.b64encode(png.getvalue()).decode()
+        image, panels = base64.b64encode(_png(self.figure)).decode(), _axes(self.x)
+        width = 32 if len(panels) == 1 else 60
         return (
             f"<table><caption>{html.escape(self.title)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
             + "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-            + f'<img alt="suboptimality against {self.x}" style="max-width:32em" src="data:image/png;base64,{image}">'
+            + f'<img alt="suboptimality against {" and ".join(panels)}" style="max-width:{width}em" '
+            f'src="data:image/png;base64,{image}">'
         )
 
 
+def _png(figure) -> bytes:
+    with io.BytesIO() as png, style():
+        figure.savefig(png, format="png")
+        return png.getvalue()
+
+
+def _axes(x) -> tuple[str, ...]:
+    """The axes of a figure; each is known."""
+    panels = (x,) if isinstance(x, str) else tuple(x)
+    for panel in panels:
+        check_axis(panel)
+    return panels
+
+
 def compare(
-    methods, problem, *, workers, steps=None, samples=None, x="bits", seed=0, labels=None, optimum=None, **options
+    methods,
+    problem,
+    *,
+    workers,
+    steps=None,
+    samples=None,
+    x=("bits", "seconds"),
+    seed=0,
+    labels=None,
+    optimum=None,
+    step=None,
+    epsilon=None,
+    **options,
 ) -> Comparison:
     """Run several methods on a problem with the same seed, workers and steps, or samples.
 
@@ -157,14 +256,20 @@ def compare(
     samples : int, optional
         Instead of ``steps``: the budget of each worker, as in `run`.  Methods with different batches then take
         different numbers of steps.
-    x : {"bits", "samples", "rounds", "seconds"}
-        The axis of the figure.
-    seed : int
-        The same for all methods.
+    x : str or sequence of str
+        The axes of the figure: "bits", "samples", "rounds" or "seconds"; ``plot`` draws others later.
+    seed : int or sequence of int
+        The same for all methods.  With several the table has means, and the figure medians in a band.
     labels : sequence of str, optional
         Names of the methods; by default the fields in which they differ.
     optimum : scipy.optimize.OptimizeResult, optional
         Result of `solve`; computed here if not given.
+    step : {"best"}, optional
+        Search for each method the constant step 2^e / L with which it ends lowest, with the first seed, in place of its
+        own; what was tried, and how long that took, is said below the table.
+    epsilon : float, optional
+        The table counts bits and seconds until f - f* <= epsilon; by default what three
+        quarters of the methods reach.
     **options
         Passed on to `run`: ``record_every``, ``comm``, ``x0``, ...
 
@@ -197,24 +302,39 @@ def compare(
     from ..cluster import run
     from ..problems import solve
 
-    check_axis(x)
+    _axes(x)
     methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is itself a tuple
     for method in methods:
         require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
-    _warn_if_unequal(methods)
+    require(step in (None, "best"), "step", step, '"best", or nothing: the steps of the methods')
+    require(epsilon is None or epsilon > 0, "epsilon", epsilon, "a number above 0")
+    seeds = list(np.atleast_1d(np.asarray(seed)).tolist())
+    require(seeds and len(set(seeds)) == len(seeds), "seed", seed, "an integer, or several different ones")
+    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
+    if step is None:
+        _warn_if_unequal(methods)
     labels = tuple(labels) if labels is not None else _labels(methods)
     if len(labels) != len(methods):
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
-    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
     optimum = solve(problem) if optimum is None else optimum
-    options |= {"workers": workers, "steps": steps, "samples": samples, "seed": seed}
-    results = tuple(run(method, problem, **options) for method in methods)
+    options |= {"workers": workers, "steps": steps, "samples": samples}
+    choices: tuple[str, ...] = ()
+    if step == "best":
+        found = choose_steps(methods, problem, seed=seeds[0], **options)
+        methods = [m._replace(step=Constant(choice.step)) for m, choice in zip(methods, found, strict=True)]
+        choices = tuple(str(choice) for choice in found)
+    for method in methods if step is None else ():  # what is compiled or loaded in the first round is not its time
+        short = {name: value for name, value in options.items() if name not in ("samples", "callback", "record_every")}
+        run(method, problem, **short | {"steps": getattr(method, "local_steps", 1), "seed": seeds[0]})
+    results = [tuple(run(method, problem, seed=one, **options) for one in seeds) for method in methods]
     name = getattr(problem, "name", type(problem).__name__.lower())
-    taken = f"{results[0].nit:,} steps" if samples is None else f"{samples:,} samples each"
-    title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, seed {seed}"
-    return Comparison(labels, results, optimum, x, title)
+    taken = f"{results[0][0].nit:,} steps" if samples is None else f"{samples:,} samples each"
+    drawn = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, {drawn}"
+    first, repeats = tuple(many[0] for many in results), tuple(many[1:] for many in results)
+    return Comparison(labels, first, optimum, x, title, repeats, epsilon, choices)
 
 
 def _warn_if_unequal(methods) -> None:

@@ -23,6 +23,7 @@ START = r"start, $f(x_0) - f^*$"
 BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
+NEAR = 0.02  # relative distance below which two curves are one to the eye
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
 
@@ -36,11 +37,25 @@ class Curve(NamedTuple):
         Structured, with fields step, samples, rounds, payload_bits_up, seconds, f.
     bound : callable, optional
         ``bound(step)`` is the theorem's bound on E f(result) - f* after ``step`` steps.
+    others : tuple of numpy.ndarray
+        Histories of the same method with other seeds: the curve is the median of all, in a band of all.
     """
 
     label: str
     history: np.ndarray
     bound: Callable[[int], float] | None = None
+    others: tuple = ()
+
+    def values(self, x: str, lower: float) -> tuple[np.ndarray, np.ndarray]:
+        """Positions on an axis, and f - f* there of each seed, as rows; only where all can be shown."""
+        histories = (self.history, *self.others)
+        size = min(len(history) for history in histories)
+        at = np.array([history[X_AXES[x][0]][:size].astype(float) for history in histories])
+        at -= at[:, :1] if x == "seconds" else 0.0  # time before the first step is compilation
+        gap = np.array([history["f"][:size] for history in histories]) - lower
+        place = np.median(at, axis=0)
+        keep = (place > 0) & (gap > 0).all(axis=0) & np.isfinite(gap).all(axis=0)
+        return place[keep], gap[:, keep]
 
 
 def check_axis(x: str) -> None:
@@ -69,24 +84,27 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     list of str
         Labels of the curves whose bound is outside the axes and was not drawn.
     """
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     check_axis(x)
     field, name = X_AXES[x]
     unseen = []
     for curve in curves:
-        history = curve.history
-        at, gap = history[field].astype(float), history["f"] - lower
-        at -= at[0] if x == "seconds" else 0.0  # time before the first step is compilation
-        keep = (at > 0) & (gap > 0) & np.isfinite(gap)
-        every = max(1, int(np.count_nonzero(keep)) // MARKS)
-        (line,) = axes.plot(at[keep], gap[keep], label=curve.label, markevery=every, markerfacecolor="none")
+        history, (place, gaps) = curve.history, curve.values(x, lower)
+        gap = np.median(gaps, axis=0)
+        every = max(1, place.size // MARKS)
+        (line,) = axes.plot(place, gap, label=curve.label, markevery=every, markerfacecolor="none")
+        if curve.others:
+            band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0.0}
+            axes.fill_between(place, gaps.min(axis=0), gaps.max(axis=0), **band)
         if curve.bound is None:
             continue
+        at = history[field].astype(float)
+        at -= at[0] if x == "seconds" else 0.0
         few = np.flatnonzero(at > 0)
         few = few[np.unique(np.linspace(0, few.size - 1, BOUND_POINTS).astype(int))] if few.size else few
         bound = np.array([curve.bound(int(step)) for step in history["step"][few]])
-        near = bound <= ROOM * (start if start is not None else np.max(gap[keep], initial=0.0))
+        near = bound <= ROOM * (start if start is not None else np.max(gap, initial=0.0))
         if near.any():
             axes.plot(at[few][near], bound[near], color=line.get_color(), **BOUND)
         else:
@@ -98,12 +116,51 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if high > 10 * low:  # labels between the powers of ten only if the axis has no power of ten
             axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # 0.6, and not 6 x 10^-1
+        if 1e-3 <= low and high <= 1e3:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel(name)
     axes.set_ylabel(r"$f(x) - f^*$")
     return unseen
 
 
-def draw_panels(curves, lower: float, *, title: str, start: float | None = None, notes=(), panels=tuple(X_AXES)):
+def coincident(curves, x: str, lower: float) -> list[str]:
+    """Sentences on the curves that a reader cannot tell apart: nowhere more than 2 % from each other.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    x : str
+        The axis.
+    lower : float
+        As for `draw_curves`.
+
+    Returns
+    -------
+    list of str
+    """
+    groups: list[list[Curve]] = []
+    for curve in curves:
+        for group in groups:
+            if _alike(group[0].values(x, lower), curve.values(x, lower)):
+                group.append(curve)
+                break
+        else:
+            groups.append([curve])
+    return [f"{' and '.join(c.label for c in group)} coincide" for group in groups if len(group) > 1]
+
+
+def _alike(one, two) -> bool:
+    (at, gap), (place, other) = ((where, np.median(gaps, axis=0)) for where, gaps in (one, two))
+    if at.size < 2 or at.size != place.size:
+        return False
+    return bool(np.allclose(at, place, rtol=NEAR) and np.allclose(gap, other, rtol=NEAR))
+
+
+def draw_panels(
+    curves, lower: float, *, title: str, start: float | None = None, notes=(), panels=tuple(X_AXES), height=PANEL
+):
     """A figure with one panel for each axis and one legend.
 
     Parameters
@@ -117,6 +174,8 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
         Small print below.
     panels : sequence of str
         Axes, two to a row.
+    height : float
+        Of a panel, in inches.
 
     Returns
     -------
@@ -128,12 +187,15 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
     rows = -(-len(panels) // columns)
     width = COLUMN * columns
     with style():
-        figure, grid = new_figure(rows, columns, height=PANEL * rows)
+        figure, grid = new_figure(rows, columns, height=height * rows)
         unseen = []
         for axes, x in zip(grid.flat, panels, strict=False):
             unseen = draw_curves(axes, curves, x, lower, start)
         for axes in grid.flat[len(panels) :]:
             axes.remove()
+        notes = [*coincident(curves, next((x for x in panels if x != "seconds"), panels[0]), lower), *notes]
+        if any(curve.others for curve in curves):
+            notes = [f"curves are medians over {1 + len(curves[0].others)} seeds, bands all of them", *notes]
         if unseen:
             notes = [f"no bound near these axes for {'; '.join(unseen)}", *notes]
         small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]
@@ -142,7 +204,7 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
             handles.append(Line2D([], [], color="0.4", **BOUND))
             labels.append("bound, in its curve's colour")
         labels = [textwrap.fill(label, int(12 * width)) for label in labels]
-        figure.set_size_inches(width, PANEL * rows)
+        figure.set_size_inches(width, height * rows)
         for across in range(2 * columns, 0, -1):  # as many columns as fit
             legend = figure.legend(handles, labels, loc="upper center", ncols=across)
             size = legend.get_window_extent()
@@ -150,11 +212,11 @@ def draw_panels(curves, lower: float, *, title: str, start: float | None = None,
                 break
             legend.remove()
         below, foot = size.height / figure.dpi + 0.1, LINE * len(small)
-        height = PANEL * rows + below + foot
-        figure.set_size_inches(width, height)
-        figure.get_layout_engine().set(rect=(0.0, (below + foot) / height, 1.0, 1.0 - (below + foot) / height))
-        legend.set_bbox_to_anchor((0.5, (below + foot) / height))
+        whole = height * rows + below + foot
+        figure.set_size_inches(width, whole)
+        figure.get_layout_engine().set(rect=(0.0, (below + foot) / whole, 1.0, 1.0 - (below + foot) / whole))
+        legend.set_bbox_to_anchor((0.5, (below + foot) / whole))
         if title:
             figure.suptitle("\n".join(textwrap.wrap(title, int(16 * width))))
-        figure.text(0.01, 0.5 * LINE / height, "\n".join(small), fontsize=6, color="0.3", va="bottom")
+        figure.text(0.01, 0.5 * LINE / whole, "\n".join(small), fontsize=6, color="0.3", va="bottom")
     return figure

@@ -453,6 +453,36 @@ def statements(times) -> list[Statement]:
     return said
 
 
+def _tick(gain: float) -> str:
+    return f"{'✓' if gain >= CLOSE else '✗'} {factor(gain)}"
+
+
+def tick_tables(times) -> tuple[Table, ...]:
+    """Case by case: does a compressed method beat full precision, and do many workers beat one; by how much."""
+    networks = tuple(dict.fromkeys(t.network for t in times))
+    compressed: dict[tuple[str, ...], list[str]] = {}
+    together: dict[tuple[str, ...], list[str]] = {}
+    for problem, accuracy, _, rows in situations(times):
+        case, by_seconds = (problem, f"{accuracy:g}"), decide(rows, "total")
+        compressed.setdefault(case, [_tick(decide(rows, "bits").gain)]).append(_tick(by_seconds.gain))
+        sooner = alone(rows) / min(by_seconds.plain.total, by_seconds.best.total)
+        together.setdefault(case, []).append(_tick(sooner))
+    count = max(t.workers for t in times)
+    return (
+        Table(
+            f"Does a compressed method beat full precision? ✓: by at least {CLOSE:g}x, in bits, and in seconds on each "
+            "network",
+            ("data", "accuracy", "bits", *networks),
+            [(*case, *cells) for case, cells in compressed.items()],
+        ),
+        Table(
+            f"Are {count} workers, with the best method, sooner there than one that sends nothing?",
+            ("data", "accuracy", *networks),
+            [(*case, *cells) for case, cells in together.items()],
+        ),
+    )
+
+
 def draw(times, options: Options):
     """Speed-up over full precision, against the network: a panel for each problem, a line for each method."""
     from ..plots import new_figure, style
@@ -551,4 +581,5 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         statements(times),
         lambda: draw(times, options),
         ALT,
+        tick_tables(times),
     )

@@ -126,7 +126,7 @@ def recurrence_root(x) -> float:
     title="A leaky memory is momentum",
     statement="Random-k with p = k/d, whose memory keeps the factor beta, moves in expectation like heavy ball with the"
     " momentum beta (1 - p) and steps of p eta.",
-    latex=r"\mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad"
+    latex=r"\mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad "
     r"\mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t",
     source="derived",
     kind="equality",

@@ -49,6 +49,8 @@ class Study(NamedTuple):
         ``draw() -> matplotlib.figure.Figure``.
     alt : str
         Alternative text of the figure.
+    ticks : tuple of Table
+        On the page, what the statements say, case by case: the figure and these come first, then the other tables.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Study(NamedTuple):
     statements: list[Statement]
     draw: Callable
     alt: str
+    ticks: tuple[Table, ...] = ()
 
 
 def _source(said: Statement) -> str:
@@ -76,16 +79,19 @@ def as_text(study: Study) -> str:
     return "\n\n".join(parts)
 
 
+def _table(table: Table) -> str:
+    rule = "|".join(["---", *["---:"] * (len(table.head) - 1)])
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
+    return "\n".join([f"**{table.title}**", "", f"| {' | '.join(table.head)} |", f"|{rule}|", *lines])
+
+
 def as_markdown(study: Study, figure: str) -> str:
     """The study as a section of a page; ``figure`` is the link to its picture."""
-    parts = [study.setting]
-    for table in study.tables:
-        rule = "|".join(["---", *["---:"] * (len(table.head) - 1)])
-        lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
-        parts.append("\n".join([f"**{table.title}**", "", f"| {' | '.join(table.head)} |", f"|{rule}|", *lines]))
-    parts.append(f"![{study.alt}]({figure})")
-    parts.append("\n".join(f"- **{s.verdict}**{_source(s)}: “{s.text}” {s.numbers}" for s in study.statements))
-    return "\n\n".join(parts)
+    tables, picture = [_table(table) for table in study.tables], f"![{study.alt}]({figure})"
+    if study.ticks:
+        return "\n\n".join([picture, *(_table(table) for table in study.ticks), study.setting, *tables])
+    said = "\n".join(f"- **{s.verdict}**{_source(s)}: “{s.text}” {s.numbers}" for s in study.statements)
+    return "\n\n".join([study.setting, *tables, picture, said])
 
 
 def put_between_marks(page: str, name: str, title: str, body: str) -> str:

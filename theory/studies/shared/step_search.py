@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cluster.run import run
+from ...measure.crossings import reached
 from ...methods import NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import value
@@ -51,22 +52,6 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
             elif chosen is not None or e > first:
                 break
     return chosen
-
-
-def reached(step, gap, goal: float) -> float:
-    """First step at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
-
-    Examples
-    --------
-    >>> reached([0, 10, 20], [1.0, 0.1, 0.001], 0.01)
-    15.0
-    """
-    below = np.flatnonzero(np.asarray(gap) <= goal)
-    if below.size == 0 or below[0] == 0:
-        return 0.0 if below.size else math.inf
-    k = below[0]
-    share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / gap[k])
-    return float(step[k - 1] + share * (step[k] - step[k - 1]))
 
 
 def descend(

@@ -14,9 +14,11 @@ THIN = "0.167em"
 RELATIONS = set("=<>≤≥∼∝→←⇒⇔⟺⟹≈≠∈")
 OPENING, CLOSING, UPRIGHT = set("([{⟨⌈⌊"), set(")]}⟩⌉⌋"), set("|‖")
 DOUBLE_STRUCK = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
-LIMITS = {"sup", "inf", "min", "max", "lim", "arg min", "argmin"}
+LIMITS = {"sup", "inf", "min", "max", "lim", "argmin", "argmax"}
 SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
 UNKNOWN = re.compile(r"\\(arg|argmin|argmax)(?![A-Za-z])")  # names of functions that latex2mathml does not know
+OPERATOR = re.compile(r"\\operatorname\s*(\*?)\s*\{([^{}]*)\}")
+SPACES = re.compile(r"\\[,;:! ]|~|\s+")
 LONG = 8  # minimum number of symbols in a line before a sum may continue in the next one
 
 
@@ -54,13 +56,21 @@ def mathml(latex: str) -> str:
     """
     from latex2mathml.converter import convert
 
+    below = set(LIMITS)  # names whose index stands below them
+
+    def operator(found: re.Match) -> str:
+        name = SPACES.sub("\u00a0", found[2].strip())
+        below.update([name] if found[1] else [])
+        return rf"\operatorname{{{name}}}"
+
     try:
-        tree = ET.fromstring(convert(UNKNOWN.sub(r"\\operatorname{\1}", latex), display="block"))
+        named = OPERATOR.sub(operator, UNKNOWN.sub(r"\\operatorname{\1}", latex))
+        tree = ET.fromstring(convert(named, display="block"))
     except Exception as error:  # its errors have no common class, and are uninformative
         raise FormulaError(f"latex: {latex!r} was not understood ({type(error).__name__} {error})") from error
     for element in tree.iter():
         element.tag = element.tag.removeprefix(NAMESPACE)
-    _mend_symbols(tree)
+    _mend_symbols(tree, below)
     _mend_rows(tree)
     for element in tree.iter():
         stray = element.tag in ("mi", "mo") and (len(element) or (element.tag == "mi" and element.text in ("{", "}")))
@@ -79,7 +89,7 @@ def _written(children) -> str:
 # --- symbols ----------------------------------------------------------------------------------------------------------
 
 
-def _mend_symbols(tree) -> None:
+def _mend_symbols(tree, below: set[str]) -> None:
     for element in tree.iter():
         text = element.text or ""
         if element.get("mathvariant") == "double-struck" and text in DOUBLE_STRUCK:
@@ -101,14 +111,14 @@ def _mend_symbols(tree) -> None:
             _become(element, "mo", text, stretchy="false")
         elif element.tag == "mi" and text == ":":
             _become(element, "mo", text)
-        elif element.tag == "mo" and len(text) > 1 and text.replace(" ", "").isalpha():
+        elif element.tag == "mo" and len(text) > 1 and text.replace("\u00a0", "").isalpha():
             _become(element, "mi", text)  # a function's name; as an operator it would stand far from its argument
         if element.tag == "mo" and element.text in UPRIGHT | {"/"}:
             element.attrib |= {"lspace": "0", "rspace": "0"}
             if element.get("minsize"):
                 element.set("stretchy", "true")
     for element in tree.iter():
-        if element.tag == "msub" and _name(element[0]) in LIMITS:
+        if element.tag == "msub" and _name(element[0]) in below:
             element.tag = "munder"
 
 
@@ -128,7 +138,7 @@ def _name(element) -> str:
     if element.tag in SCRIPTS:
         element = element[0]
     text = element.text or ""
-    return text if element.tag == "mi" and len(text) > 1 and text.replace(" ", "").isalpha() else ""
+    return text if element.tag == "mi" and len(text) > 1 and text.replace("\u00a0", "").isalpha() else ""
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

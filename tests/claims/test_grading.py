@@ -1,0 +1,278 @@
+"""Claims as graders: right compressors pass, and typical errors of students are named."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import theory as th
+from theory.claims import find_claim
+
+
+def rounded(v, rng, s, norm):
+    """Random rounding to s levels of the norm."""
+    if norm == 0:
+        return np.zeros(v.size)
+    u = s * np.abs(v) / norm
+    return np.sign(v) * norm / s * np.floor(u + rng.random(v.size))
+
+
+def qsgd(v, rng, s):
+    return rounded(v, rng, s, np.linalg.norm(v))
+
+
+def rand_k(v, rng, k):
+    kept = np.zeros(v.size)
+    chosen = rng.choice(v.size, k, replace=False)
+    kept[chosen] = v.size / k * v[chosen]
+    return kept
+
+
+def top_k(v, k):
+    kept = np.zeros(v.size)
+    chosen = np.argsort(np.abs(v))[-k:]
+    kept[chosen] = v[chosen]
+    return kept
+
+
+def terngrad(v, rng):
+    top = np.abs(v).max()
+    return top * np.sign(v) * (rng.random(v.size) * top < np.abs(v))
+
+
+def scaled_sign(v):
+    return np.abs(v).mean() * np.where(v >= 0, 1.0, -1.0)
+
+
+class OwnClass:
+    """Not a setting, but makes functions of one."""
+
+    def __new__(cls, s):
+        return lambda v, rng: qsgd(v, rng, s)
+
+
+RIGHT = [
+    (qsgd, "qsgd.variance"),
+    (qsgd, "qsgd.nonzeros"),
+    (lambda v, generator, levels: qsgd(v, generator, levels), "qsgd.variance"),  # by place, under other names
+    (OwnClass, "qsgd.variance"),
+    (th.QSGD, "qsgd.variance"),
+    (th.QSGD(s=4), "qsgd.variance"),
+    (rand_k, "randk.variance"),
+    (rand_k, "randk.unbiased"),
+    (functools.partial(th.RandK, unbiased=True), "randk.variance"),
+    (top_k, "topk.contraction"),
+    (terngrad, "terngrad.variance"),
+    (scaled_sign, "sign.error"),
+]
+
+
+@pytest.mark.parametrize("mine, id", RIGHT)
+def test_a_right_compressor_passes(mine, id):
+    found = th.grade(mine, id)
+    assert found and found.passed and found.faults == (), found
+    assert "passed" in str(found) and "passed" in found._repr_html_()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mine, id", [RIGHT[0], RIGHT[6]])
+def test_a_right_compressor_passes_with_every_seed(mine, id, seed):
+    assert th.grade(mine, id, seed=seed)
+
+
+def test_settings_choose_the_cases():
+    function = th.compressor(lambda v, rng: qsgd(v, rng, 4))
+    found = th.grade(function, "qsgd.variance", s=4)
+    assert found and len(found.checks) == 3
+    with pytest.raises(ValueError, match="settings: got 's = 5', allowed: those of a case of the claim: s = 4; s = 20"):
+        th.grade(th.QSGD(s=5), "qsgd.variance")
+
+
+# --- typical errors ---------------------------------------------------------------------------------------------------
+
+
+def inverted(v, rng, s):
+    norm = np.linalg.norm(v)
+    u = s * np.abs(v) / max(norm, 1e-300)
+    return np.sign(v) * norm / s * (np.floor(u) + (rng.random(v.size) > u - np.floor(u)))
+
+
+def nearest(v, rng, s):
+    norm = np.linalg.norm(v)
+    return np.sign(v) * norm / s * np.floor(s * np.abs(v) / max(norm, 1e-300) + 0.5)
+
+
+def down(v, rng, s):
+    norm = np.linalg.norm(v)
+    return np.sign(v) * norm / s * np.floor(s * np.abs(v) / max(norm, 1e-300))
+
+
+def one_level_more(v, rng, s):
+    return qsgd(v, rng, s + 1)
+
+
+def other_norm(v, rng, s):
+    return rounded(v, rng, s, np.abs(v).max())
+
+
+def signs_lost(v, rng, s):
+    return np.abs(qsgd(v, rng, s))
+
+
+def levels_only(v, rng, s):
+    """Not multiplied by the norm again."""
+    return qsgd(v, rng, s) / max(np.linalg.norm(v), 1e-300)
+
+
+def not_divided(v, rng, s):
+    return s * qsgd(v, rng, s)
+
+
+def one_coin(v, rng, s):
+    norm = np.linalg.norm(v)
+    u = s * np.abs(v) / max(norm, 1e-300)
+    return np.sign(v) * norm / s * np.floor(u + rng.random())
+
+
+def no_zero(v, rng, s):
+    with np.errstate(all="ignore"):
+        norm = np.linalg.norm(v)
+        return np.sign(v) * norm / s * np.floor(s * np.abs(v) / norm + rng.random(v.size))
+
+
+def in_place(v, rng, s):
+    norm = np.linalg.norm(v)
+    sign = np.sign(v)
+    v *= s * sign / max(norm, 1e-300)
+    return sign * norm / s * np.floor(v + rng.random(v.size))
+
+
+def own_numbers(v, rng, s):
+    return qsgd(v, np.random.default_rng(), s)
+
+
+def seed_inside(v, rng, s):
+    return qsgd(v, np.random.default_rng(0), s)
+
+
+def no_return(v, rng, s):
+    qsgd(v, rng, s)
+
+
+def a_number(v, rng, s):
+    return qsgd(v, rng, s).sum()
+
+
+def misspelled(v, rng, s):
+    return np.linalg.nrm(v)
+
+
+def not_scaled(v, rng, k):
+    return k / v.size * rand_k(v, rng, k)
+
+
+def scaled_by_the_inverse(v, rng, k):
+    return (k / v.size) ** 2 * rand_k(v, rng, k)
+
+
+def with_replacement(v, rng, k):
+    kept = np.zeros(v.size)
+    chosen = rng.integers(0, v.size, k)
+    kept[chosen] = v.size / k * v[chosen]
+    return kept
+
+
+def one_fewer(v, rng, k):
+    return rand_k(v, rng, k - 1)
+
+
+def one_lost(v, rng, k):
+    """The factor is that of k coordinates, and k - 1 are sent."""
+    return (k - 1) / k * rand_k(v, rng, k - 1)
+
+
+def signed(v, k):
+    kept = np.zeros(v.size)
+    chosen = np.argsort(v)[-k:]
+    kept[chosen] = v[chosen]
+    return kept
+
+
+def smallest(v, k):
+    kept = np.zeros(v.size)
+    chosen = np.argsort(np.abs(v))[:k]
+    kept[chosen] = v[chosen]
+    return kept
+
+
+def sign_times_norm(v):
+    return np.linalg.norm(v) * np.where(v >= 0, 1.0, -1.0)
+
+
+def scale_of_the_norm(v):
+    return np.linalg.norm(v) / np.sqrt(v.size) * np.where(v >= 0, 1.0, -1.0)
+
+
+WRONG = [
+    (inverted, "qsgd.variance", "rounding with the probability inverted"),
+    (nearest, "qsgd.variance", "rounding to the nearest level"),
+    (down, "qsgd.variance", "rounding down"),
+    (one_level_more, "qsgd.variance", "levels counted with zero, so one too many"),
+    (other_norm, "qsgd.variance", "the largest entry as the norm"),
+    (signs_lost, "qsgd.variance", "the signs are lost"),
+    (levels_only, "qsgd.variance", "up to a factor: it is 1/||v|| times"),
+    (not_divided, "qsgd.variance", "up to a factor: it is s times"),
+    (one_coin, "qsgd.variance", "not independent: draw a random number for each"),
+    (no_zero, "qsgd.variance", "v = 0 gives 0/0"),
+    (in_place, "qsgd.variance", "changes v itself"),
+    (own_numbers, "qsgd.variance", "do not come from rng"),
+    (seed_inside, "qsgd.variance", "a generator with a fixed seed"),
+    (no_return, "qsgd.variance", "is `return` missing"),
+    (a_number, "qsgd.variance", r"shape \(\), not \(1024,\)"),
+    (misspelled, "qsgd.variance", "AttributeError.*nrm"),
+    (not_scaled, "randk.variance", "factor d/k forgotten"),
+    (scaled_by_the_inverse, "randk.variance", r"up to a factor: it is \(k/d\)\^2 times"),
+    (with_replacement, "randk.variance", "drawn with replacement"),
+    (one_fewer, "randk.variance", "one coordinate fewer"),
+    (one_lost, "randk.variance", "share of non-zeros is 0.09, not 0.1"),
+    (signed, "topk.contraction", "largest with their signs"),
+    (smallest, "topk.contraction", "the smallest magnitudes"),
+    (sign_times_norm, "sign.error", "it is d/||v||_1"),
+    (scale_of_the_norm, "sign.error", r"the scale \|\|v\|\|_2/sqrt\(d\)"),
+]
+
+
+@pytest.mark.parametrize("mine, id, named", [pytest.param(*case, id=f"{case[0].__name__}") for case in WRONG])
+def test_a_typical_error_is_named(mine, id, named):
+    import re
+
+    found = th.grade(mine, id)
+    print(found)
+    assert not found and re.search(named, found.faults[0]), found
+
+
+def test_an_unknown_error_is_described_in_numbers():
+    def odd(v, rng, s):
+        found = qsgd(v, rng, s)
+        found[7] += 0.5 * np.linalg.norm(v)
+        return found * (np.linalg.norm(v) > 0)
+
+    assert "most at coordinate 7" in th.grade(odd, "qsgd.variance").faults[0]
+
+
+def test_what_cannot_be_graded_is_refused():
+    with pytest.raises(ValueError, match="a claim that measures the messages of a compressor"):
+        th.grade(qsgd, "pl.gd.strongly-convex")
+    with pytest.raises(TypeError, match="compressor: got 3"):
+        th.grade(3, "qsgd.variance")
+    with pytest.raises(ValueError, match="the nearest are"):
+        th.grade(qsgd, "qsgd.varience")
+
+
+MUTANTS = ["qsgd.variance", "qsgd.nonzeros.exact", "randk.variance", "terngrad.variance", "sign.error"]
+
+
+@pytest.mark.parametrize("id", MUTANTS)
+def test_every_mutant_of_a_claim_is_named(id):
+    for name, mutant in find_claim(id).mutants.items():
+        assert name in th.grade(mutant, id).faults[0], name

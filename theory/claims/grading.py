@@ -1,0 +1,242 @@
+"""Exercises that claims grade: measure a compressor of one's own in place of a claim's, and name what is wrong with it.
+
+The verdict is the claim's: the same vectors, the same formula, the same intervals.  What a measurement cannot see is
+looked at before: the shape of the result, a changed argument, 0/0, random numbers from elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core import require
+from ..measure import moments
+from .base import REGISTRY, Claim, find_claim
+from .checks import Check, Context, Measurement
+from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
+from .judgement import judge, overall
+from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
+
+__all__ = ["Grade", "grade"]
+
+EFFORTS = (1, 4, 16)  # as in `verify`
+SHARED = (
+    "every coordinate has the right law, but they are not independent: draw a random number for each, "
+    "rng.random(v.size), not one for all"
+)
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Result of `grade`: true if the compressor passed; it prints, with what is wrong if something is.
+
+    Attributes
+    ----------
+    id : str
+        The claim.
+    passed : bool
+        Whether its checks hold and nothing else is wrong.
+    faults : tuple of str
+        What is wrong.
+    checks : tuple of Check
+        The claim's comparisons, with the compressor's numbers; empty if it could not be called.
+    """
+
+    id: str
+    passed: bool
+    faults: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def _lines(self) -> list[str]:
+        signs = {"upper": "<=", "lower": ">="}
+        return [
+            f"{c.label}: measured {c.interval.estimate:.5g}, {signs.get(c.rule, '=')} {float(c.predicted):.5g} "
+            f"{'holds' if judge(c) == 'holds' else judge(c)}"
+            for c in self.checks
+        ]
+
+    def __str__(self) -> str:
+        head = f"{self.id}: {'passed' if self.passed else 'not yet'}"
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults), *(f"  {line}" for line in self._lines())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour, mark = ("#009E73", "&#10003; passed") if self.passed else ("#D55E00", "&#10007; not yet")
+        faults = "".join(f"<p><b>{html.escape(fault)}</b></p>" for fault in self.faults)
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self._lines())
+        title = f'<p><span style="color:{colour}">{mark}</span> <code>{html.escape(self.id)}</code></p>'
+        return f"{title}{faults}<ul>{lines}</ul>"
+
+
+# --- how the claim measures -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recording(Context):
+    """A context that remembers at which vectors and settings a claim measures."""
+
+    cases: list[Case] = field(default_factory=list)
+
+    def moments(self, compressor, v, samples: int, *path, **options):
+        """A few samples of a message, as the numbers do not matter."""
+        if isinstance(compressor, Watched):
+            v, settings = np.array(v, float), compressor.settings
+            label = f"a vector of length {v.size} with {shown(settings)}"
+            self.cases.append(Case(label, v, settings, compressor.given))
+            compressor = compressor.made
+        return moments(compressor, v, 16, **{"seed": self.stream(*path)} | options)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the subject made, and how it was called."""
+
+    made: Any
+    settings: dict[str, Any]
+    given: tuple[tuple, dict]
+
+
+def _watched(claim: Claim) -> Callable:
+    def make(*args, **kwargs):
+        return Watched(claim.subject(*args, **kwargs), settings_of(claim, args, kwargs), (args, kwargs))
+
+    return make
+
+
+def _cases(claim: Claim, seed: int) -> list[Case]:
+    """Where the claim measures; empty if it does not sample a compressor."""
+    if not callable(claim.subject):
+        return []
+    context = Recording(_watched(claim), claim.id, seed, True)
+    try:
+        Measurement(claim.measure(context))
+    except (AttributeError, TypeError, ValueError, IndexError):  # it uses the subject in another way
+        return []
+    return context.cases
+
+
+def _fits(case: Case, settings: dict[str, Any]) -> bool:
+    """Whether these settings are those of the case, as far as both give them."""
+    return all(name not in settings or settings[name] == value for name, value in case.settings.items())
+
+
+def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Check, ...]:
+    """The checks of the cases that the settings allow; elsewhere the right compressor is measured, and not counted."""
+    own: list[bool] = []
+
+    def subject(*args, **kwargs):
+        settings = settings_of(claim, args, kwargs)
+        case = Case("", np.empty(0), settings, (args, kwargs))
+        own.append(_fits(case, handed.settings))
+        return handed.made(settings, args, kwargs) if own[-1] else claim.subject(*args, **kwargs)
+
+    context, checks, latest = Context(subject, claim.id, seed, True, effort), [], True
+    for one in claim.measure(context):
+        latest = any(own) if own else latest  # a check without a new compressor is about the latest one
+        own.clear()
+        if isinstance(one, Check) and latest:
+            checks.append(one)
+    return Measurement(checks).checks
+
+
+def _base(subject: Any) -> Any:
+    return getattr(subject, "func", subject)
+
+
+def _known_errors(claim: Claim) -> dict[str, Callable]:
+    """The mutants of the claim, then those of claims on the same compressor."""
+    found = dict(claim.mutants)
+    for other in REGISTRY.values():
+        if other.subject == claim.subject or _base(other.subject) is _base(claim.subject):
+            for name, mutant in other.mutants.items():
+                found.setdefault(name, mutant)
+    return {name: mutant for name, mutant in found.items() if callable(mutant)}
+
+
+# --- the grade --------------------------------------------------------------------------------------------------------
+
+
+def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
+    """Grade a compressor of your own by a claim, and name what is wrong with it.
+
+    Parameters
+    ----------
+    compressor : function, class or compressor
+        A function ``(v, rng, s)`` that returns what is sent for the vector v; ``rng`` is a ``numpy.random.Generator``,
+        and the other parameters are the settings of the claim (such as ``s``, ``k``).  It may do without ``rng``, or
+        without settings if they are given below.  Or a class or function that makes compressors of the settings.
+    id : str
+        A claim about a compressor's messages, such as ``"qsgd.variance"``.
+    seed : int
+        Of the random numbers and the test vectors.
+    **settings
+        Grade only where the claim has these settings: ``s=4``.
+
+    Returns
+    -------
+    Grade
+        True if it passed; it prints, with what is wrong.
+
+    Raises
+    ------
+    TypeError
+        If the compressor is none of these.
+    ValueError
+        If there is no such claim, it is not about a compressor's messages, or it has no case with these settings.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> def top(v, k):
+    ...     kept = np.zeros(v.size)
+    ...     largest = np.argsort(v)[-k:]
+    ...     kept[largest] = v[largest]
+    ...     return kept
+    >>> print(str(th.grade(top, "topk.contraction")).splitlines()[1])
+      it keeps the entries that are largest with their signs, not the largest magnitudes: sort by |v_i|
+    """
+    claim = find_claim(id)
+    handed = handed_in(compressor, claim, settings)
+    cases = _cases(claim, seed)
+    require(cases, "id", id, "a claim that measures the messages of a compressor, such as qsgd.variance")
+    wanted = [case for case in cases if _fits(case, handed.settings)]
+    given = {name: value for name, value in handed.settings.items() if any(name in case.settings for case in cases)}
+    known = "; ".join(dict.fromkeys(shown(case.settings) for case in cases))
+    require(wanted, "settings", shown(given or settings), f"those of a case of the claim: {known}")
+
+    def subject(*args, **kwargs):
+        return handed.made(settings_of(claim, args, kwargs), args, kwargs)
+
+    try:
+        for case in wanted:
+            look_at(handed, case)
+        for effort in EFFORTS:
+            checks = _measure(claim, handed, effort, seed)
+            verdict = overall(checks)
+            if verdict != "undecided":
+                break
+    except Fault as fault:
+        return Grade(claim.id, False, (str(fault),))
+    found: list[str] = []
+    pairs = pairs_of(subject, claim.subject, wanted, seed)
+    if verdict not in ("holds", "vacuous") or is_biased(pairs):
+        found = diagnose(pairs, claim.subject, _known_errors(claim), wanted, seed) or _headline(checks, verdict)
+    elif shares_its_coins(pairs):
+        found = [SHARED]
+    return Grade(claim.id, not found, tuple(found), checks)
+
+
+def _headline(checks, verdict: str) -> list[str]:
+    """What is known of a compressor whose messages look right: the check that failed."""
+    worst = next((c for c in checks if judge(c) == verdict), checks[0])
+    ratio = worst.interval.estimate / float(worst.predicted) if worst.predicted else math.nan
+    return [f"{worst.label}: {ratio:.4g} times what it should be" if math.isfinite(ratio) else worst.label]

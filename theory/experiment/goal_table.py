@@ -1,0 +1,66 @@
+"""Bits and seconds to one accuracy, for each method of a record: means over its repetitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..measure.crossings import common_goal, reached
+from ..plots.text import bits, number, seconds, text_table
+from .records import Record
+from .theorems import Constants
+
+__all__ = ["goal_table", "repetitions"]
+
+
+def repetitions(record: Record) -> dict[str, list[str]]:
+    """The labels of the runs that differ in their seed alone, by the label of the first."""
+    found: dict[str, list[str]] = {}
+    for label in record.results:
+        found.setdefault(label.partition(" #")[0], []).append(label)
+    return found
+
+
+def goal_table(record: Record) -> str:
+    """The table as a string; empty if no method succeeded.
+
+    Parameters
+    ----------
+    record : Record
+
+    Returns
+    -------
+    str
+    """
+    constants, groups = Constants(**record.experiment["constants"]), repetitions(record)
+    ends = []
+    for labels in groups.values():
+        runs = [record.results[label] for label in labels]
+        if all(run["success"] and run["gap"] is not None for run in runs):
+            ends.append(max(run["gap"] for run in runs))
+    if not ends:
+        return ""
+    goal, rows = common_goal(ends), []
+    for labels in groups.values():
+        histories = [record.histories[label] for label in labels]
+        gaps = [history["f"] - constants.lower for history in histories]
+        found = {}
+        for column in ("payload_bits_up", "seconds"):
+            places = (history[column] - history[column][0] for history in histories)
+            found[column] = float(np.mean([reached(at, gap, goal) for at, gap in zip(places, gaps, strict=True)]))
+        total = float(np.mean([history["seconds"][-1] for history in histories]))
+        up, spent = found["payload_bits_up"], found["seconds"]
+        rows.append(
+            [
+                record.results[labels[0]]["title"],
+                bits(up) if math.isfinite(up) else "-",
+                seconds(spent) if math.isfinite(spent) else "-",
+                seconds(total),
+            ]
+        )
+    near, times = f"to {number(goal)}", max(map(len, groups.values()))
+    head = (("", "bits", "seconds", "seconds"), ("method", near, near, "in all"))
+    drawn = f", means over {times} runs with different seeds" if times > 1 else ""
+    said = f"until f - f* = {number(goal)}, which three quarters of them reach: bits of a worker, and seconds{drawn}"
+    return "\n".join([text_table(head, rows), said])

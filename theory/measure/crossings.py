@@ -1,0 +1,60 @@
+"""Where a curve that falls first reaches a level."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+__all__ = ["common_goal", "reached"]
+
+
+def reached(position, gap, goal: float) -> float:
+    """First position at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
+
+    Parameters
+    ----------
+    position, gap : array_like
+        Steps, bits or seconds, and f - f* there.
+    goal : float
+        Above 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> reached([0, 10, 20], [1.0, 0.1, 0.001], 0.01)
+    15.0
+    """
+    gap = np.asarray(gap, float)
+    below = np.flatnonzero(gap <= goal)
+    if below.size == 0:
+        return math.inf
+    k = int(below[0])
+    if k == 0:
+        return float(position[0])
+    share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / max(gap[k], 1e-300))
+    return float(position[k - 1] + share * (position[k] - position[k - 1]))
+
+
+def common_goal(ends) -> float:
+    """The smallest accuracy that at least three quarters of the methods reach: one of four that fails does not set it.
+
+    Parameters
+    ----------
+    ends : sequence of float
+        f - f* at the end of each method, not empty.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> common_goal([0.1, 0.2]), common_goal([0.1, 5.0, 0.2, 0.1])
+    (0.2, 0.2)
+    """
+    ends = sorted(ends)
+    return float(ends[-(-3 * len(ends) // 4) - 1])

@@ -1,0 +1,89 @@
+"""The best constant step of each method: a small search over powers of two, divided by L."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..methods.schedules import Constant
+from ..problems import lipschitz
+
+__all__ = ["Choice", "choose_steps"]
+
+LOW, HIGH = -12, 12  # exponents beyond which nobody looks
+
+
+class Choice(NamedTuple):
+    """What a search tried, and what it found.
+
+    Attributes
+    ----------
+    exponent : int
+        The best step is 2^exponent / L.
+    step : float
+    tried : tuple of int
+        All exponents, in their order.
+    seconds : float
+        Of the runs.
+    """
+
+    exponent: int
+    step: float
+    tried: tuple[int, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        low, high = min(self.tried), max(self.tried)
+        return (
+            f"2^{self.exponent}/L = {self.step:.3g}, best of 2^{low}/L to 2^{high}/L ({len(self.tried)} runs, "
+            f"{self.seconds:.2g} s)"
+        )
+
+
+def _search(gap_at) -> tuple[int, tuple[int, ...]]:
+    """The exponent with the smallest gap, going up from 0 and then down, while it becomes smaller."""
+    tried = {0: gap_at(0)}
+    for way in (1, -1):
+        e = way
+        while LOW <= e <= HIGH and not (way < 0 and min(tried, key=lambda k: tried[k]) > 0):
+            tried[e] = gap_at(e)
+            if tried[e] > min(tried.values()) and math.isfinite(min(tried.values())):
+                break
+            if way > 0 and not math.isfinite(tried[e]):
+                break
+            e += way
+    return min(tried, key=lambda k: (tried[k], k)), tuple(tried)
+
+
+def choose_steps(methods, problem, **options) -> list[Choice]:
+    """The constant step with which each method ends lowest, at the same budget and seed.
+
+    Parameters
+    ----------
+    methods : sequence
+        Their own steps do not matter.
+    problem : problem
+    **options
+        Of `run`.
+
+    Returns
+    -------
+    list of Choice
+    """
+    from ..cluster import run
+
+    smoothness, found = float(lipschitz(problem)), []
+    for method in methods:
+        spent = 0.0
+
+        def gap_at(e: int, method=method) -> float:
+            nonlocal spent
+            result = run(method._replace(step=Constant(2.0**e / smoothness)), problem, **options)
+            spent += float(result.history["seconds"][-1])
+            return float(result.fun) if result.success and np.isfinite(result.fun) else math.inf
+
+        exponent, tried = _search(gap_at)
+        found.append(Choice(exponent, 2.0**exponent / smoothness, tried, spent))
+    return found
