@@ -13,7 +13,8 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 import _make  # noqa: E402
 from _plain import for_sphinx  # noqa: E402
 from docutils import nodes  # noqa: E402
-from theory.experiment.formulas import mathml  # noqa: E402
+
+from theory.reporting.formulas import mathml  # noqa: E402
 
 _make.everything()
 
