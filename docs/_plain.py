@@ -49,7 +49,7 @@ def for_sphinx(text: str) -> str:
         text,
     )
     text = re.sub(r"\[([^]]*)\]\(\.\./(notebooks/colab/[^)]*)\)", r"\1 (`\2`)", text)  # no page of the documentation
-    text = re.sub(r"\[`th\.(\w+)`\]\(api\.md\)", r"{py:obj}`th.\1 <theory.\1>`", text)
+    text = re.sub(r"\[`th\.([\w.]+)`\]\(api\.md\)", r"{py:obj}`th.\1 <theory.\1>`", text)
     text = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
     text = re.sub(r"^<!-- include: (\S+) -->$", "```{include} \\1\n```", text, flags=re.MULTILINE)
     text = re.sub(

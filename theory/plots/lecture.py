@@ -44,7 +44,7 @@ def begin_lecture() -> None:
             shown.add(place)
             print(f"{category.__name__}: {' '.join(str(message).split())}")
 
-    vars(warnings)["showwarning"] = show_warning
+    warnings.showwarning = show_warning  # type: ignore[assignment]  # as Python shows it, with fewer names
 
 
 def show(*functions):
