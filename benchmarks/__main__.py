@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs.
 
-``python -m benchmarks compile [--quick] [--lectures]`` does the same for what a first run compiles, in another table.
+``python -m benchmarks compile [--quick] [--lectures]`` does the same for what a first run compiles, ``growth`` for how
+seconds and memory grow, ``whole`` for seconds to an accuracy: each in a table of its own, the last two with a figure.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, compiling, diversity, epochs, feedback, lock_free, ranks, replicas, report
+from . import coding, compiling, diversity, epochs, feedback, growth, lock_free, ranks, replicas, report, whole
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -27,7 +28,8 @@ BENCHMARKS = {
     "exchange": ranks.exchange,
     "flagship": ranks.flagship,
 }
-COMPILE = "compile"
+COMPILE, GROWTH, WHOLE = "compile", "growth", "whole"
+ALONE = (COMPILE, GROWTH, WHOLE)  # tables by themselves
 TURNS, QUICK_TURNS = 15, 5
 
 
@@ -59,7 +61,30 @@ def compile_table(quick: bool, lectures: bool) -> int:
     if quick:
         print(f"not written to {report.PAGE.name}: that takes all of it, without --quick")
     else:
-        report.write(f"Machine: {report.machine()}.\n\n{text}", begin=report.BEGIN_COMPILE, end=report.END_COMPILE)
+        report.write(f"Machine: {report.machine()}.\n\n{text}", name=COMPILE)
+        print(f"written: docs/{report.PAGE.name}")
+    return 0
+
+
+def growth_table(quick: bool) -> int:
+    """The table of slopes, and its figure."""
+    rows = [growth.HEAD, *map(growth.cells, growth.growth(quick))]
+    return _own_table(GROWTH, report.plain_table(rows), quick)
+
+
+def whole_table(data: Path | None, quick: bool) -> int:
+    """The table of seconds to an accuracy, and its figure."""
+    found = whole.whole(find_data(data)[0], quick)
+    about = f"Data: {found['data']}, n = {found['n']:,}, d = {found['d']:,}.  "
+    return _own_table(WHOLE, report.plain_table(whole.table(found)), quick, about)
+
+
+def _own_table(name: str, text: str, quick: bool, about: str = "") -> int:
+    print(f"\n{text}\n\n{report.machine()}")
+    if quick:
+        print(f"not written to {report.PAGE.name}: that takes all of it, without --quick")
+    else:
+        report.write(f"{about}Machine: {report.machine()}.\n\n{text}", name=name)
         print(f"written: docs/{report.PAGE.name}")
     return 0
 
@@ -70,9 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
         description="Measure ratios in turn (A B A B ...); print the table; write docs/benchmarks.md.",
         epilog="example: python -m benchmarks memsgd --quick",
     )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"a part of it: {', '.join(BENCHMARKS)}; or {COMPILE}, by itself"
-    )
+    parts = f"a part of it: {', '.join(BENCHMARKS)}; or one of {', '.join(ALONE)}, by itself"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=parts)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {TURNS}; no page")
     parser.add_argument(
         "--data",
@@ -88,6 +112,13 @@ def main(arguments: list[str] | None = None) -> int:
         if options.names != [COMPILE]:
             parser.error(f"{COMPILE} is a table by itself: python -m benchmarks {COMPILE} [--quick] [--lectures]")
         return compile_table(options.quick, options.lectures)
+    for name in options.names:
+        if name in ALONE and options.names != [name]:
+            parser.error(f"{name} is a table by itself: python -m benchmarks {name} [--quick]")
+    if options.names == [GROWTH]:
+        return growth_table(options.quick)
+    if options.names == [WHOLE]:
+        return whole_table(options.data, options.quick)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(BENCHMARKS)}")

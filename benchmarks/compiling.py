@@ -56,7 +56,7 @@ print(json.dumps([clocked(lambda: run(c)), clocked(lambda: both_ways(c))]))
 PAIR = (
     COMMON
     + """
-from theory import dispatch
+from theory.core import compile_cache as dispatch
 look, missed = dispatch._Cache.load_overload, []
 def counted(cache, signature, context):
     found = look(cache, signature, context)

@@ -1,4 +1,4 @@
-"""Gradient diversity at a point and along a trajectory, in passes over the arrays of the sparse matrix."""
+"""f and its gradient, and gradient diversity, in passes over the arrays of the sparse matrix."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 import theory as th
 from theory.core import kernel
 from theory.measure import diversity, diversity_along
+from theory.problems.base import value_and_gradient
 
 from .pairing import Row, clocked, in_turn, versus
 
@@ -35,7 +36,9 @@ def batch_bounds(given):
     A, rng = problem.A, np.random.default_rng(0)
     x, y = 0.1 * rng.standard_normal((2, data.d))
     points = 0.1 * rng.standard_normal((POINTS, data.d))
+    out = np.empty(data.d)
     calls = {
+        "f and its gradient": (lambda: value_and_gradient(problem, x, out), ("at most", 3.0)),
         "B_D at a point": (lambda: diversity(problem, x), ("at most", 4.0)),
         "the differential B_D between two points": (lambda: diversity(problem, x, y), None),
         "B_D at a point from 1,000 samples, with its interval": (lambda: diversity(problem, x, samples=1000), None),

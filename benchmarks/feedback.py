@@ -47,7 +47,7 @@ def feedback(given, d=10**7):
     target, top = np.zeros_like(gradient), th.TopK(d // 100)
     contestants = [
         ("10⁷ float32: a step of error feedback, top 1 %", top, th.ErrorFeedback(), 5.0),
-        ("the same with QSGD, 4 bits", th.QSGD(7), th.ErrorFeedback(), 4.5),
+        ("the same with QSGD, 4 bits", th.QSGD(7), th.ErrorFeedback(), 4.0),
         (
             "contractive error feedback, top 1 %, one row of 10⁵",
             top,

@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- begin: python -m benchmarks -->", "<!-- end: python -m benchmarks -->"
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "mpi4py")
-BEGIN_COMPILE, END_COMPILE = (mark.replace(" -->", " compile -->") for mark in (BEGIN, END))
 HEAD_COMPILE = ("from an empty cache", "", "range", "target", "", "before")
 HEAD = ("what", "in units of", "ratio", "range", "target", "", "times")
 
@@ -45,6 +43,11 @@ def compile_table(rows) -> str:
     return _table([HEAD_COMPILE, *((what, *others) for what, _, *others in map(cells, rows))])
 
 
+def plain_table(lines) -> str:
+    """The same for lines of texts, the first of which is the head."""
+    return _table(lines)
+
+
 def _table(lines) -> str:
     widths = [max(3, *(len(line[k]) for line in lines)) for k in range(len(lines[0]))]
     text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
@@ -70,8 +73,9 @@ def machine() -> str:
     )
 
 
-def write(text: str, page: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
-    """Put the text between these markers of the page."""
+def write(text: str, page: Path = PAGE, name: str = "") -> None:
+    """Put the text between the marks of a command of this name in the page."""
+    begin, end = (f"<!-- {edge}: {f'python -m benchmarks {name}'.strip()} -->" for edge in ("begin", "end"))
     old = page.read_text(encoding="utf-8")
     before, rest = old.split(begin, 1)
     _, after = rest.split(end, 1)

@@ -38,7 +38,7 @@ class Driver:
         self._loop = fast_loop(run) if listed else None
         # calls keep their arguments alive
         self._calls = run.list(self._method.round) if listed and self._loop is None else []
-        self._pieces = _pieces(self._calls)
+        self._pieces = merged(self._calls)
 
     def advance(self, start: int, stop: int) -> None:
         """Execute the rounds from ``start`` to ``stop``."""
@@ -84,7 +84,7 @@ def _ours(cls) -> bool:
     return cls.__module__.split(".")[0] == __name__.split(".")[0]
 
 
-def _pieces(calls) -> list:
+def merged(calls) -> list:
     """Merge consecutive compiled calls into one array of addresses."""
     pieces: list = []
     for compiled, group in groupby(calls, key=lambda call: call.addresses is not None):

@@ -17,9 +17,8 @@ import numpy as np
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
-from ..methods.messages import BITS, BYTES, DOWN_BITS, DOWN_BYTES, LINK_BITS
+from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
-from ..wire.frame import seal, verify
 from .neighbours import Neighbourhood
 from .sealed import SHORT_NAP, Sealed, wait
 from .shard import slice_edges
@@ -117,12 +116,13 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
 
 
 @kernel
-def _place(sizes, here, counts, displacements):
-    """Place the messages of each rank, with ``here`` workers each, in the inbox; return their total bytes."""
+def _place(sizes, here, offset, counts, displacements):
+    """Place the messages, and those of each rank with ``here`` workers, in the inbox; return their total bytes."""
     total = 0
     for rank in range(counts.size):
         displacements[rank] = total
         for w in range(rank * here, (rank + 1) * here):
+            offset[w] = total
             total += sizes[w]
         counts[rank] = total - displacements[rank]
     return total
@@ -186,50 +186,35 @@ class Gathering(Sealed):
 
     def __init__(self, comm, run, phase, gives_way):
         super().__init__(comm, run, phase, gives_way, run.here, run.workers)
-        self.inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
+        inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
+        self.received = self.receive_in(inbox, run.first, run.here)
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
         self.displacements = np.zeros_like(self.counts)
-        self.message, self.mine = np.empty(0, np.uint8), np.zeros(run.here, np.int64)
+        self.message = np.empty(0, np.uint8)
 
     def list(self) -> None:
         """Add calls that pack, exchange and unpack the messages."""
-        self.pack(self.phase.first)
+        self.pack(self.phase.first, self.run.active)
         self.run.python(self.exchange, "Allgatherv", EXCHANGE)
-        self.unpack(self.inbox, self.run.heard)
+        self.unpack(self.run.heard, BITS)
 
-    def seal(self, t=0) -> None:
-        """Frame and concatenate the local messages; inactive workers send nothing."""
-        self.mine[:] = 0
-        lengths = self.phase.lengths[0].tolist()
-        for w in acting(self.run.active):
-            self.mine[w] = seal(self.outbox[w], self.header, lengths[w])
+    def exchange(self, t=0) -> None:
+        """All-gather the messages."""
         if self.run.here == 1:
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
-
-    def exchange(self, t=0) -> None:
-        """All-gather the messages."""
         if self.gives_way:
             wait(self.comm.Iallgather(self.mine, self.sizes), SHORT_NAP)
         else:
             self.comm.Allgather(self.mine, self.sizes)
-        _place(self.sizes, self.run.here, self.counts, self.displacements)
-        target = [self.inbox, self.counts, self.displacements, None]
+        received = self.received
+        _place(self.sizes, self.run.here, received.offset, self.counts, self.displacements)
+        target = [received.inbox, self.counts, self.displacements, None]
         if self.gives_way:
             wait(self.comm.Iallgatherv(self.message, target), SHORT_NAP)
         else:
             self.comm.Allgatherv(self.message, target)
-
-    def verify(self, t=0) -> None:
-        """Check every frame, and count what has come from elsewhere."""
-        np.cumsum(self.sizes[:-1], out=self.offset[1:])
-        run, offsets, sizes = self.run, self.offset.tolist(), self.sizes.tolist()
-        for w in acting(run.heard):
-            bits = self.bits[w] = verify(self.inbox[offsets[w] : offsets[w] + sizes[w]], self.header)
-            if not run.first <= w < run.first + run.here:
-                run.sent[0, BITS] += bits
-                run.sent[0, BYTES] += sizes[w]
 
 
 class Broadcast(Sealed):
@@ -239,6 +224,8 @@ class Broadcast(Sealed):
 
     def __init__(self, comm, run, phase, gives_way):
         super().__init__(comm, run, phase, gives_way, 1, 1)
+        self.sizes = self.mine
+        self.received = self.receive_in(self.outbox[0], 0, 0)
 
     def list(self) -> None:
         """Add calls that pack the message on rank 0, send it, and unpack it on the others."""
@@ -247,11 +234,7 @@ class Broadcast(Sealed):
             self.pack(0, self.run.single)
         self.run.python(self.exchange, "Bcast", EXCHANGE)
         if elsewhere:
-            self.unpack(self.outbox[0], self.run.single)
-
-    def seal(self, t=0) -> None:
-        """Frame the message."""
-        self.sizes[0] = seal(self.outbox[0], self.header, int(self.phase.lengths[0, 0]))
+            self.unpack(self.run.single, DOWN_BITS)
 
     def exchange(self, t=0) -> None:
         """Send the length of the message, then the message."""
@@ -261,17 +244,6 @@ class Broadcast(Sealed):
                 wait(self.comm.Ibcast(part, root=0), SHORT_NAP)
             else:
                 self.comm.Bcast(part, root=0)
-
-    def verify(self, t=0) -> None:
-        """Check the frame, and count what was received."""
-        self.bits[0] = verify(self.outbox[0, : self.sizes[0]], self.header)
-        self.run.sent[0, DOWN_BITS] += self.bits[0]
-        self.run.sent[0, DOWN_BYTES] += self.sizes[0]
-
-
-def acting(owners) -> list[int]:
-    """The indices of the active workers."""
-    return owners.index[: owners.count[0]].tolist()
 
 
 class Ranks:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
 from ..methods.graphs import Mixing
-from ..wire.frame import seal, verify
 from .sealed import SHORT_NAP, Sealed, wait
 
 __all__ = ["Neighbourhood"]
@@ -41,24 +40,18 @@ class Neighbourhood(Sealed):
         senders = np.unique(np.concatenate(self.outgoing)) if self.outgoing else np.empty(0, np.int64)
         others = np.concatenate(incoming) if incoming else np.empty(0, np.int64)
         self.senders, self.others = _owners(senders), _owners(others)
-        self.sealed, self.heard = senders.tolist(), others.tolist()
+        self.heard = others
         self.per_source = np.array([part.size for part in incoming], np.int64)
         self.per_destination = np.array([part.size for part in self.outgoing], np.int64)
         self.order = np.concatenate(self.outgoing) if self.outgoing else np.empty(0, np.int64)
-        self.mine, self.theirs = np.zeros(here, np.int64), np.zeros(others.size, np.int64)
-        self.inbox = np.empty(max(1, others.size) * self.outbox.shape[1], np.uint8)
+        self.theirs = np.zeros(others.size, np.int64)
+        self.received = self.receive_in(np.empty(max(1, others.size) * self.outbox.shape[1], np.uint8), 0, 0)
 
     def list(self) -> None:
         """Add calls that pack, exchange and unpack the messages."""
         self.pack(self.phase.first, self.senders)
         self.run.python(self.exchange, "Neighbor_alltoallv", EXCHANGE)
-        self.unpack(self.inbox, self.others)
-
-    def seal(self, t=0) -> None:
-        """Frame the messages that are heard on other ranks."""
-        lengths = self.phase.lengths[0].tolist()
-        for w in self.sealed:
-            self.mine[w] = seal(self.outbox[w], self.header, lengths[w])
+        self.unpack(self.others)
 
     def exchange(self, t=0) -> None:
         """Send the sizes, then the messages."""
@@ -66,7 +59,9 @@ class Neighbourhood(Sealed):
         self._call(sizes, self.per_destination, self.theirs, self.per_source)
         parts = [self.outbox[w, : self.mine[w]] for w in self.order.tolist()]
         message = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        self._call(message, _sums(sizes, self.per_destination), self.inbox, _sums(self.theirs, self.per_source))
+        inbox = self.received.inbox
+        self._call(message, _sums(sizes, self.per_destination), inbox, _sums(self.theirs, self.per_source))
+        self.sizes[self.heard], self.received.offset[self.heard] = self.theirs, _places(self.theirs)
 
     def _call(self, outgoing, counts, incoming, expected) -> None:
         comm = self.transport.neighbours(self.sources, self.destinations)
@@ -75,14 +70,6 @@ class Neighbourhood(Sealed):
             wait(comm.Ineighbor_alltoallv(sent, received), SHORT_NAP)
         else:
             comm.Neighbor_alltoallv(sent, received)
-
-    def verify(self, t=0) -> None:
-        """Check every frame."""
-        start = 0
-        for w, size in zip(self.heard, self.theirs.tolist(), strict=True):
-            self.offset[w] = start
-            self.bits[w] = verify(self.inbox[start : start + size], self.header)
-            start += size
 
 
 def _owners(index: np.ndarray) -> Owners:

@@ -8,9 +8,9 @@ import time
 import numpy as np
 
 from ..compressors.base import buffer_bits
-from ..core.bound_calls import CODING
-from ..methods.messages import Pack, Unpack
-from ..wire.frame import WireError, header_template
+from ..core.bound_calls import CODING, Owners
+from ..methods.messages import Pack, Received, Seal, Unpack, Verify
+from ..wire.frame import WireError, header_template, verify
 
 __all__ = ["NAP", "SHORT_NAP", "Sealed", "wait"]
 
@@ -52,39 +52,39 @@ class Sealed:
     """
 
     NAME = "the message of worker {}"
+    received: Received
 
     def __init__(self, comm, run, phase, gives_way, here, senders):
         self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
         self.header = header_template(phase.compressor, run.d, run.wire.dtype)
+        self.header_bytes = np.frombuffer(bytearray(self.header), np.uint8)
         longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
         self.outbox = np.zeros((here, longest), np.uint8)
+        self.mine, self.senders_here = np.zeros(here, np.int64), Owners.first(here)
         self.sizes = np.zeros(senders, np.int64)  # bytes of each message
-        self.offset, self.bits = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
-        self.wrong = np.zeros(senders, np.bool_)
 
-    def pack(self, first, owners=None) -> None:
+    def receive_in(self, inbox, first: int, here: int) -> Received:
+        """The place for all messages, of which ``here`` from ``first`` on are made on this rank."""
+        bits, wrong = np.zeros_like(self.sizes), np.zeros(1, np.int64)
+        return Received(inbox, np.zeros_like(self.sizes), self.sizes, bits, wrong, first, here)
+
+    def pack(self, first, owners) -> None:
         """Add calls that pack messages and frame them."""
         p = self.phase
         self.run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, first, p.frame, self.run.d), owners)
-        self.run.python(self.seal, "seal", CODING)
+        self.run.call(Seal(self.outbox, self.header_bytes, p.lengths, self.mine, owners), self.senders_here)
 
-    def unpack(self, inbox, owners) -> None:
-        """Add calls that verify the frames of received messages and unpack them."""
-        p, d = self.phase, self.run.d
-        self.run.python(self.verify, "verify", CODING)
-        self.run.call(Unpack(p.compressor, p.symbols, inbox, self.offset, self.bits, p.frame, d, self.wrong), owners)
+    def unpack(self, owners, column: int = -1) -> None:
+        """Add calls that verify the frames of received messages, count them in ``column``, if any, and unpack them."""
+        p = self.phase
+        self.run.call(Verify(self.received, self.header_bytes, self.run.sent, column), owners)
+        self.run.call(Unpack(p.compressor, p.symbols, self.received, p.frame, self.run.d), owners)
         self.run.python(self.judge, "check", CODING)
 
-    def seal(self, t=0) -> None:
-        """Frame each local message."""
-        raise NotImplementedError
-
-    def verify(self, t=0) -> None:
-        """Check every frame, and count what has come from elsewhere."""
-        raise NotImplementedError
-
     def judge(self, t=0) -> None:
-        """Raise an error if symbols could not be unpacked."""
-        if self.wrong.any():
-            which = self.NAME.format(np.flatnonzero(self.wrong)[0])
-            raise WireError(f"{which} has a valid checksum but does not hold valid symbols")
+        """Raise an error if something was wrong with a message."""
+        m = self.received
+        if m.wrong[0]:
+            which = int(np.flatnonzero(m.bits < 0)[0])
+            verify(m.inbox[m.offset[which] : m.offset[which] + m.sizes[which]], self.header)
+            raise WireError(f"{self.NAME.format(which)} has a valid checksum but does not hold valid symbols")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import kernel, no_refcount, require, setting
+from ..core import kernel, no_refcount, require, setting, uncounted
 from ..core.random import fill_bits, uniform
 from ..core.vectors import add_entry
 from ..wire.bits import (
@@ -259,6 +259,7 @@ def round_up(x, like):
     return y
 
 
+@uncounted
 @kernel
 def scale_for(v, order, s, wire):
     """Return norm / s, rounded up to a float that both v and the wire can hold."""
@@ -297,6 +298,7 @@ def _fast_chunk(x, word, left, factor, aside, unit, out):
     return least
 
 
+@uncounted
 @kernel
 def draw_levels(v, begin, scale, s, stream, words, unit, out):
     """``out[j] = unit * level`` of every coordinate of v, in the dtype of ``out``; ``words``: work space for TILE / 2.
@@ -346,6 +348,7 @@ def multiples(level, scale, out):
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
+@uncounted
 @kernel
 def read_checked(buffer, cursor, level, offset, width, most):
     """As ``read_array``; -1 where a level exceeds ``most``."""

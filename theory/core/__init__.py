@@ -1,6 +1,6 @@
 """Foundations: generic functions, compiled kernels and their cache, settings, random streams."""
 
-from .compile_cache import force_inline, kernel, no_refcount, when_compiling
+from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
 from .generics import generic, question, registers
 from .settings import require, setting
 
@@ -13,5 +13,6 @@ __all__ = [
     "registers",
     "require",
     "setting",
+    "uncounted",
     "when_compiling",
 ]

@@ -343,5 +343,30 @@ def no_refcount(dispatcher: F) -> F:
     ... def first(v):
     ...     return v[0]
     """
+    return force_inline(uncounted(dispatcher))
+
+
+def uncounted(dispatcher: F) -> F:
+    """Compile a kernel without reference counts, and not inlined: it creates and stores no array, nor returns one.
+
+    Views into arrays are fine.  Counting them costs more than the work where a vector comes in small pieces.
+
+    Parameters
+    ----------
+    dispatcher : kernel
+        It is changed in place.
+
+    Returns
+    -------
+    kernel
+        The same.
+
+    Examples
+    --------
+    >>> @uncounted
+    ... @kernel
+    ... def last_of_half(v):
+    ...     return v[: v.size // 2][-1]
+    """
     cast(Any, dispatcher).targetoptions["_nrt"] = False
-    return force_inline(dispatcher)
+    return dispatcher

@@ -145,7 +145,10 @@ def generic(
     made.register, made.table = register, table
     _known(name, lambda cls, function: register(cls)(function))
     made.implements = lambda cls: cls in table or fallback is not None
-    overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": inline} | OPTIONS)(typed)
+    options = {"error_model": "numpy", "forceinline": inline} | OPTIONS
+    if not inline:  # else a caller without reference counts would pass that on, also to what allocates
+        options["_nrt"] = True
+    overload(call, strict=False, jit_options=options)(typed)
     return made
 
 

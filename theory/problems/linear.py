@@ -98,9 +98,8 @@ class Logistic(NamedTuple):
 
     def loss(problem, i, margin):
         z = problem.b[i] * margin
-        if z > 0.0:  # the exponent is at most 0, so exp cannot overflow
-            return math.log1p(math.exp(-z))
-        return math.log1p(math.exp(z)) - z
+        small = math.exp(-abs(z))  # at most 1, and the same as in the slope: one exponential serves both
+        return math.log1p(small) - min(z, 0.0)
 
     def slope(problem, i, margin):
         b = problem.b[i]

@@ -14,10 +14,10 @@ import sys
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ..core import kernel, no_refcount
+from ..core import kernel, no_refcount, uncounted
 
 __all__ = [
     "bit_length",
@@ -27,6 +27,7 @@ __all__ = [
     "float_to_bits",
     "load_signs",
     "load_word",
+    "on_stack",
     "read",
     "read_array",
     "read_float",
@@ -41,7 +42,7 @@ __all__ = [
 i32, i64, u8, u64 = np.int32, np.int64, np.uint8, np.uint64
 
 _BIG = sys.byteorder == "big"
-TILE = 1024  # values of small width that are packed via bytes together
+TILE, WORDS = 1024, 128  # values of small width that are packed via bytes together, in words of eight
 
 
 # --- what NumPy has no name for ---------------------------------------------------------------------------------------
@@ -72,6 +73,33 @@ def store_word(typingctx, buffer, byte, word):
         return context.get_dummy_value()
 
     return types.void(buffer, types.int64, types.uint64), codegen
+
+
+@intrinsic
+def on_stack(typingctx, zero, size):
+    """An array of ``size`` numbers of the type of ``zero``, not initialized and valid until the function returns.
+
+    ``np.empty`` asks the heap, which takes as long as packing a hundred numbers.
+    """
+    if not isinstance(size, types.IntegerLiteral):
+        return None
+    made = types.Array(types.unliteral(zero), 1, "C")
+
+    def codegen(context, builder, signature, args):
+        kind, count = context.get_data_type(made.dtype), size.literal_value
+        array, width = context.make_array(made)(context, builder), context.get_abi_sizeof(kind)
+        shape, strides = (cgutils.pack_array(builder, [ir.IntType(64)(n)]) for n in (count, width))
+        context.populate_array(
+            array,
+            data=cgutils.alloca_once(builder, kind, size=count),
+            shape=shape,
+            strides=strides,
+            itemsize=ir.IntType(64)(width),
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return made(zero, size), codegen
 
 
 @intrinsic
@@ -297,6 +325,7 @@ def _stretch(word, width):
     return (word & one) | ((word & (one << u64(width))) << u64(8 - width))
 
 
+@uncounted
 @kernel
 def write_array(buffer, cursor, values, offset, width):
     """Write ``values[i] + offset`` in ``width`` <= 32 bits each; return the cursor behind them.
@@ -308,8 +337,8 @@ def write_array(buffer, cursor, values, offset, width):
     if 1 <= width <= 8 and n >= 16 and byte + 8 <= buffer.size:
         carry = u64(buffer[byte]) if shift else u64(0)
         end = 8 * min(n // 8, (buffer.size - byte - 8) // width + 1)
-        tile, above = np.empty(TILE, np.uint8), i32(offset)  # 32 bits, so that the processor takes many at a time
-        words = np.empty(TILE // 8, np.uint64)
+        tile, above = on_stack(u8(0), TILE), i32(offset)  # 32 bits, so that the processor takes many at a time
+        words = on_stack(u64(0), WORDS)
         for start in range(0, end, TILE):
             piece = values[start : min(start + TILE, end)]
             for k in range(piece.size):
@@ -342,6 +371,7 @@ def write_array(buffer, cursor, values, offset, width):
     return cursor
 
 
+@uncounted
 @kernel
 def read_array(buffer, cursor, values, offset, width):
     """Read what :func:`write_array` wrote into all of ``values``; return the cursor behind it."""
@@ -349,8 +379,8 @@ def read_array(buffer, cursor, values, offset, width):
     byte, shift = cursor >> 3, u64(cursor & 7)
     if 1 <= width <= 8 and n >= 16 and byte + 9 <= buffer.size:
         end = 8 * min(n // 8, (buffer.size - byte - 9) // width + 1)
-        tile, above = np.empty(TILE, np.uint8), i32(offset)  # 32 bits, so that the processor takes many at a time
-        words = np.empty(TILE // 8, np.uint64)
+        tile, above = on_stack(u8(0), TILE), i32(offset)  # 32 bits, so that the processor takes many at a time
+        words = on_stack(u64(0), WORDS)
         for start in range(0, end, TILE):
             piece = values[start : min(start + TILE, end)]
             for k in range(piece.size // 8):

@@ -11,7 +11,8 @@ bytes            content
 that many        descriptor: the compressor's code, then its fields in order (an integer: 7 bits a byte,
                  lowest first; a float: 8 bytes; a truth value: 1 byte; another compressor: its descriptor)
 5                number of bits of the payload
-4                CRC-32 of all other bytes of the message
+4                checksum: XXH3 of all bytes before it, combined with XXH3 of all behind it (exclusive or),
+                 the lower half
 the rest         payload, filled up with zero bits to a whole byte
 ===============  =======================================================================================
 
@@ -23,16 +24,18 @@ from __future__ import annotations
 
 import math
 import struct
-import zlib
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ..core import kernel
 from ..core.settings import field_types
+from .checksum import xxh3
 
 __all__ = [
     "MARK",
     "WireError",
+    "check_frame",
     "header_template",
     "message_size",
     "open_frame",
@@ -40,14 +43,17 @@ __all__ = [
     "register_wire",
     "seal",
     "verify",
+    "write_frame",
 ]
 
-MARK, VERSION = b"th", 1
+MARK, VERSION = b"th", 2
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload
 FLOATS: dict[int, np.dtype] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 NESTING = 8  # maximum nesting depth of compressors
 FOREIGN = 128  # codes from here on are for users
+
+i64, u8, u64 = np.int64, np.uint8, np.uint64
 
 _class_of: dict[int, type] = {}
 _code_of: dict[type, int] = {}
@@ -241,9 +247,14 @@ def message_size(header: bytes, payload_bits: int) -> int:
     return len(header) + TAIL + (payload_bits + 7) // 8
 
 
-def _checksum(message, head: int, size: int) -> int:
-    view = memoryview(message)
-    return zlib.crc32(view[head + TAIL : size], zlib.crc32(view[: head + 5]))
+@kernel
+def _checksum(address, head, size):
+    before, behind = xxh3(address, head + 5), xxh3(address + head + TAIL, size - head - TAIL)
+    return (before ^ behind) & u64(0xFFFFFFFF)
+
+
+def _address(message) -> int:
+    return np.frombuffer(message, np.uint8).__array_interface__["data"][0]
 
 
 def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
@@ -269,7 +280,7 @@ def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
         raise ValueError(f"payload_bits: got {payload_bits}, which does not fit in a buffer of {len(view)} bytes")
     view[:head] = header
     view[head : head + 5] = payload_bits.to_bytes(5, "little")
-    view[head + 5 : head + 9] = _checksum(view, head, size).to_bytes(4, "little")
+    view[head + 5 : head + 9] = int(_checksum(_address(view), head, size)).to_bytes(4, "little")
     return size
 
 
@@ -278,7 +289,7 @@ def _verify_tail(view: memoryview, head: int) -> int:
     size = head + TAIL + (payload_bits + 7) // 8
     if len(view) != size:
         raise WireError(f"message: {len(view)} bytes, but its frame says {size}: truncated or altered")
-    if _checksum(view, head, size) != int.from_bytes(view[head + 5 : head + 9], "little"):
+    if _checksum(_address(view), head, size) != int.from_bytes(view[head + 5 : head + 9], "little"):
         raise WireError("message: wrong checksum, so it was altered on the way")
     spare = -payload_bits & 7
     if spare and view[-1] >> (8 - spare):
@@ -317,6 +328,40 @@ def verify(message, header: bytes) -> int:
     if len(view) < head + TAIL or view[:head] != header:
         raise WireError("message: truncated, altered, or made by another compressor or for another length")
     return _verify_tail(view, head)
+
+
+@kernel
+def write_frame(buffer, header, payload_bits):
+    """As `seal`, for kernels; ``header`` is an array."""
+    head, size = header.size, header.size + TAIL + (payload_bits + 7) // 8
+    buffer[:head] = header
+    for k in range(5):
+        buffer[head + k] = u8(payload_bits >> (8 * k))
+    checksum = _checksum(buffer.ctypes.data, head, size)
+    for k in range(4):
+        buffer[head + 5 + k] = u8(checksum >> u64(8 * k))
+    return size
+
+
+@kernel
+def check_frame(buffer, start, size, header):
+    """As `verify` for ``size`` bytes from ``start`` on, for kernels: -1 if they are no message with this header."""
+    head, message = header.size, buffer[start : start + size]
+    if size < head + TAIL:
+        return -1
+    for k in range(head):
+        if message[k] != header[k]:
+            return -1
+    payload_bits, checksum = 0, u64(0)
+    for k in range(5):
+        payload_bits |= i64(message[head + k]) << (8 * k)
+    for k in range(4):
+        checksum |= u64(message[head + 5 + k]) << u64(8 * k)
+    if size != head + TAIL + (payload_bits + 7) // 8 or checksum != _checksum(message.ctypes.data, head, size):
+        return -1
+    if payload_bits & 7 and message[size - 1] >> (payload_bits & 7):
+        return -1
+    return payload_bits
 
 
 class Opened(NamedTuple):

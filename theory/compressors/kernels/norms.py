@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...core import kernel
-from ...wire.bits import bits_to_float, fetch_early, float_to_bits
+from ...core import kernel, uncounted
+from ...wire.bits import bits_to_float, fetch_early, float_to_bits, on_stack
 
 __all__ = ["norm_of"]
 
@@ -25,13 +25,15 @@ def _largest_size(v):
     return f64(bits_to_float(top, v[0]))
 
 
+@uncounted
 @kernel
 def _sum_of_squares(v, factor):
     """Sum of (factor v_j)**2 in double precision, in an order that depends on the length of v alone."""
     total = 0.0
     whole = v.size - v.size % (LANES * ROWS)
     if whole:
-        lane = np.zeros(LANES)
+        lane = on_stack(0.0, LANES)
+        lane[:] = 0.0
         for start in range(0, whole, LANES * ROWS):
             for p in range(start + AHEAD, start + AHEAD + LANES * ROWS, 64 // v.itemsize):
                 fetch_early(v, p, 0)
@@ -47,6 +49,7 @@ def _sum_of_squares(v, factor):
     return total
 
 
+@uncounted
 @kernel
 def norm_of(v, order):
     """Euclidean or maximum norm as float64, also where squares overflow or underflow."""

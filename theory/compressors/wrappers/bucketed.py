@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import kernel, require, setting
+from ...core import kernel, require, setting, uncounted
 from ...core.random import derive
 from ..base import (
     Symbols,
@@ -91,12 +91,7 @@ class Bucketed(NamedTuple):
             quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
 
     def compress_into(c, state, v, stream, symbols, out):
-        room = state_size(c.inner, min(c.size, v.size))
-        for b in range(bucket_count(c, v.size)):
-            begin, end = b * c.size, min((b + 1) * c.size, v.size)
-            kept = state[b * room : b * room + state_size(c.inner, end - begin)]
-            symbols_here = bucket(c, symbols, 0, end - begin, v.size)  # reused by all buckets: it stays in cache
-            compress_into(c.inner, kept, v[begin:end], derive(stream, b), symbols_here, out[begin:end])
+        _compress_buckets(c, state, v, stream, symbols, out)
 
     def accumulate(c, symbols, weight, out):
         for b in range(bucket_count(c, out.size)):
@@ -147,18 +142,10 @@ class Bucketed(NamedTuple):
         return bucket_count(c, d) * max_payload_bits(c.inner, min(c.size, d), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
-        for b in range(bucket_count(c, d)):
-            length = min(c.size, d - b * c.size)
-            cursor = pack(c.inner, bucket(c, symbols, b, length, d), length, buffer, cursor)
-        return cursor
+        return _pack_buckets(c, symbols, d, buffer, cursor)
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        for b in range(bucket_count(c, d)):
-            length = min(c.size, d - b * c.size)
-            cursor = unpack(c.inner, buffer, cursor, end, length, bucket(c, symbols, b, length, d))
-            if cursor < 0:
-                return -1
-        return cursor
+        return _unpack_buckets(c, buffer, cursor, end, d, symbols)
 
     def check(c, d: int) -> None:
         check_dimension(d)
@@ -191,12 +178,18 @@ def bucket_count(c, d):
 
 
 @kernel
-def bucket(c, symbols, b, length, d):
-    """The symbols of bucket number b, for ``length`` coordinates, within those of a vector of length d."""
+def _room(c, length, d):
+    """How many counts, indices, values and levels a bucket has in a vector of length d, and scratch for ``length``."""
     size = min(c.size, d)  # the size depends on d, not on what a foreign message claims
-    n = 3 * parts(c.inner, size)
     indices, values, levels, _ = capacity(c.inner, size)
     _, _, _, scratch = capacity(c.inner, length)
+    return 3 * parts(c.inner, size), indices, values, levels, scratch
+
+
+@kernel
+def bucket(c, symbols, b, length, d):
+    """The symbols of bucket number b, for ``length`` coordinates, within those of a vector of length d."""
+    n, indices, values, levels, scratch = _room(c, length, d)
     return Symbols(
         symbols.count[n * b : n * (b + 1)],
         symbols.index[indices * b : indices * (b + 1)],
@@ -204,6 +197,51 @@ def bucket(c, symbols, b, length, d):
         symbols.level[levels * b : levels * (b + 1)],
         symbols.scratch[:scratch],
     )
+
+
+@uncounted
+@kernel
+def _views(c, symbols, b, length, d):
+    """The same as `bucket`, for callers that do not count references either."""
+    n, indices, values, levels, scratch = _room(c, length, d)
+    return Symbols(
+        symbols.count[n * b : n * (b + 1)],
+        symbols.index[indices * b : indices * (b + 1)],
+        symbols.value[values * b : values * (b + 1)],
+        symbols.level[levels * b : levels * (b + 1)],
+        symbols.scratch[:scratch],
+    )
+
+
+@uncounted
+@kernel
+def _compress_buckets(c, state, v, stream, symbols, out):
+    room = state_size(c.inner, min(c.size, v.size))
+    for b in range(bucket_count(c, v.size)):
+        begin, end = b * c.size, min((b + 1) * c.size, v.size)
+        kept = state[b * room : b * room + state_size(c.inner, end - begin)]
+        here = _views(c, symbols, 0, end - begin, v.size)  # reused by all buckets: it stays in cache
+        compress_into(c.inner, kept, v[begin:end], derive(stream, b), here, out[begin:end])
+
+
+@uncounted
+@kernel
+def _pack_buckets(c, symbols, d, buffer, cursor):
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        cursor = pack(c.inner, _views(c, symbols, b, length, d), length, buffer, cursor)
+    return cursor
+
+
+@uncounted
+@kernel
+def _unpack_buckets(c, buffer, cursor, end, d, symbols):
+    for b in range(bucket_count(c, d)):
+        length = min(c.size, d - b * c.size)
+        cursor = unpack(c.inner, buffer, cursor, end, length, _views(c, symbols, b, length, d))
+        if cursor < 0:
+            return -1
+    return cursor
 
 
 @kernel
