@@ -11,6 +11,7 @@ foreign bytes, check that before the call.
 from __future__ import annotations
 
 import sys
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -83,7 +84,7 @@ def on_stack(typingctx, zero, size):
     """
     if not isinstance(size, types.IntegerLiteral):
         return None
-    made = types.Array(types.unliteral(zero), 1, "C")
+    made = cast(Any, types).Array(cast(Any, types).unliteral(zero), 1, "C")
 
     def codegen(context, builder, signature, args):
         kind, count = context.get_data_type(made.dtype), size.literal_value

@@ -352,7 +352,7 @@ def check_frame(buffer, start, size, header):
     for k in range(head):
         if message[k] != header[k]:
             return -1
-    payload_bits, checksum = 0, u64(0)
+    payload_bits, checksum = i64(0), u64(0)
     for k in range(5):
         payload_bits |= i64(message[head + k]) << (8 * k)
     for k in range(4):
