@@ -289,7 +289,7 @@ def draw(found):
                     markersize=2.5,
                 )
             widest = max(grown.sizes[-1] / grown.sizes[0] for grown in several)
-            axes.plot([1, widest], [1, widest], color="0.6", linewidth=0.7, linestyle=":", zorder=0)
+            axes.plot([1, widest], [1, widest], color="0.6", linewidth=0.7, linestyle=":", marker="", zorder=0)
             axes.set(xscale="log", yscale="log", xlabel="size over the smallest", ylabel=f"{name} over the smallest")
         grid[0][0].legend(loc="upper left", fontsize=6)
     return figure
