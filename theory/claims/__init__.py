@@ -2,8 +2,8 @@
 
 from . import topics
 from .base import Claim, claim, find_claim, list_claims
-from .browse import ClaimTable, browse, make_callable
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
+from .claim_list import ClaimTable, browse, make_callable
 from .files import load_claims
 from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution

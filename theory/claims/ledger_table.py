@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from .base import find_claim, list_claims
-from .browse import browse, topic_of
+from .claim_list import browse, topic_of
 from .display import claim_card
 from .sources import BIBTEX, KNOWLEDGE
 from .verification import Verification

@@ -249,7 +249,13 @@ class Verification:
 
 
 class Verifications(list[Verification]):
-    """Results of several claims, displayed as a table."""
+    """Results of several claims, displayed as a table.
+
+    Parameters
+    ----------
+    iterable : iterable of Verification
+        What the list begins with.
+    """
 
     def __repr__(self) -> str:
         return "\n".join(

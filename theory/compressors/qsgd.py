@@ -67,11 +67,11 @@ class QSGD(NamedTuple):
     elias : bool
         Send the number of non-zeros, then for each the distance from the previous one, the sign and the level, in Elias
         omega codes; otherwise all levels in the same number of bits.
-    bits : int
-        In place of ``s``, from 2 to 25: as many levels as fit, with a sign, into so many bits, s = 2^(bits-1) - 1.
 
     Notes
     -----
+    ``QSGD(bits=b)`` has as many levels as fit, with a sign, into b bits, from 2 to 25: s = 2^(b-1) - 1.
+
     Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD" (NIPS 2017), section 3.1.  The paper's code ends with the message;
     here the number of non-zeros comes first, so that messages can be concatenated.
 

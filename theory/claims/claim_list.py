@@ -16,7 +16,13 @@ WIDTH = 118  # characters of a line
 
 
 class ClaimTable(list[Claim]):
-    """A list of claims that is displayed as a table."""
+    """A list of claims that is displayed as a table.
+
+    Parameters
+    ----------
+    iterable : iterable of Claim
+        What the list begins with.
+    """
 
     def __repr__(self) -> str:
         if not self:
