@@ -609,7 +609,7 @@ def test_compiling_is_announced_only_where_it_happens(fresh_cache):
 
 
 def test_repeats_are_runs_of_their_own_and_one_curve():
-    from theory.experiment.goal_table import goal_table, repetitions
+    from theory.experiment.accuracy_table import goal_table, repetitions
 
     one, three = Configuration(methods=("sgd", "qsgd-4")), Configuration(methods=("sgd", "qsgd-4"), repeats=3)
     cells = three.cells()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from .goal_table import repetitions
+from .accuracy_table import repetitions
 from .records import Record
 from .theorems import Constants, Theorem
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from ..plots.text import WIDTH, bits, factor, number, seconds, text_table
+from .accuracy_table import goal_table
 from .configuration import AXES
 from .drawing import describe
-from .goal_table import goal_table
 from .records import Record
 from .theorems import Constants
 from .variance_table import variance_text
