@@ -283,7 +283,7 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
         del REGISTRY["coin.said"]
         return text[text.index("Said:") :]
 
-    assert "The text was not at hand" in said("quoted") and "a reading, not the authors" in said("reading")
+    assert "The text was not at hand" in said("quoted") and "the reading is ours" in said("reading")
     printed = said("in print", "At most one head.")
     assert "at hand" not in printed and "reading" not in printed
 
@@ -439,7 +439,7 @@ def test_only_errata_accuse():
         assert "\n> " not in entry and "*Quoted from:*" in entry and "The text was not at hand: " in entry
         assert "**As quoted, refuted.**" in entry and "In print" not in entry
     for entry in read.split("\n## ")[1:]:
-        assert "*Read from:*" in entry and "This is a reading, not the authors' words." in entry
+        assert "*Read from:*" in entry and "The sentence is the authors'; the reading is ours." in entry
         assert "**So read, refuted.**" in entry and ": false" not in entry
     assert all(f"({NAMES[how]}-" in written(how) for how in PAGES)
 
