@@ -58,9 +58,9 @@ def test_it_has_less_than_60_lines():
 
 def test_the_page_shows_the_file_and_its_cells_run(own, monkeypatch, capsys):
     page = PAGE.read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```\{literalinclude\} (\S+)", page, re.MULTILINE)
+    (shown,) = re.findall(r"^<!-- file: (\S+) -->$", page, re.MULTILINE)
     assert (PAGE.parent / shown).resolve() == FILE
-    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    cells = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1:]  # the first is the file
     monkeypatch.chdir(PAGE.parent)
     space = {"__name__": "__main__"}
     for cell in cells:

@@ -44,7 +44,7 @@ def test_it_has_less_than_40_lines():
 
 def test_the_page_shows_the_file():
     page = PAGE.read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```\{literalinclude\} (\S+)", page, re.MULTILINE)
+    (shown,) = re.findall(r"^<!-- file: (\S+) -->$", page, re.MULTILINE)
     assert (PAGE.parent / shown).resolve() == FILE
 
 

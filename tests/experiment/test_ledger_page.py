@@ -441,7 +441,7 @@ def test_only_errata_accuse():
     for entry in read.split("\n## ")[1:]:
         assert "*Read from:*" in entry and "The sentence is the authors'; the reading is ours." in entry
         assert "**So read, refuted.**" in entry and ": false" not in entry
-    assert all(f"({NAMES[how]}-" in written(how) for how in PAGES)
+    assert all(f'<a id="{NAMES[how]}-' in written(how) for how in PAGES)
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

@@ -241,7 +241,7 @@ def test_notebooks_lead_to_notebooks_and_fold_their_solutions():
     assert "](03-sgd-rates.ipynb)" in text and "](index.ipynb)" in text
     assert not re.search(r"\]\((?!\.\./docs/)[\w-]+\.md\)", text) and "jupytext" not in made.metadata
     solutions = [cell for cell in made.cells if "solution" in cell.metadata.get("tags", [])]
-    assert len(solutions) == 5 and all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
+    assert len(solutions) == 6 and all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
     assert all(cell.source.startswith("# Solution\n") for cell in solutions)
 
 

@@ -32,7 +32,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     eta: Step size, above 0.
 
     >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
-    (1.0, 7.2708)
+    (1.0, 7.2703)
     """
     _factors(beta1, beta2)
     whole(1, steps=steps)

@@ -427,11 +427,14 @@ KNOWLEDGE = {
 KNOWN = {
     "abbaszadehpeivasti2023conditions": "remembered",
     "alistarh2017qsgd": "read",
+    "bergthomsen2025tight": "quoted",
+    "bergthomsen2026tight": "quoted",
     "bottou2018optimization": "read",
     "bubeck2015convex": "read",
     "charikar2002finding": "remembered",
     "eckart1936approximation": "remembered",
     "friedlander2012hybrid": "quoted",
+    "giles2008multilevel": "remembered",
     "gorbunov2021marina": "quoted",
     "horvath2022natural": "quoted",
     "horvitz1952generalization": "remembered",
@@ -440,16 +443,17 @@ KNOWN = {
     "kingma2015adam": "read",
     "koloskova2019decentralized": "quoted",
     "lacoste2012simpler": "remembered",
-    "lian2017decentralized": "remembered",
     "li2023contractive": "quoted",  # the authors' talk, which was read, is not the paper
+    "lian2017decentralized": "remembered",
     "malinovskiy2020local": "remembered",
+    "max1960quantizing": "remembered",
     "mishchenko2019distributed": "remembered",
     "nedic2017achieving": "remembered",
     "nemirovski2009robust": "quoted",
     "patarasuk2009bandwidth": "remembered",
     "polyak1992acceleration": "remembered",
-    "rakhlin2012making": "quoted",
     "rajbhandari2020zero": "quoted",
+    "rakhlin2012making": "quoted",
     "ramezani2021nuqsgd": "remembered",
     "richtarik2021ef21": "quoted",
     "safaryan2021uncertainty": "remembered",
@@ -459,6 +463,8 @@ KNOWN = {
     "tang2021bit": "quoted",
     "taylor2018exact": "remembered",
     "thakur2005optimization": "quoted",
+    "vargaftik2021drive": "quoted",
+    "vargaftik2022eden": "quoted",
     "vogels2019powersgd": "quoted",
     "wang2018atomo": "remembered",
     "wangni2018gradient": "remembered",
@@ -466,6 +472,8 @@ KNOWN = {
     "yin2018gradient": "read",
     "you2020large": "remembered",
     "yu2019computation": "quoted",  # the authors' slides
+    "zandieh2024qjl": "quoted",
+    "zandieh2025turboquant": "quoted",
 }
 
 

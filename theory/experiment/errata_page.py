@@ -27,7 +27,7 @@ PAGES = {  # by the text of a claim: file, and what the page says first
         """# Errata
 
 Statements whose text was at hand, quoted as they stand there, that the numbers refute.
-They are slips, in a step size and in a number of bits, and what holds stands beside each.
+They are slips, in step sizes and in a number of bits, and what holds stands beside each.
 The quotations are from a transcription of the text; their formulas were compared with notes taken from the proceedings.
 Statements whose text was not at hand are [as quoted](errata-quoted.md), and sentences that can be read in two ways are
 [readings](errata-readings.md); neither is an erratum.
