@@ -13,7 +13,7 @@ import pytest
 
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
-from theory.claims.topics.ternary import ACCURACY, START, ternary_run, typical_factor
+from theory.claims.topics.ternary import ACCURACY, NOISE, START, STEP, iterations_taken, typical_factor
 from theory.core import require, setting
 from theory.data.epsilon import Correlated, generate
 from theory.experiment import ConfigurationError
@@ -237,19 +237,23 @@ def test_places_are_where_they_say(small):
 
 
 def test_full_precision_takes_what_the_recursion_says():
-    """E||x_{t+1}||^2 = (1 - a)^2 E||x_t||^2 + a^2 with a = 0.2, and groups of four scatter around it."""
+    """E||x_{t+1}||^2 = (1 - a)^2 E||x_t||^2 + a^2 E||xi||^2, and groups of four scatter around it."""
     square, steps = START, 0
     while square > ACCURACY:
-        square, steps = 0.64 * square + 0.04, steps + 1
-    found = ternary_run(th.Identity(), 1.0, 256, 16, seed=0)
-    assert found.all_there and abs(found.taken.mean() - steps) <= 1.0
+        square, steps = (1.0 - STEP) ** 2 * square + STEP**2 * NOISE, steps + 1
+
+    def simulate(method, problem, key, **options):
+        return th.run(method, problem, seed=0, **options)
+
+    taken, all_there = iterations_taken(simulate, th.Identity(), 1.0, 256, 16)
+    assert all_there and abs(taken.mean() - steps) <= 1.0
 
 
 def test_the_factor_of_a_gaussian_vector():
-    """||v||_1/||v||_2 of x_0 + noise: E|2 + z| sqrt(d/5) for z ~ N(0, 1), nearly."""
-    d = 4096
+    """||v||_1/||v||_2 of x_0 + noise: E|a + z| sqrt(d/(a^2 + 1)) for z ~ N(0, 1), nearly, a^2 = START/NOISE."""
+    d, a = 4096, math.sqrt(START / NOISE)
     z = np.random.default_rng(1).standard_normal(10**6)
-    assert typical_factor(d, 2.0) == pytest.approx(np.abs(2.0 + z).mean() * math.sqrt(d / 5.0), rel=5e-3)
+    assert typical_factor(d, 2.0) == pytest.approx(np.abs(a + z).mean() * math.sqrt(d / (a * a + 1.0)), rel=1e-3)
 
 
 def test_iterations_grow_for_the_2_norm_alone():
@@ -264,9 +268,10 @@ def test_iterations_grow_for_the_2_norm_alone():
 
 
 def test_the_bound_is_the_first_t_below_the_accuracy():
-    """(1 - (2 a - a^2) p)^T (4 - floor) + floor <= 0.2 with a = 0.2, floor = 1/9."""
+    """(1 - (2 a - a^2)/factor)^T (4 - floor) + floor <= 1 with a = 0.05, E||xi||^2 = 0.1, floor = 0.1 a/(2 - a)."""
     for factor in (1.0, 4.0, 32.0):
-        T = math.ceil(math.log((0.2 - 1 / 9) / (4 - 1 / 9)) / math.log(1 - 0.36 / factor))
+        floor = 0.005 / 1.95
+        T = math.ceil(math.log((1.0 - floor) / (4.0 - floor)) / math.log(1.0 - 0.0975 / factor))
         assert ternary_dimension.predicted_steps(factor) == T
 
 
