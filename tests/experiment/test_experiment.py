@@ -25,6 +25,7 @@ from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
 from theory.plots.text import WIDTH, bits, factor, number, text_table
+from theory.reporting import progress
 from theory.reporting.progress import Progress, on_terminal
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
@@ -564,6 +565,28 @@ def test_progress_is_quiet_unless_somebody_watches(capfd, monkeypatch):
     bar.at(100)
     bar.close()
     assert "sgd" in capfd.readouterr().err
+
+
+def test_a_file_gets_a_line_for_each_run_and_one_every_few_seconds(capfd, monkeypatch):
+    monkeypatch.delenv("THEORY_PROGRESS", raising=False)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+    monkeypatch.setattr(progress, "on_terminal", lambda: False)
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    bar = Progress(200)
+    bar.start("sgd")
+    bar.at(50)  # no time has passed
+    clock[0] = 4.5
+    bar.at(60)
+    bar.start("qsgd")
+    bar.close()
+    said = ["sgd (0 % of all samples)", "sgd (30 % of all samples)", "qsgd (30 % of all samples)"]
+    assert capfd.readouterr().err.splitlines() == said
+    for _ in progress.track([("one", 1), ("two", 2), ("three", 3)], "work"):
+        clock[0] += 3.0
+    assert capfd.readouterr().err.splitlines() == ["work: three"]
+    Progress(200, quiet=True).start("sgd")
+    assert capfd.readouterr().err == ""
 
 
 def test_importing_the_command_line_stays_light():

@@ -1,9 +1,12 @@
-"""Progress on a terminal: samples seen, time left; silent in pipes, files and continuous integration."""
+"""Progress: a bar with samples seen and time left on a terminal, a line every few seconds in a pipe or a file."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+
+BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than five
 
 
 def on_terminal(stream=None) -> bool:
@@ -31,21 +34,52 @@ def on_terminal(stream=None) -> bool:
     return False
 
 
+def silenced() -> bool:
+    """Whether ``THEORY_PROGRESS=0`` asks for no progress at all, as tests do."""
+    asked = os.environ.get("THEORY_PROGRESS")
+    return asked == "0" or (asked != "1" and "PYTEST_CURRENT_TEST" in os.environ)
+
+
+class Lines:
+    """Lines on standard error, at most one every few seconds."""
+
+    def __init__(self):
+        self._last = time.monotonic()
+
+    def now(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=sys.stderr, flush=True)
+        self._last = time.monotonic()
+
+    def when_due(self, text: str) -> None:
+        """Print a line if the last one was some seconds ago."""
+        if time.monotonic() - self._last >= BETWEEN_LINES:
+            self.now(text)
+
+
 def announce_compiling() -> None:
-    """On a terminal, print one line when the first kernel has to be compiled, since that takes a while."""
+    """Print a line when the first kernel has to be compiled, since that takes a while, and one for each long wait."""
     from ..core import when_compiling
 
+    lines: list[Lines] = []
+
     def tell(what, folder, stored) -> None:
-        from tqdm import tqdm
+        if lines:
+            lines[0].when_due(f"compiling {what}")
+        elif on_terminal():
+            from tqdm import tqdm
 
-        tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
-        when_compiling(None)
+            tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
+            when_compiling(None)
+        else:
+            lines.append(Lines())
+            lines[0].now(f"compiling (once; kept in {folder})")
 
-    when_compiling(tell if on_terminal() else None)
+    when_compiling(None if silenced() else tell)
 
 
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
-    """Iterate over the items, with a progress bar on a terminal; for loops with iterations of seconds.
+    """Iterate over the items, with progress on standard error; for loops with iterations of seconds.
 
     Parameters
     ----------
@@ -55,8 +89,14 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
     total : int, optional
         Number of items, if they have no length.
     quiet : bool, optional
-        By default True unless on a terminal.
+        True: nothing; False: a bar. By default a bar on a terminal, and lines elsewhere.
     """
+    if quiet is None and not on_terminal() and not silenced():
+        lines = Lines()
+        for item in items:
+            lines.when_due(f"{label}: {_name(item)}".rstrip(": "))
+            yield item
+        return
     if not on_terminal() if quiet is None else quiet:
         yield from items
         return
@@ -64,26 +104,34 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
 
     with tqdm(items, desc=label, total=total, file=sys.stderr, ncols=100, leave=False) as bar:
         for item in bar:
-            name = item[0] if isinstance(item, tuple) and item else item
-            if isinstance(name, str):
+            if name := _name(item):
                 bar.set_postfix_str(name)
             yield item
 
 
+def _name(item) -> str:
+    """The item if it is a string, or its first part if that is one."""
+    name = item[0] if isinstance(item, tuple) and item else item
+    return name if isinstance(name, str) else ""
+
+
 class Progress:
-    """A progress bar over all samples of all runs.
+    """Progress over all samples of all runs: a bar on a terminal, lines elsewhere.
 
     Parameters
     ----------
     total : int
         Samples of the whole experiment.
     quiet : bool, optional
-        By default True unless on a terminal.
+        True: nothing; False: a bar. By default a bar on a terminal, and lines elsewhere.
     """
 
     def __init__(self, total: int, quiet: bool | None = None):
+        self._total = total
+        self._label = ""
+        self._base = self._seen = 0
         self._bar = None
-        self._base = 0
+        self._lines = Lines() if quiet is None and not on_terminal() and not silenced() else None
         if not (not on_terminal() if quiet is None else quiet):
             from tqdm import tqdm
 
@@ -93,14 +141,22 @@ class Progress:
 
     def start(self, label: str) -> None:
         """Start a run."""
+        self._base, self._label = self._seen, label
         if self._bar is not None:
-            self._base = self._bar.n
             self._bar.set_description(label)
+        if self._lines is not None:
+            self._lines.now(self._line())
 
     def at(self, samples: int) -> None:
         """Update the number of samples of this run."""
+        self._seen = self._base + int(samples)
         if self._bar is not None:
-            self._bar.update(self._base + int(samples) - self._bar.n)
+            self._bar.update(self._seen - self._bar.n)
+        if self._lines is not None:
+            self._lines.when_due(self._line())
+
+    def _line(self) -> str:
+        return f"{self._label} ({100 * self._seen / self._total:.0f} % of all samples)"
 
     def close(self) -> None:
         """Remove the bar."""
