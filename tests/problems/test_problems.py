@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from theory.core.random import derive
 from theory.core.settings import digest
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data
-from theory.problems import base
+from theory.problems import base, margins
 from theory.problems import matrix as mx
+from theory.problems.base import value_and_gradient
 from theory.problems.margins import curvature, linear_problem, loss, slope
 from theory.problems.row_blocks import rows_between
 
@@ -159,6 +161,33 @@ def test_value_and_gradients(kind, form, dtype):
         th.batch_gradient(problem, picked, at), reference.gradients(x)[picked].mean(axis=0), **close
     )
     np.testing.assert_allclose(np.mean([th.sample_gradient(problem, i, at) for i in range(N)], axis=0), g, **close)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_pass_gives_both_also_in_two_halves(kind, form, monkeypatch):
+    """In two halves to rounding; at the same time or one after the other, the same bits."""
+    A, b, x = sample()
+    problem = KINDS[kind]((FORMS[form](A), b), L2)
+
+    def both():
+        out = np.full(D, np.nan)
+        return value_and_gradient(problem, x, out), out
+
+    expected = th.value(problem, x), th.gradient(problem, x)
+    f, g = both()
+    assert f == expected[0] and np.array_equal(g, expected[1])
+    monkeypatch.setattr(margins, "TWO_HALVES", 1)
+    f, g = both()
+    np.testing.assert_allclose(f, expected[0], rtol=1e-14)
+    np.testing.assert_allclose(g, expected[1], rtol=1e-12, atol=1e-15)
+    monkeypatch.setattr(
+        margins.threading,
+        "Thread",
+        lambda target, args: SimpleNamespace(start=lambda: target(*args), join=lambda: None),
+    )
+    again = both()
+    assert again[0] == f and np.array_equal(again[1], g)
 
 
 @pytest.mark.parametrize("form", FORMS)
