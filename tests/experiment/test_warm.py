@@ -14,7 +14,8 @@ import theory as th
 from theory.compressors import registered
 from theory.experiment.cli import main
 from theory.experiment.compile_ahead import COMMON, FIRST, NoSuchJob, chosen, do, jobs
-from theory.experiment.processes import each, usable_cores
+from theory.experiment.processes import each
+from theory.measure.processors import usable_cores
 
 AGAIN = """
 import os, sys

@@ -6,8 +6,9 @@ import os
 import time
 from pathlib import Path
 
+from ..measure.processors import usable_cores
 from ..reporting.progress import on_terminal
-from .processes import each, usable_cores
+from .processes import each
 from .ranks import from_root, shared_out
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes

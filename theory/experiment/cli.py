@@ -263,8 +263,8 @@ def _audit(argv, comm) -> int:
             parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
 
     from ..cluster import abort_on_error
+    from ..measure.processors import usable_cores
     from .audit_command import NoSuchCompressor, audit_all, chosen
-    from .processes import usable_cores
 
     try:
         pairs = chosen(options.names, options.d)

@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from ..measure.processors import usable_cores
 from ..reporting.progress import on_terminal
-from .processes import each, usable_cores
+from .processes import each
 
 __all__ = ["COMMON", "NoSuchJob", "chosen", "jobs", "warm"]
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-__all__ = ["each", "usable_cores"]
+__all__ = ["each"]
 
 LIFE = 16  # items per process: Numba's memory for loaded code accumulates
-
-
-def usable_cores() -> int:
-    """Number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS
-        return os.cpu_count() or 1
 
 
 def _serve(pipe, function) -> None:

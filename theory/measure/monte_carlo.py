@@ -11,6 +11,7 @@ from ..compressors.base import check, new_symbols, payload_bits, quantize, resto
 from ..core import kernel, require
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
+from .processors import spare_cores
 
 __all__ = ["Moments", "moments"]
 
@@ -98,7 +99,12 @@ class Moments(NamedTuple):
         return mean_interval(self.cross / self.squared_norm, level)
 
 
-def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads: int = 1) -> Moments:
+def _enough(samples: int, d: int) -> int:
+    """Threads for so many draws: one where a thread would take longer to start than to finish."""
+    return min(spare_cores(), samples // 2) if samples * d >= 2**18 else 1
+
+
+def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads: int | None = None) -> Moments:
     """Compress one vector many times, independently.
 
     Parameters
@@ -114,8 +120,8 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
         The draws depend only on it, in particular not on ``threads``.
     wire_dtype : numpy dtype
         Type of the numbers on the wire; float64 by default, as in the theorems.  With float32 a norm is rounded up.
-    threads : int
-        Number of threads; the kernel releases the GIL.
+    threads : int, optional
+        Number of threads; the kernel releases the GIL.  By default all cores where there is enough to do.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
     if callable(c):
         sample_function(c, v, stream, table)
-    elif threads == 1:
+    elif (threads := _enough(table.shape[0], v.size) if threads is None else threads) == 1:
         sample(c, v, wire, stream, 0, table)
     else:
         cuts = 2 * np.linspace(0, table.shape[0] // 2, threads + 1).astype(int)
