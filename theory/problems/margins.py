@@ -103,7 +103,7 @@ def _part_of_value_and_gradient(problem, first, last, x, out):
 def _value_and_gradient(problem, x, out) -> float:
     """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not."""
     n, entries = problem.b.size, problem.A.data if isinstance(problem.A, CSR) else problem.A
-    if entries.size < TWO_HALVES:
+    if n < 2 or entries.size < TWO_HALVES:  # a single row would be the first of both halves
         return _part_of_value_and_gradient(problem, 0, n, x, out)
     other, found = np.empty_like(out), [0.0, 0.0]
 
