@@ -72,10 +72,8 @@ class Run(GraphRows):
         self.start = setup.start
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
-        self._chooses, self._counts_each = (
-            False,
-            False,
-        )  # some workers inactive; an average per worker
+        self._chooses = False  # whether some workers may be inactive
+        self._counts_each = False  # whether there is an average of the iterates for each worker
         self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name

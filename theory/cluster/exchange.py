@@ -100,8 +100,8 @@ class Exchange(Rows):
 
     Attributes
     ----------
-    sent : ndarray of int64, shape (replicas, 7)
-        Counters of messages and of inactive workers' gradients; see :mod:`theory.methods.messages`.
+    sent : ndarray of int64, shape (replicas, COUNTERS)
+        Counters of messages and of inactive workers' gradients; :mod:`theory.methods.messages` has their names.
     weight : ndarray, shape (workers,)
         Weight of each worker in a mean; 0 for inactive workers.
     watched : ndarray

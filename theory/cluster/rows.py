@@ -125,8 +125,11 @@ class Rows(Calls):
     def trust(self, U, X, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
         """Each layer of U, between two ``edges``, times phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
 
-        It stays where one of the norms is 0.
+        It stays where one of the norms is 0.  ``edges`` are increasing int64, from 0 to at most the length of U.
         """
+        integers = isinstance(edges, np.ndarray) and edges.dtype == np.int64 and edges.ndim == 1 and edges.size > 0
+        fitting = integers and 0 <= edges[0] and edges[-1] <= self.d and bool((np.diff(edges) >= 0).all())
+        require(fitting, "edges", edges, f"an array of int64, increasing, from 0 to at most {self.d}")
         self.call(Trust(U, X, edges, low, high), self._of(U))
 
     def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:

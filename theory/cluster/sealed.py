@@ -16,9 +16,8 @@ __all__ = ["NAP", "SHORT_NAP", "Sealed", "wait"]
 
 NAP = 0.001  # seconds between polls, when a rank waits long and should yield the processor
 YIELDS = 1000  # polls before the first nap
-SHORT_NAP = (
-    5e-5  # the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
-)
+# the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
+SHORT_NAP = 5e-5
 
 
 _give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available on all systems

@@ -146,7 +146,7 @@ def prepare(
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
-    if hasattr(method, "graph"):
+    if hasattr(method, "stores"):  # a method of one's own may have a graph and not say what it stores
         kept = stored_bytes(method, mixing(method.graph, int(workers)), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:

@@ -79,8 +79,9 @@ class Multilevel(NamedTuple):
         symbols.value[:] = 0.0
         if total == 0.0:
             return
-        if total == np.inf:
-            symbols.value[0] = np.inf
+        if not total < np.inf:  # NaN, too, which no size compares with: more than k positions would be written
+            symbols.index[0], symbols.value[0] = u32(0), total
+            symbols.count[0], symbols.count[1] = 1, 1
             return
         target, below, first, norm = uniform(stream, 0) * total, 0.0, 0, 0.0
         for begin in range(0, v.size, c.k):

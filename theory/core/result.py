@@ -18,7 +18,9 @@ def _cell(value) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
     if isinstance(value, (float, np.floating)):
-        return "-" if math.isnan(value) else f"{value:,.0f}" if value == int(value) < 1e7 else f"{value:.5g}"
+        if math.isnan(value):
+            return "-"
+        return f"{value:,.0f}" if math.isfinite(value) and value == int(value) < 1e7 else f"{value:.5g}"
     return str(value)
 
 

@@ -150,7 +150,7 @@ class LAMB(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         check_moments(self)
-        require(0.0 <= self.low, "low", self.low, "a number, at least 0")
+        require(0.0 <= self.low < math.inf, "low", self.low, "a finite number, at least 0")
         require(
             self.low <= self.high and self.high > 0.0,
             "high",

@@ -24,8 +24,8 @@ class ChocoSGD(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``.
+    compressor : compressor, optional
+        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
     step : Constant or InverseTime
         Step sizes.
     graph : graph

@@ -32,8 +32,8 @@ class DCDPSGD(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        Without bias; the theorem needs a small error.
+    compressor : compressor, optional
+        Without bias, full precision by default; the theorem needs a small error.
     step : Constant or InverseTime
         Step sizes.
     graph : graph
@@ -89,8 +89,8 @@ class ECDPSGD(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        Without bias, such as ``NUQSGD(4)`` or ``QSGD(4)``.
+    compressor : compressor, optional
+        Without bias, such as ``NUQSGD(4)`` or ``QSGD(4)``; full precision by default.
     step : Constant or InverseTime
         Step sizes.
     graph : graph

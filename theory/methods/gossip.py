@@ -72,8 +72,8 @@ class ChocoGossip(NamedTuple):
 
     Parameters
     ----------
-    compressor : compressor
-        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``.
+    compressor : compressor, optional
+        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
     graph : graph
         Who hears whom.
     gamma : float, optional

@@ -234,7 +234,8 @@ def mixing(graph, workers: int) -> Mixing:
     Raises
     ------
     ValueError
-        If the matrix is not symmetric, not doubly stochastic, its graph is not connected, or -1 is an eigenvalue.
+        If the matrix does not have a row for each worker, is not symmetric, not doubly stochastic, its graph is not
+        connected, or -1 is an eigenvalue; or if the number of workers does not fit the graph.
     TypeError
         If the first argument is not a graph.
 
@@ -248,7 +249,11 @@ def mixing(graph, workers: int) -> Mixing:
     known = not isinstance(graph, type) and (hasattr(graph, "edges") or hasattr(graph, "weights"))
     known = known and hasattr(graph, "_fields")
     require(known, "graph", graph, "a graph, such as Ring(), Edges(...) or MixingMatrix(...)", TypeError)
+    good = isinstance(workers, (int, np.integer)) and workers >= 1
+    require(good, "workers", workers, "an integer, at least 1")
     W = graph.weights(workers) if hasattr(graph, "weights") else metropolis(graph.edges(workers), workers)
+    W = np.asarray(W, np.float64)
+    require(W.shape == (workers, workers), "matrix", f"shape {W.shape}", f"shape ({workers}, {workers})")
     require(bool(np.isfinite(W).all()), "matrix", "NaN or Inf", "finite numbers")
     require(np.abs(W - W.T).max() <= CLOSE, "matrix", "one that is not symmetric", "W = W^T")
     require(W.min() >= 0.0, "matrix", f"the weight {W.min():g}", "doubly stochastic: no weight below 0")

@@ -190,7 +190,8 @@ def check_parts(method) -> None:
         "a server rule, such as Momentum(0.9)",
         TypeError,
     )
-    blind = isinstance(method.server, (Majority, Projected)) and has_memory(method.feedback)
+    server = method.server.server if isinstance(method.server, Sharded) else method.server
+    blind = isinstance(server, (Majority, Projected)) and has_memory(method.feedback)
     require(
         not blind,
         "server",

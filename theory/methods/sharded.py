@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..core import require, setting
 from .adaptive import LAMB, Adam
-from .server import Projected, takes_the_step
+from .server import Projected, check_server, takes_the_step
 
 __all__ = ["Sharded"]
 
@@ -68,6 +68,10 @@ class Sharded(NamedTuple):
             self.server,
             "a rule that acts on each coordinate alone, such as Adam()",
         )
+
+    def check(self, problem, d: int) -> None:
+        """Check the other rule."""
+        check_server(self.server, problem, d)
 
     def update(self, run, received):
         """Apply the rule to the slices here, then gather all."""

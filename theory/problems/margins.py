@@ -103,9 +103,10 @@ def _part_of_value_and_gradient(problem, first, last, x, out):
 def _value_and_gradient(problem, x, out) -> float:
     """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not."""
     n, entries = problem.b.size, problem.A.data if isinstance(problem.A, CSR) else problem.A
-    if entries.size < TWO_HALVES:
+    if n < 2 or entries.size < TWO_HALVES:  # a single row would be the first of both halves
         return _part_of_value_and_gradient(problem, 0, n, x, out)
-    other, found = np.empty_like(out), [0.0, 0.0]
+    other = np.empty_like(out)
+    found: dict[int, float] = {}
 
     def half(k, first, last, part):
         found[k] = _part_of_value_and_gradient(problem, first, last, x, part)
@@ -114,6 +115,8 @@ def _value_and_gradient(problem, x, out) -> float:
     second.start()
     half(0, 0, n // 2, out)
     second.join()
+    if 1 not in found:  # the thread has printed why
+        raise RuntimeError("f and its gradient: the thread that took the second half of the rows failed")
     out += other
     return found[0] + found[1]
 

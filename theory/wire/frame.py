@@ -347,7 +347,7 @@ def write_frame(buffer, header, payload_bits):
 def check_frame(buffer, start, size, header):
     """As `verify` for ``size`` bytes from ``start`` on, for kernels: -1 if they are no message with this header."""
     head, message = header.size, buffer[start : start + size]
-    if size < head + TAIL:
+    if size < head + TAIL or message.size != size:  # the last: beyond the end of the buffer
         return -1
     for k in range(head):
         if message[k] != header[k]:
