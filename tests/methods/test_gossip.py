@@ -166,6 +166,21 @@ def test_memory_is_what_a_worker_keeps_of_its_neighbours():
     assert th.run(method, problem, workers=8, steps=1).memory_bytes == 3 * 6 * 8
 
 
+def test_a_callback_sees_the_models_and_show_needs_no_number_of_workers(capsys):
+    problem, seen = th.quadratic(np.ones(3), covariance=0.0), []
+    method = th.DPSGD(step=th.Constant(0.1), shards="shared")
+    start = RNG.standard_normal((4, 3))
+
+    def watch(intermediate_result):
+        seen.append(intermediate_result.models)
+
+    result = th.run(method, problem, workers=4, steps=3, x0=start, record_every=1, callback=watch)
+    assert len(seen) == 4 and np.array_equal(seen[0], start) and np.array_equal(seen[-1], result.models)
+    assert not np.array_equal(seen[1], seen[2])
+    th.show(method, problem)
+    assert capsys.readouterr().out.startswith("DPSGD, each line for all 8 workers at once")
+
+
 def test_replicas_are_runs():
     problem = th.quadratic(np.ones(6), covariance=1.0)
     method = th.ChocoSGD(th.RandK(2), th.Constant(0.1), gamma=0.3, shards="shared")

@@ -122,8 +122,7 @@ def run(
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
         (bytes that each worker stores between steps), ``server`` (the vectors that the server rule keeps beside x, by
         name; not with replicas or sparse rows; of a `Sharded` rule the slices here), ``server_bytes`` (their bytes, for
-        each worker), ``nit``, ``success``, ``status`` and
-        ``message``.
+        each worker), ``nit``, ``success``, ``status`` and ``message``.
         A method on a graph adds ``models`` (the last ones, shape (workers, d); on MPI those of this rank) and
         ``consensus``: for each row of the history the sum of their squared distances from their mean; with replicas
         of shape (rows, replicas).  ``x`` is then the mean over the workers, and a worker's ``bits_down`` are those of
@@ -237,6 +236,7 @@ def _run_once(setup, callback, transport, fast):
                     fun=history["f"][k],
                     nit=int(history["step"][k]),
                     history=history[: k + 1],
+                    **({"models": run.x[0].copy()} if run.several else {}),
                 )
                 try:
                     callback(intermediate_result=intermediate)

@@ -19,7 +19,7 @@ __all__ = ["show"]
 WIDTH = 84  # of a line, in front of its operations
 
 
-def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
+def show(method, problem=None, *, workers: int | None = None, comm=None) -> None:
     """Print the step of a method: its round function, and below each line what it calls in this run.
 
     Lines of the parts (a feedback rule, a topology, a server) are marked by a bar, with the operations on rows that
@@ -34,8 +34,8 @@ def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
         What to show; see :func:`theory.method`.
     problem : problem, optional
         The problem of the method.
-    workers : int
-        Number of workers.
+    workers : int, optional
+        Number of workers: by default 2, and 8 for a method on a graph.
     comm : mpi4py communicator, optional
         Show the step as run on its ranks; rank 0 prints.
 
@@ -77,6 +77,8 @@ def show(method, problem=None, *, workers: int = 2, comm=None) -> None:
         require(known, "problem", None, "a problem, on which the method's step is shown", TypeError)
         print(textwrap.dedent(inspect.getsource(shown)), end="")
         return
+    if workers is None:
+        workers = 2 if getattr(method, "graph", None) is None else 8
     setup = prepare(method, problem, workers=workers, steps=_steps(method), comm=comm)
     run = make_run(setup, Memory() if comm is None else Ranks(comm))
     if comm is None or comm.Get_rank() == 0:
