@@ -7,6 +7,7 @@ import numpy as np
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .closed_form import formula
+from .gossip import spectrum
 
 __all__ = [
     "dpsgd_bias",
@@ -20,7 +21,7 @@ __all__ = [
 def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
     """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
     positive(step=step, curvature=curvature)
-    values = np.asarray(eigenvalues, float).ravel() - step * curvature
+    values = spectrum(eigenvalues) - step * curvature
     require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
     return np.sort(values)
 
@@ -140,7 +141,7 @@ def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> f
     0.75
     """
     positive(step=step, curvature=curvature)
-    values, s = np.sort(np.asarray(eigenvalues, float).ravel()), step * curvature
+    values, s = np.sort(spectrum(eigenvalues)), step * curvature
     found = [abs(1.0 - s)]
     for value in values[:-1]:
         found.append(float(np.abs(np.roots([1.0, s - 2.0 * value, value**2 - s])).max()))

@@ -28,7 +28,7 @@ def ring_gossip_factor(workers: int) -> float:
 
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
     Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of
-    ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to gain a factor e.
+    ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
     Kind: tight (x_k = cos(2 pi k/N)).
     Source: the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
     workers: N, at least 3.
@@ -56,7 +56,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     Kind: identity.
     Source: the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, L with 0, 1 and N.
     graph (str): "ring", "torus", "hypercube", "complete" or "star".
-    workers: N: at least 3 on a ring and a star, a power of 2 from 4 on on a hypercube.
+    workers: N, at least 3; on a hypercube a power of 2.
     height: For a torus, one side, 0 for a square; both sides are at least 3.
 
     >>> [round(gossip_gap(graph, 16), 4) for graph in ("ring", "torus", "hypercube", "complete", "star")]
@@ -64,6 +64,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     """
     require(graph in GRAPHS, "graph", graph, " or ".join(map(repr, GRAPHS)))
     whole(3, workers=workers)
+    whole(0, height=height)
     if graph == "ring":
         return 1.0 - ring_gossip_factor(workers)
     if graph == "torus":
@@ -101,11 +102,17 @@ def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     return workers * rounds * 2.0**-52 * largest
 
 
+def spectrum(eigenvalues) -> np.ndarray:
+    """The eigenvalues of a mixing matrix, checked: at least two, above -1, and the largest is 1."""
+    values = np.asarray(eigenvalues, float).ravel()
+    good = values.size >= 2 and bool(values.min() > -1.0 and abs(values.max() - 1.0) <= 1e-9)
+    require(good, "eigenvalues", eigenvalues, "all N of a mixing matrix: the largest is 1, and all are above -1")
+    return values
+
+
 def response(eigenvalues) -> float:
     """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the first, 1, adds nothing."""
-    values = np.asarray(eigenvalues, float).ravel()
-    good = values.size >= 2 and bool(np.all((values > -1.0) & (values <= 1.0 + 1e-12)))
-    require(good, "eigenvalues", eigenvalues, "all N of a mixing matrix, above -1 and at most 1")
+    values = spectrum(eigenvalues)
     return float(np.sum((1.0 - values) / (1.0 + values)))
 
 

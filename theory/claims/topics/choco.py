@@ -247,8 +247,9 @@ def _(context):
     bibtex="koloskova2019decentralized",
     bound=bounds.choco_consensus,
     subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
-    proof="A gradient step adds at most eta^2 G^2 to both parts of E_t for each worker, and a round of gossip takes the"
-    " share c of it: the fixed point of E = (1 - c)((1 + c/2) E + (1 + 2/c) 2 N eta^2 G^2) is below 8 N eta^2 G^2/c^2.",
+    proof="A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts of"
+    " it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2"
+    " G^2/c^2.",
     see=("choco.gossip",),
     mutants={},
 )
