@@ -126,8 +126,8 @@ def choco_consensus(rho: float, delta: float, step: float, second_moment: float,
     Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
     Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
     Kind: upper.
-    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4; derived: gradient steps add at most
-    2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
+    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4, as remembered; derived: gradient steps add at
+    most 2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
     (1 + 2/c) 2 N eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
     rho: The spectral gap, in (0, 1].
     delta: In (0, 1].
