@@ -20,7 +20,7 @@ def _factors(beta1: float, beta2: float) -> None:
 def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
     """The longest step of Adam in a coordinate.
 
-    Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t, g_t among them the last.
+    Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t that are not all 0.
     Statement: |x_{t+1} - x_t| <= eta (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2))
     sqrt((1 - r^t)/(1 - r)), r = beta1^2/beta2.
     Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).

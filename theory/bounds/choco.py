@@ -9,6 +9,7 @@ import numpy as np
 from ..core import require
 from ._domain import non_negative, positive, probability, whole
 from .closed_form import formula
+from .gossip import spectrum
 
 __all__ = [
     "choco_best_gamma",
@@ -111,6 +112,7 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
     True
     """
     probability(rho=rho, delta=delta, gamma=gamma)
+    require(0 < beta <= 2, "beta", beta, "a number in (0, 2]")
     a, b = gamma * rho / 2.0, delta / 2.0
     p = (1 + a) * (1 - rho * gamma) ** 2 + (1 - delta) * (1 + 1 / b) * (gamma * beta) ** 2
     q = (1 + 1 / a) * (gamma * beta) ** 2 + (1 - delta) * (1 + b) * (1 + gamma * beta) ** 2
@@ -124,8 +126,9 @@ def choco_consensus(rho: float, delta: float, step: float, second_moment: float,
     Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
     Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
     Kind: upper.
-    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4; derived: gradient steps add at most
-    2 N eta^2 G^2 to E_t, so E_{t+1} <= (1 - c)((1 + c/2) E_t + (1 + 2/c) 2 N eta^2 G^2), whose fixed point is below.
+    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4, as remembered; derived: gradient steps add at
+    most 2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
+    (1 + 2/c) 2 N eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
     rho: The spectral gap, in (0, 1].
     delta: In (0, 1].
     step: eta.
@@ -179,8 +182,7 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     0.25
     """
     probability(kept=kept, gamma=gamma)
-    values = np.asarray(eigenvalues, float).ravel()
-    require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
+    values = spectrum(eigenvalues)
     mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
     M = np.delete(np.delete(_moments(values, kept, gamma), [mean, mean + 1], axis=0), [mean, mean + 1], axis=1)
     return float(np.abs(np.linalg.eigvals(M)).max())
@@ -216,8 +218,7 @@ def choco_consensus_exact(
     probability(kept=kept, gamma=gamma)
     positive(step=step, curvature=curvature)
     non_negative(variance=variance)
-    values, s = np.asarray(eigenvalues, float).ravel(), step * curvature
-    require(values.size >= 2, "eigenvalues", eigenvalues, "all N of a mixing matrix")
+    values, s = spectrum(eigenvalues), step * curvature
     descent = np.kron(
         np.eye(values.size),
         [[(1 - s) ** 2, 0.0, 0.0], [-s * (1 - s), 1 - s, 0.0], [s * s, -2 * s, 1.0]],

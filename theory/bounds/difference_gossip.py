@@ -83,10 +83,11 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
 def dcd_condition(eigenvalues) -> float:
     """Largest relative compression error that the theorem of DCD-PSGD allows.
 
-    Setting: as for :func:`dcd_threshold`, for any errors with ||C(z) - z||^2 <= alpha^2 ||z||^2.
-    Statement: alpha < (1 - rho)/(2 mu), rho = max_{i >= 2} |lambda_i|, mu = max |lambda_i - 1|.
+    Setting: as for :func:`dcd_threshold`, with ||C(z) - z||^2 <= alpha^2 ||z||^2, also for errors with a bias.
+    Statement: it suffices that alpha < (1 - rho)/(2 mu), rho = max_{i >= 2} |lambda_i|, mu = max |lambda_i - 1|.
     Kind: lower.
-    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Theorem 1, as remembered; returned is alpha^2.
+    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Theorem 1, as remembered, where errors have no bias; derived for
+    any: a round multiplies the distances from the mean by at most rho + alpha mu.  Returned is alpha^2.
     eigenvalues (array_like, shape (N,)): Of W.
 
     >>> round(dcd_condition([1.0, 0.5]), 6)

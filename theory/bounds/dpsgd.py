@@ -7,6 +7,7 @@ import numpy as np
 from ..core import require
 from ._domain import non_negative, positive, whole
 from .closed_form import formula
+from .gossip import spectrum
 
 __all__ = [
     "dpsgd_bias",
@@ -20,7 +21,7 @@ __all__ = [
 def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
     """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
     positive(step=step, curvature=curvature)
-    values = np.asarray(eigenvalues, float).ravel() - step * curvature
+    values = spectrum(eigenvalues) - step * curvature
     require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
     return np.sort(values)
 
@@ -81,13 +82,13 @@ def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) 
     Source: derived; the fixed point is (I - W + eta a I)^-1 eta a b.
     eigenvalues (array_like, shape (N,)): Of W; the first is 1.
     energies (array_like, shape (N,)): The c_i^2, in the same order.
-    step: eta.
+    step: eta, with |lambda_i - eta a| < 1 for all i.
     curvature: a.
 
     >>> round(dpsgd_disagreement([1.0, 0.5], [0.0, 4.0], step=0.5, curvature=1.0), 6)
     1.0
     """
-    positive(step=step, curvature=curvature)
+    _modes(eigenvalues, step, curvature)
     values, squares = np.asarray(eigenvalues, float).ravel(), np.asarray(energies, float).ravel()
     require(values.shape == squares.shape, "energies", f"shape {squares.shape}", f"shape {values.shape}")
     others = np.arange(values.size) != np.argmax(values)
@@ -104,17 +105,20 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
     Kind: identity.
     Source: derived, from the fixed point of x = W x - eta A (x - b).
-    weight: w, in (0, 1].
-    step: eta.
+    weight: w, in (0, 1).
+    step: eta, so short that the eigenvalues of W - eta A are above -1.
     curvatures (pair of float): a_1 and a_2, above 0.
     minima (pair of float): b_1 and b_2.
 
-    >>> round(dpsgd_bias(0.5, step=1.0, curvatures=(3.0, 1.0), minima=(1.0, 0.0)), 6)
-    -0.15
+    >>> dpsgd_bias(0.5, step=0.25, curvatures=(2.0, 1.0), minima=(12.0, 0.0))
+    -0.5
     """
-    positive(step=step, weight=weight)
+    positive(step=step)
+    require(0 < weight < 1, "weight", weight, "a number in (0, 1)")
     (a, other), (b, c) = map(float, curvatures), map(float, minima)
     positive(first_curvature=a, second_curvature=other)
+    first, second = 2.0 - weight - step * a, 2.0 - weight - step * other  # the diagonal of I + W - eta A
+    require(first > 0 and first * second > weight**2, "step", step, "one for which the models stay bounded")
     below = weight * (a + other) + step * a * other
     return -step * a * other * (a - other) * (b - c) / (2.0 * (a + other) * below)
 
@@ -124,9 +128,9 @@ def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> f
     """Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
-    Statement: all models converge to the mean of the b_i, and ||x - x*|| is multiplied in the long run by the largest
-    modulus of the mean's factor 1 - eta a and, for every other mode, of the roots of
-    (z - lambda)^2 + eta a (z - 1).
+    Statement: ||x - x*||, x* the mean of the b_i, is multiplied in the long run by the largest modulus of the mean's
+    factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
+    models converge to x*.
     Kind: identity.
     Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
     eigenvalues (array_like, shape (N,)): Of W.
@@ -137,7 +141,7 @@ def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> f
     0.75
     """
     positive(step=step, curvature=curvature)
-    values, s = np.sort(np.asarray(eigenvalues, float).ravel()), step * curvature
+    values, s = np.sort(spectrum(eigenvalues)), step * curvature
     found = [abs(1.0 - s)]
     for value in values[:-1]:
         found.append(float(np.abs(np.roots([1.0, s - 2.0 * value, value**2 - s])).max()))

@@ -28,9 +28,9 @@ def ring_gossip_factor(workers: int) -> float:
 
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
     Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of
-    ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to gain a factor e.
+    ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
     Kind: tight (x_k = cos(2 pi k/N)).
-    Source: the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
+    Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
     workers: N, at least 3.
 
     Raises
@@ -54,9 +54,10 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
     whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
     Kind: identity.
-    Source: the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, L with 0, 1 and N.
+    Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
+    0, 1 and N.
     graph (str): "ring", "torus", "hypercube", "complete" or "star".
-    workers: N: at least 3 on a ring and a star, a power of 2 from 4 on on a hypercube.
+    workers: N, at least 3; on a hypercube a power of 2.
     height: For a torus, one side, 0 for a square; both sides are at least 3.
 
     >>> [round(gossip_gap(graph, 16), 4) for graph in ("ring", "torus", "hypercube", "complete", "star")]
@@ -64,6 +65,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     """
     require(graph in GRAPHS, "graph", graph, " or ".join(map(repr, GRAPHS)))
     whole(3, workers=workers)
+    whole(0, height=height)
     if graph == "ring":
         return 1.0 - ring_gossip_factor(workers)
     if graph == "torus":
@@ -87,8 +89,8 @@ def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
     Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
     Kind: upper.
-    Source: with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by 2 2^-53 in
-    all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
+    Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by
+    2 2^-53 in all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
     workers: N.
     rounds: T.
     largest: The largest absolute value of a number on the way, at least 0.
@@ -101,11 +103,17 @@ def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     return workers * rounds * 2.0**-52 * largest
 
 
+def spectrum(eigenvalues) -> np.ndarray:
+    """The eigenvalues of a mixing matrix, checked: at least two, above -1, and the largest is 1."""
+    values = np.asarray(eigenvalues, float).ravel()
+    good = values.size >= 2 and bool(values.min() > -1.0 and abs(values.max() - 1.0) <= 1e-9)
+    require(good, "eigenvalues", eigenvalues, "all N of a mixing matrix: the largest is 1, and all are above -1")
+    return values
+
+
 def response(eigenvalues) -> float:
     """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the first, 1, adds nothing."""
-    values = np.asarray(eigenvalues, float).ravel()
-    good = values.size >= 2 and bool(np.all((values > -1.0) & (values <= 1.0 + 1e-12)))
-    require(good, "eigenvalues", eigenvalues, "all N of a mixing matrix, above -1 and at most 1")
+    values = spectrum(eigenvalues)
     return float(np.sum((1.0 - values) / (1.0 + values)))
 
 

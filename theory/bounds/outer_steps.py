@@ -92,7 +92,7 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
     """The best outer step size of local gradient descent on quadratics.
 
     Setting: curvatures from mu to L, the same for all workers, local step size eta <= 1/L, exact gradients.
-    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic a smaller one never pays.
+    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic a step below 1 never pays.
     Kind: identity.
     Source: derived: |1 - gamma q| is largest at an end of [q(mu), q(L)], and equal at both for gamma*.
     mu, lipschitz: Above 0, mu <= L.

@@ -36,8 +36,9 @@ def ef_adam(compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | No
 
     Notes
     -----
-    The memory is in units of the gradient: Adam applies the step size.  No rate is known for it; with Adam's variance
-    frozen (:class:`OneBitAdam`) it is preconditioned momentum SGD with error feedback.
+    The memory is in units of the gradient: Adam applies the step size.  The package has no rate for it; one for AMSGrad
+    with error feedback is in Li, Karimi, Li, "On distributed adaptive optimization with gradient compression" (ICLR
+    2022).  With Adam's variance frozen (:class:`OneBitAdam`) it is preconditioned momentum SGD with error feedback.
 
     Examples
     --------

@@ -206,8 +206,8 @@ def largest_root(x) -> float:
     latex=r"\|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)",
     bibtex="you2020large",
     bound=bounds.lamb_step,
-    statement="LAMB moves every layer of which anything was received by eta min(max(||x||, low), high), whatever the"
-    " gradients are.",
+    statement="LAMB moves every layer that is not 0 by eta min(max(||x||, low), high), whatever the gradients are, as"
+    " long as its direction is not 0.",
     proof="The direction is divided by its norm, whatever the gradients, the moments and the compressor are.",
     subject=lambda low, high, layers: LAMB(low=low, high=high, layers=layers),
     mutants={

@@ -71,8 +71,8 @@ def _(context):
     " delta/82)^T E_0.",
     latex=r"\gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\ "
     r"\mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
-    source=ICML + ", and Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with arbitrary communication"
-    " compression, ICLR 2020, as quoted; the text was not at hand",
+    source=ICML + ", as quoted in Theorem 4.1 of Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with"
+    " arbitrary communication compression, ICLR 2020; the text of the former was not at hand",
     source_known="quoted",
     kind="upper",
     text="quoted",
@@ -212,8 +212,8 @@ def _(context):
     "choco-sgd.mean",
     title="On shared quadratics compression costs CHOCO-SGD nothing",
     statement="Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of SGD"
-    " with batches of N, for every compressor, graph and consensus step: its rate has the leading term sigma^2/(mu N"
-    " T).",
+    " with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order"
+    " sigma^2/(mu N T).",
     latex=r"\mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]",
     source="derived; the rate is that of Koloskova, Stich, Jaggi, ICML 2019, Theorem 4",
     kind="equality",
@@ -245,10 +245,12 @@ def _(context):
     title="How far the models of CHOCO-SGD are apart",
     latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}",
     bibtex="koloskova2019decentralized",
+    source_known="remembered",
     bound=bounds.choco_consensus,
     subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
-    proof="A gradient step adds at most eta^2 G^2 to both parts of E_t for each worker, and a round of gossip takes the"
-    " share c of it: the fixed point of E = (1 - c)((1 + c/2) E + (1 + 2/c) 2 N eta^2 G^2) is below 8 N eta^2 G^2/c^2.",
+    proof="A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts of"
+    " it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2"
+    " G^2/c^2.",
     see=("choco.gossip",),
     mutants={},
 )

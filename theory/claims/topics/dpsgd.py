@@ -19,9 +19,6 @@ from ..base import claim
 from ..checks import equality, identity
 from .gossip import WIDE
 
-LIAN = (
-    "Lian, Zhang, Zhang, Hsieh, Zhang, Liu, Can decentralized algorithms outperform centralized algorithms? NIPS 2017"
-)
 STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7
 SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
 

@@ -79,7 +79,7 @@ def chain(x):
     statement="If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean stays"
     " and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).",
     latex=r"\|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F",
-    source="the eigenvalues of a circulant matrix",
+    source="derived, from the eigenvalues of a circulant matrix",
     tight_where="a cosine around the ring",
     proof="W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,"
     " and from N = 4 on that is at least 1/3, while none is below -1/3.",
@@ -107,7 +107,7 @@ def _(context):
     "gossip.gap",
     title="Spectral gaps of graphs",
     latex=r"1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ "
-    r"\tfrac25\big(1-\cos\tfrac{2\pi}m\big),\ \tfrac2{1+\log_2N},\ \tfrac1N,\ 1",
+    r"\tfrac25\big(1-\cos\tfrac{2\pi}m\big),\ \tfrac2{1+\log_2N},\ 1,\ \tfrac1N",
     bound=bounds.gossip_gap,
     subject=lambda graph, workers: mixing(graph, workers),
     mutants={
@@ -138,7 +138,7 @@ def _equal(graph, workers: int) -> np.ndarray:
     statement="A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for the second"
     " eigenvector.",
     latex=r"\|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F",
-    source="the spectral theorem",
+    source="derived, from the spectral theorem",
     kind="tight",
     tight_where="the second eigenvector of W",
     proof="X - mean has no part along the first eigenvector, and W multiplies the others by their eigenvalues.",

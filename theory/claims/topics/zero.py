@@ -104,9 +104,9 @@ def _(context):
     "zero.example",
     title="The example of ZeRO, and what error feedback adds to it",
     statement="7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker by stage; stage 3 sends"
-    " half as much again. Error feedback in single precision adds 30 GB at every stage, 17 times the memory of stage 3;"
-    " gradients at a twentieth of their size save 95 % of the communication of data parallelism, and 31.7 % of stage 3,"
-    " whose surcharge is what is left when gradients cost nothing.",
+    " half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17 times"
+    " its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and 31.7 %"
+    " of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.",
     source=f"{ZERO}, figure 1 and section 7; with a memory: derived",
     bibtex="rajbhandari2020zero",
     kind="identity",
