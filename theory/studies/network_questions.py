@@ -446,27 +446,37 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
 def draw(rows: list[Trained], where: list[Place], models: list[Models]):
     """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
     from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
+    from ..plots.figure_style import PAGE, colours
 
     best = best_of(rows)
     names = list(dict.fromkeys(task for task, _ in best))
     with style():
         figure, grid = new_figure(len(names), 3, width=PAGE, height=1.2 + 2.2 * len(names))
         for axes, task in zip(grid, names, strict=True):
-            for (name, method), row in best.items():
-                if name == task and row.success:
+            for k, method in enumerate(dict.fromkeys(method for _, method in best)):
+                row = best.get((task, method))
+                if row is not None and row.success:
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    axes[0].plot(*paths, marker="", label=method, linewidth=0.9)
+                    repeated = {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
                     places_here = [one for one in where if (one.task, one.method) == (task, method)]
                     axes[1].plot(
-                        [one.away.mean() for one in places_here], [one.wall.mean() for one in places_here], linestyle=""
+                        [one.away.mean() for one in places_here],
+                        [one.wall.mean() for one in places_here],
+                        linestyle="",
+                        marker="d" if k >= len(colours()) else "o",
+                        color=colours()[k % len(colours())],
                     )
-                else:
-                    continue
             for one in where:
                 if one.task == task and one.method in (OTHER_ROWS, OTHER_START):
                     axes[1].annotate(
-                        one.method.removeprefix("float32, "), (one.away.mean(), one.wall.mean()), fontsize=6, ha="right"
+                        one.method.removeprefix("float32, "),
+                        (one.away.mean(), one.wall.mean()),
+                        xytext=(-4, 0) if one.method == OTHER_START else (0, 6),
+                        textcoords="offset points",
+                        fontsize=6,
+                        ha="right" if one.method == OTHER_START else "left",
+                        va="center",
                     )
                     axes[1].plot([one.away.mean()], [one.wall.mean()], color="0.4", marker="x", linestyle="")
             here = [one for one in models if one.task == task]
