@@ -1,0 +1,283 @@
+"""The studies of networks: data and plans, what is kept of runs, comparisons by seeds, verdicts, and small runs."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import theory as th
+from theory.experiment import ConfigurationError
+from theory.methods.feedback import memory_bytes
+from theory.reporting.json_values import from_json, to_json
+from theory.studies import StudyConfiguration, collect, network_compressors, network_cr_psgd, network_questions, report
+from theory.studies.shared import network_training as training
+from theory.studies.shared.conef_training import EF, fixed
+from theory.studies.shared.network_training import Trained, best_of, judged, not_worse
+from theory.studies.shared.report import as_markdown, as_text
+
+SEEDS = 5
+
+
+@pytest.fixture(scope="module")
+def task():
+    options = network_compressors.Options(tasks=("digits",), width=8)
+    (found,) = training.tasks(options, rows=300)
+    return found
+
+
+def row(method="m", end=0.5, accuracy=0.9, *, step=1.0, spread=0.001, group="g", success=True, seeds=SEEDS, test=None):
+    """A run with four records, whose seeds lie ``spread`` apart."""
+    apart = spread * (np.arange(seeds) - (seeds - 1) / 2)[:, None]
+    loss = (np.linspace(2.0, end, 4) + apart).astype(np.float32)
+    held = loss if test is None else (np.linspace(2.0, test, 4) + apart).astype(np.float32)
+    accuracies = (np.linspace(0.1, accuracy, 4) + apart).astype(np.float32)
+    counts = np.array([0, 10, 20, 30])
+    return Trained("digits", group, method, step, counts, 8 * counts, loss, held, accuracies, 4.0, 0, success)
+
+
+# --- data and training ------------------------------------------------------------------------------------------------
+
+
+def test_tasks_are_networks_on_both_parts(task):
+    assert task.problem.n == 300 and task.test.n == 359  # a fifth is held out, then 300 of the other rows are taken
+    assert task.problem.dtype == np.float32 and task.problem.activation == "tanh" and task.problem.l2 == 1e-4
+    assert th.layer_shapes(task.problem) == ((64, 8), (8, 10)) == th.layer_shapes(task.test)
+
+
+def test_topics_need_a_file(monkeypatch):
+    monkeypatch.delenv("THEORY_DATA", raising=False)
+    options = network_compressors.Options(tasks=("topics",))
+    with pytest.raises(ValueError, match="tasks: got .*'digits' too: without --topics FILE"):
+        training.tasks(options)
+
+
+def test_topics_have_their_most_frequent_features(real_data):
+    options = network_compressors.Options(tasks=("topics",), features=50, width=4)
+    (found,) = training.tasks(options, str(real_data("rcv1_subsets_topics.svm.bz2")))
+    assert found.problem.features == 50 and found.problem.classes == found.test.classes == 4
+
+
+def test_training_takes_the_best_step_with_all_seeds(task):
+    plans = {
+        ("a", "SGD"): lambda step: th.ParallelSGD(step=th.Constant(step), batch=4),
+        ("a", "wild"): lambda step: th.ParallelSGD(th.RandK(5, unbiased=True), step=th.Constant(1e9 * step)),
+    }
+    found = training.train(task, plans, (0.01, 0.3), [3, 4], workers=2, records=4, steps=20)
+    named = {(one.method, one.step): one for one in found}
+    assert named["SGD", 0.3].loss.shape == (2, 5) and named["SGD", 0.01].loss.shape == (1, 5)
+    for s, seed in enumerate((3, 4)):
+        method = plans["a", "SGD"](0.3)
+        done = th.run(method, task.problem, workers=2, steps=20, seed=seed, dtype=np.float32, record_every=5)
+        np.testing.assert_array_equal(named["SGD", 0.3].loss[s], done.history["f"].astype(np.float32))
+        assert named["SGD", 0.3].accuracy[s, -1] == np.float32(th.accuracy(task.test, done.x))
+        assert named["SGD", 0.3].test_loss[s, -1] == pytest.approx(th.value(task.test, done.x), rel=1e-6)
+    assert named["SGD", 0.3].rounds.tolist() == [0, 5, 10, 15, 20]
+    best = best_of(found)
+    assert best["digits", "SGD"].step == 0.3 and best["digits", "SGD"].bits == 32.0
+    assert not best["digits", "wild"].success and math.isinf(best["digits", "wild"].end)
+    assert training.percent(best["digits", "wild"]) == "diverged"
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def test_differences_at_equal_seeds_decide():
+    good, bad = row(accuracy=0.95), row(accuracy=0.90)
+    assert not_worse(good, bad, 0.0) == "holds" and not_worse(bad, good, 0.0) == "fails"
+    assert not_worse(bad, good, 0.06) == "holds" and not_worse(good, bad, -0.06) == "fails"
+    noisy = bad._replace(accuracy=bad.accuracy[::-1] + np.float32(0.05) * np.arange(-2, 3, dtype=np.float32)[:, None])
+    assert not_worse(noisy, good, 0.0) == "undecided"
+    assert not_worse(row(end=0.2), row(end=0.3), 0.0, "loss") == "holds"
+    failed = row(success=False)
+    assert not_worse(failed, good, 1.0) == "fails" and not_worse(good, failed, -1.0) == "holds"
+    assert judged(["fails", "fails"]) == "fails" and judged(["fails", "undecided", "holds"]) == "in part"
+
+
+# --- compressors ------------------------------------------------------------------------------------------------------
+
+
+def test_plans_have_the_sizes_that_their_names_say(task):
+    options, d = network_compressors.Options(), task.problem.d
+    found = {method: plan(1.0) for (_, method), plan in network_compressors.plans(task, options).items()}
+    v, shapes = np.random.default_rng(0).standard_normal(d), ((64, 8), (8, 10))
+    for b in options.bits:
+        for name in ("NUQSGD", "QSGD", "QSGDinf"):
+            c = found[f"{name}, {b} bits"].compressor
+            assert th.expected_payload_bits(c, v) == pytest.approx(b * d + 32 * math.ceil(d / 512), rel=0.01)
+    for r in options.ranks:
+        c = found[f"PowerSGD, rank {r}, memory"].compressor
+        assert th.expected_payload_bits(c, v) == 32 * r * sum(map(sum, shapes))
+    for name, part in ((EF, 1.0), (fixed(0.6), 0.4), (fixed(0.9), 0.1)):
+        method = found[network_compressors.sent(name, 0.1)]
+        kept = memory_bytes(method.feedback, method.compressor, d, 32, 32)
+        assert kept == pytest.approx(4 * d * part, abs=4) and method.compressor.k == int(0.1 * d)
+    assert all(method.momentum == 0.9 for name, method in found.items() if name != network_compressors.MAJORITY)
+    assert found[network_compressors.MAJORITY].step == th.Constant(network_compressors.VOTE)
+
+
+def test_spectra_are_shares_of_the_layers(task):
+    rows = network_compressors.spectra(task, {"start": th.initial_point(task.problem)}, 16, 2, seed=0)
+    assert [(one.layer, one.shape, one.batch) for one in rows] == [
+        (1, (64, 8), 16),
+        (2, (8, 10), 16),
+        (1, (64, 8), 300),
+        (2, (8, 10), 300),
+    ]
+    g = th.gradient(task.problem, th.initial_point(task.problem))[th.layers(task.problem)[1]].reshape(8, 10)
+    s2 = np.linalg.svd(g.astype(float), compute_uv=False) ** 2
+    assert rows[3].second == pytest.approx(s2[:2].sum() / s2.sum(), rel=1e-4)
+    assert all(0 < one.first <= one.second <= one.fourth <= 1 + 1e-12 for one in rows)
+
+
+def test_verdicts_on_compressors_follow_the_numbers():
+    options = network_compressors.Options(bits=(4,), ranks=(1,), shares=(0.1,))
+    (task,) = training.tasks(network_compressors.Options(tasks=("digits",), width=8), rows=200)
+    rows = [row(method, group=group) for group, method in network_compressors.plans(task, options)]
+    said = network_compressors.statements(rows, options)
+    equal = ["holds"] * 9 + ["fails"] + ["holds"] * 3  # equal accuracies: none is five points above another
+    assert [one.verdict for one in said] == equal
+    worse = [row("rbSGD, 10 %", accuracy=0.8) if one.method == "rbSGD, 10 %" else one for one in rows]
+    assert network_compressors.statements(worse, options)[9].verdict == "holds"
+    worse = [row("NUQSGD, 4 bits", end=0.6) if one.method == "NUQSGD, 4 bits" else one for one in rows]
+    assert network_compressors.statements(worse, options)[0].verdict == "fails"
+
+
+# --- CR-PSGD ----------------------------------------------------------------------------------------------------------
+
+
+def test_all_methods_take_as_many_gradients():
+    options = network_cr_psgd.Options(samples=4000)
+    found = {method: plan(0.5) for (_, method), plan in network_cr_psgd.plans(options).items()}
+    rounds = network_cr_psgd.rounds_of(options)
+    assert sum(th.bounds.growing_batches(4000, options.rho, options.batch)) <= 4000
+    assert (
+        rounds * network_cr_psgd.fixed_batch(options)
+        <= 4000
+        < (rounds + 1) * network_cr_psgd.fixed_batch(options) + 4000
+    )
+    assert found["local SGD, H = 16"].local_steps == 16 and found["CR-PSGD"].batch.first == options.batch
+    assert found["parallel SGD"].batch == 8
+
+
+def test_verdicts_on_cr_psgd_follow_the_numbers():
+    options = network_cr_psgd.Options(samples=4000, local=(4,))
+
+    def rows(growing=0.5, local=0.5, large=0.5):
+        names = [method for _, method in network_cr_psgd.plans(options)]
+        ends = dict(zip(names, (0.5, growing, large, local), strict=True))
+        total = {"CR-PSGD": network_cr_psgd.rounds_of(options), "parallel SGD": 500}
+        return [
+            row(name, end)._replace(rounds=np.linspace(0, total.get(name, 125), 4).astype(int))
+            for name, end in ends.items()
+        ]
+
+    def verdicts(found):
+        return [one.verdict for one in network_cr_psgd.statements(found, options)]
+
+    assert verdicts(rows())[:3] == ["holds"] * 3
+    assert verdicts(rows(growing=0.7))[1] == "fails"
+    assert verdicts(rows(local=0.1))[3] in ("holds", "fails")
+    assert verdicts(rows(large=0.8))[4] == "holds" and verdicts(rows(large=0.2))[4] == "fails"
+
+
+def test_rounds_to_a_goal():
+    assert network_cr_psgd.rounds_to(row(end=0.5), 1.1) == 20 and math.isinf(
+        network_cr_psgd.rounds_to(row(end=0.5), 0.1)
+    )
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def test_held_out_losses_at_equal_training_loss():
+    """Both fall linearly: to 0.5 and to 1.0; the first is at 1.0 after two thirds of the way."""
+    one, other = row(end=0.5, test=0.8, spread=0.0), row(end=1.0, test=1.3, spread=0.0)
+    mine, theirs = network_questions.at_equal_loss(one, other)
+    assert mine == pytest.approx(2.0 - 1.2 * 2 / 3) and theirs == pytest.approx(1.3)
+
+
+def test_barriers_and_curvature_of_a_known_function():
+    """f = (x^2 - 1)^2: its minima are -1 and 1, the barrier between them is f(0) = 1, and the curvature there is 8."""
+    problem = th.function(lambda x: float((x[0] ** 2 - 1) ** 2), lambda x: 4 * x * (x**2 - 1), d=1)
+    left, right = np.array([-1.0]), np.array([1.0])
+    assert network_questions.barrier(problem, left, right) == pytest.approx(1.0)
+    assert network_questions.barrier(problem, right, right) == 0.0
+    assert network_questions.sharpness(problem, right) == pytest.approx(8.0, rel=1e-6)
+
+
+def test_probabilities_are_those_of_the_kernels(task):
+    x = 3.0 * th.initial_point(task.problem, 2)
+    P = network_questions.probabilities(task.test, x)
+    assert np.mean(P.argmax(axis=1) == task.test.b) == th.accuracy(task.test, x)
+    loss = -np.log(P[np.arange(task.test.n), task.test.b]).mean()
+    assert th.value(task.test, x) == pytest.approx(loss + 0.5 * task.test.l2 * x @ x, rel=1e-6)
+
+
+def test_pairs_of_compressors_are_unbiased_and_biased(task):
+    found = {
+        method: plan(1.0) for (_, method), plan in network_questions.plans(task, network_questions.Options()).items()
+    }
+    d = task.problem.d
+    for unbiased, biased in network_questions.MEMORIES:
+        pair = [found[name].feedback.error_compressor for name in (unbiased, biased)]
+        assert th.omega(pair[0], d) > 0.0 and pair[1].inner == pair[0]
+        with pytest.raises(TypeError):
+            th.omega(pair[1], d)
+        assert found[unbiased].compressor == found[biased].compressor
+    for unbiased, biased in network_questions.MESSAGES:
+        assert th.omega(found[unbiased].compressor, d) > 0.0 and found[unbiased].feedback == th.NoFeedback()
+        assert found[biased].feedback != th.NoFeedback()
+
+
+def test_models_with_and_without_consensus(task):
+    options = network_questions.Options(workers=4, steps=20, rows=300)
+    one = network_questions._models(task, network_questions.ONE, "shared", 0.2, 3, options)
+    method = th.ParallelSGD(step=th.Constant(0.2), batch=8)
+    done = th.run(method, task.problem, workers=4, steps=20, seed=3, dtype=np.float32)
+    np.testing.assert_allclose(one[0], done.x, rtol=1e-4, atol=1e-6)  # one local step is a step of parallel SGD
+    apart = network_questions._models(task, network_questions.OTHERS, "own", 0.2, 3, options)
+    assert len(apart) == 4
+    part = th.two_layer((np.asarray(task.problem.A)[75:150], task.problem.b[75:150]), 8, l2=1e-4, dtype=np.float32)
+    assert part.classes == 10  # all of them are in this part
+    x0 = th.initial_point(task.problem, 4)
+    alone = th.run(method, part, workers=1, steps=20, seed=4, x0=x0, dtype=np.float32)
+    np.testing.assert_array_equal(apart[1], alone.x.astype(float))
+
+
+# --- options and quick runs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("study", "bad", "named"),
+    [
+        ("network-compressors", {"tasks": ["pictures"]}, "tasks"),
+        ("network-compressors", {"bits": [1]}, "bits"),
+        ("network-compressors", {"ranks": [0]}, "ranks"),
+        ("network-compressors", {"shares": [1.5]}, "shares"),
+        ("network-compressors", {"grid": []}, "grid"),
+        ("network-cr-psgd", {"rho": 1.0}, "rho"),
+        ("network-cr-psgd", {"local": [1]}, "local"),
+        ("network-cr-psgd", {"samples": 8}, "samples"),
+        ("network-questions", {"rows": 3}, "rows"),
+        ("network-questions", {"share": 0.0}, "share"),
+        ("network-questions", {"seeds": 0}, "seeds"),
+    ],
+)
+def test_options_outside_their_domain(study, bad, named):
+    with pytest.raises(ConfigurationError, match=named):
+        StudyConfiguration.from_dict({"study": study} | bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["network-compressors", "network-cr-psgd", "network-questions"])
+def test_quick_forms_report_and_draw(study, tmp_path):
+    """The quick form measures on digits alone; its record gives the report, the page and the figure."""
+    found = collect(study, quick=True)
+    again = from_json(json.loads(json.dumps(to_json(found), allow_nan=False)))
+    made = report(study, again)
+    assert as_text(made) == as_text(report(study, found))
+    assert len(made.statements) > 4 and "digits" in as_markdown(made, "figure.png")
+    assert made.draw().axes

@@ -1,0 +1,432 @@
+"""A network trained with every family of compressors: quantizers, low rank by layer, sparse messages, signs, memories.
+
+A hidden layer of 32 units on handwritten digits and on RCV1's topics stands in for the networks on images and text of
+the talks and papers.  All methods have momentum 0.9, and each its own best step.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compressors import (
+    Identity,
+    PowerSGD,
+    RandomBlock,
+    ScaledSign,
+    Sign,
+    SpectralAtomo,
+    TopK,
+    by_layer,
+)
+from ..core import require, setting
+from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import bits as bits_text
+from ..plots.text import number
+from ..problems import batch_gradient, layer_shapes, layers
+from .nuqsgd import compressors as quantizers
+from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
+from .shared.network_training import (
+    LEVEL,
+    Task,
+    Trained,
+    best_of,
+    check_options,
+    interval,
+    judged,
+    not_worse,
+    percent,
+    seeds_of,
+    tasks,
+    train,
+)
+from .shared.report import OURS, Statement, Study, Table
+
+__all__ = ["Options", "Spectrum", "collect", "plans", "report", "spectra", "statements"]
+
+MOMENTUM = 0.9
+FULL, FULL_GROUP = "float32", "full precision"
+MAJORITY, SIGN = "sign, majority vote", "scaled sign, memory"
+VOTE = 0.02  # of the other steps: those of a majority vote do not shrink with the gradient
+LITTLE, FAR = 0.01, 0.05  # one point of accuracy is little, five are much
+
+
+@setting
+class Options(NamedTuple):
+    """Options of a configuration.
+
+    Parameters
+    ----------
+    tasks : tuple of str
+        "digits", and "topics" where the multi-label file of RCV1 exists.
+    workers, batch, steps, seeds : int
+    width, features : int
+        Hidden units, and the number of the most frequent features of the topics.
+    l2 : float
+    grid : tuple of float
+        Candidate step sizes.
+    bits : tuple of int
+        Of the quantizers, with the sign.
+    bucket : int
+    ranks : tuple of int
+        Of PowerSGD.
+    triplets : tuple of int
+        Expected numbers of singular triplets that ATOMO sends of each layer.
+    shares : tuple of float
+        Of the coordinates, for methods that send a few.
+    """
+
+    tasks: tuple = ("digits", "topics")
+    workers: int = 8
+    batch: int = 8
+    steps: int = 400
+    seeds: int = 5
+    width: int = 32
+    features: int = 2000
+    l2: float = 1e-4
+    grid: tuple = (0.0125, 0.05, 0.2, 0.8)
+    bits: tuple = (2, 4, 8)
+    bucket: int = 512
+    ranks: tuple = (1, 2)
+    triplets: tuple = (2,)
+    shares: tuple = (0.1, 0.05)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_options(self)
+        require(self.steps >= 1, "steps", self.steps, "an integer, at least 1")
+        require(self.bucket >= 1, "bucket", self.bucket, "an integer, at least 1")
+        for name, good in (
+            ("bits", lambda b: isinstance(b, int) and 2 <= b <= 8),
+            ("ranks", lambda r: isinstance(r, int) and 1 <= r <= 4),
+            ("triplets", lambda r: isinstance(r, int) and 1 <= r <= 4),
+            ("shares", lambda s: isinstance(s, float) and 0.0 < s < 1.0),
+        ):
+            found = getattr(self, name)
+            allowed = {"bits": "integers from 2 to 8", "shares": "numbers in (0, 1)"}.get(name, "integers from 1 to 4")
+            require(isinstance(found, tuple) and all(map(good, found)), name, found, allowed)
+
+
+class Spectrum(NamedTuple):
+    """The singular values of the gradients of one layer.
+
+    Attributes
+    ----------
+    task, place : str
+        At the start or at the end of a run in full precision.
+    layer : int
+        From 1.
+    shape : tuple of int
+    batch : int
+    first, second, fourth : float
+        Share of the squared norm in the 1, 2 and 4 largest singular values; means over batches.
+    """
+
+    task: str
+    place: str
+    layer: int
+    shape: tuple[int, int]
+    batch: int
+    first: float
+    second: float
+    fourth: float
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+def sent(method: str, share: float) -> str:
+    """Name of a method that sends a share of the coordinates."""
+    return f"{method}, {100 * share:g} %"
+
+
+def plans(task: Task, options: Options) -> dict:
+    """By group and method: a function of the step that returns the method."""
+    problem, d = task.problem, task.problem.d
+
+    def sgd(compressor, feedback: Any = NoFeedback(), scale: float = 1.0, **more):  # noqa: B008  # a value
+        return lambda step: ParallelSGD(
+            compressor,
+            step=Constant(scale * step),
+            feedback=feedback,
+            batch=options.batch,
+            **{"momentum": MOMENTUM, **more},
+        )
+
+    found: dict = {(FULL_GROUP, FULL): sgd(Identity())}
+    for b in options.bits:
+        for name, c in quantizers(b, min(options.bucket, d)).items():
+            if name != "float32":
+                found["quantizers", f"{name}, {b} bits"] = sgd(c)
+    most = min(min(shape) for shape in layer_shapes(problem))
+    for r in (r for r in options.ranks if r <= most):
+        power = by_layer(problem, partial(PowerSGD, rank=r))
+        found["low rank by layer", f"PowerSGD, rank {r}, memory"] = sgd(power, ErrorFeedback())
+        found["low rank by layer", f"PowerSGD, rank {r}"] = sgd(power)
+    for r in (r for r in options.triplets if r <= most):
+        atomo = by_layer(problem, partial(SpectralAtomo, budget=r))
+        found["low rank by layer", f"ATOMO, {r} triplets"] = sgd(atomo)
+    found["signs", SIGN] = sgd(ScaledSign(), ErrorFeedback())
+    found["signs", MAJORITY] = sgd(Sign(), scale=VOTE, aggregation="majority", momentum=0.0)
+    for share in options.shares:
+        k = max(1, int(share * d))
+        found["top-k", sent("top-k", share)] = sgd(TopK(k))
+        found["top-k", sent("top-k, memory", share)] = sgd(TopK(k), ErrorFeedback())
+        blocks = ways(d, share)
+        for name in (BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), sketched(0.6), QUANTIZED, "iConEF-v2, 7 levels"):
+            way = blocks[name]
+            require(isinstance(way.compressor, RandomBlock), "compressor", way.compressor, "a random block")
+            found["random blocks", sent(name, share)] = sgd(way.compressor, way.feedback)
+    return found
+
+
+def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, seed: int) -> list[Spectrum]:
+    """Spectra of the gradients of each layer, of single batches and of the full gradient."""
+    rng = np.random.default_rng(seed)
+    problem, found = task.problem, []
+    for place, x in ends.items():
+        for size, times in ((batch, draws), (problem.n, 1)):
+            shares: list[list[np.ndarray]] = [[] for _ in layers(problem)]
+            for _ in range(times):
+                g = batch_gradient(problem, rng.choice(problem.n, size, replace=False), x)
+                for part, layer, shape in zip(shares, layers(problem), layer_shapes(problem), strict=True):
+                    s2 = np.linalg.svd(g[layer].reshape(shape).astype(float), compute_uv=False) ** 2
+                    part.append(np.cumsum(s2)[[0, 1, min(3, s2.size - 1)]] / s2.sum())
+            for k, (part, shape) in enumerate(zip(shares, layer_shapes(problem), strict=True)):
+                found.append(Spectrum(task.name, place, k + 1, shape, size, *np.mean(part, axis=0).tolist()))
+    return found
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _said(text: str, trials: list[tuple[str, str]], source: str = "") -> Statement:
+    """A statement from its trials: verdict and numbers of each."""
+    verdict = judged(how for how, _ in trials) if trials else "undecided"
+    return Statement(text, verdict, "; ".join(numbers for _, numbers in trials) + ".", source)
+
+
+def _trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
+    how = not_worse(row, other, margin, of)
+    show = percent if of == "accuracy" else (lambda one: interval(one.loss[:, -1]) if one.success else "diverged")
+    return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
+
+
+def statements(rows: list[Trained], options: Options) -> list[Statement]:
+    """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
+    best = best_of(rows)
+    names = list(dict.fromkeys(task for task, _ in best))
+
+    def pairs(mine, theirs, margin, of="accuracy"):
+        return [
+            _trial(best[task, first], best[task, second], margin, of)
+            for task in names
+            for first, second in zip(mine, theirs, strict=True)
+            if (task, first) in best and (task, second) in best
+        ]
+
+    def against_full(methods):
+        return pairs(methods, [FULL] * len(methods), LITTLE)
+
+    bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
+    nuqsgd, qsgd, top = ([f"{name}, {b} bits" for b in bits] for name in ("NUQSGD", "QSGD", "QSGDinf"))
+    said = [
+        _said("NUQSGD's training loss is at most that of QSGD (same bits).", pairs(nuqsgd, qsgd, 0.0, "loss")),
+        _said("NUQSGD matches the accuracy of QSGDinf (within one point).", pairs(nuqsgd, top, LITTLE)),
+        _said("NUQSGD does not impair the accuracy of full precision (within one point).", against_full(nuqsgd)),
+    ]
+    power = [f"PowerSGD, rank {r}, memory" for r in options.ranks]
+    said += [
+        _said("PowerSGD with a memory matches full precision (within one point).", against_full(power)),
+        _said(
+            "PowerSGD needs its memory: without it the accuracy is no better.",
+            pairs(power, [f"PowerSGD, rank {r}" for r in options.ranks], 0.0),
+        ),
+        _said(
+            "ATOMO by layer matches full precision (within one point).",
+            against_full([f"ATOMO, {r} triplets" for r in options.triplets]),
+        ),
+        _said("The scaled sign with a memory matches full precision (within one point).", against_full([SIGN])),
+        _said("A majority vote of signs matches full precision (within one point).", against_full([MAJORITY])),
+    ]
+    for share in options.shares:
+        less, theirs = f"{100 * (1 - share):.3g} %", "" if share == 0.1 else OURS
+        ef, block = sent(EF, share), sent(BLOCK, share)
+        said.append(
+            _said(f"With {less} less communication EFSGD matches SGD (within one point).", against_full([ef]), theirs)
+        )
+        said.append(
+            _said(
+                f"With {less} less, EFSGD is five points above random blocks alone.", pairs([ef], [block], -FAR), theirs
+            )
+        )
+        for saving in (0.6, 0.9):
+            said.append(
+                _said(
+                    f"With {less} less, ConEF that saves {100 * saving:.0f} % of the memory matches EFSGD (one point).",
+                    pairs([sent(fixed(saving), share)], [ef], LITTLE),
+                    theirs,
+                )
+            )
+        said.append(
+            _said(
+                f"With {less} less, top-k with a memory is no worse than random blocks with one.",
+                pairs([sent("top-k, memory", share)], [ef], 0.0),
+                OURS,
+            )
+        )
+    return said
+
+
+# --- tables and figure ------------------------------------------------------------------------------------------------
+
+
+def _cells(row: Trained, d: int) -> tuple[str, ...]:
+    total = row.bits * d * float(row.rounds[-1])
+    loss = interval(row.loss[:, -1]) if row.success else "diverged"
+    return (
+        row.method,
+        f"{row.step:g}",
+        f"{row.bits:.3g}",
+        bits_text(total),
+        f"{row.memory / 1e3:,.1f}",
+        loss,
+        percent(row),
+    )
+
+
+def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum]) -> list[Table]:
+    """A table for each task, and the spectra by layer."""
+    head = ("method", "step", "bits a coordinate", "payload", "memory, kB", "training loss", "held-out accuracy, %")
+    made = []
+    for task, (n, d) in sizes.items():
+        mine = [row for (name, _), row in best_of(rows).items() if name == task]
+        made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, [_cells(row, d) for row in mine]))
+    cells = [
+        (f"{s.task}, {s.place}", str(s.layer), f"{s.shape[0]} x {s.shape[1]}", f"{s.batch:,}")
+        + tuple(f"{part:.3f}" for part in (s.first, s.second, s.fourth))
+        for s in spectrum
+    ]
+    title = "Share of the squared norm of a layer's gradient in its largest singular values"
+    return [*made, Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), cells)]
+
+
+def draw(rows: list[Trained], sizes: dict):
+    """For each task accuracy against payload, and training loss against rounds for one method of each group."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import PAGE
+
+    groups = list(dict.fromkeys(row.group for row in rows))
+    with style():
+        figure, grid = new_figure(len(sizes), 2, width=PAGE, height=0.8 + 2.3 * len(sizes))
+        for (left, right), task in zip(grid, sizes, strict=True):
+            mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
+            for group in groups:
+                here = [row for row in mine if row.group == group]
+                at = [row.bits for row in here]
+                accuracies = [100.0 * row.accuracy[:, -1].astype(float) for row in here]
+                (line,) = left.plot(at, [part.mean() for part in accuracies], linestyle="", label=group)
+                spread = [(part.mean() - part.min(), part.max() - part.mean()) for part in accuracies]
+                if here:
+                    left.errorbar(
+                        at,
+                        [part.mean() for part in accuracies],
+                        yerr=np.transpose(spread),
+                        linestyle="",
+                        marker="",
+                        color=line.get_color(),
+                        elinewidth=0.7,
+                    )
+                    row = min(here, key=lambda one: one.end)
+                    loss = row.loss.astype(float)
+                    shown = row.rounds > 0
+                    right.plot(row.rounds[shown], loss.mean(axis=0)[shown], marker="", color=line.get_color())
+                    right.fill_between(
+                        row.rounds[shown],
+                        loss.min(axis=0)[shown],
+                        loss.max(axis=0)[shown],
+                        color=line.get_color(),
+                        alpha=0.2,
+                        linewidth=0,
+                    )
+            left.set_xscale("log")
+            left.set_xlabel("bits a coordinate and round")
+            left.set_ylabel("held-out accuracy, %")
+            right.set_yscale("log")
+            right.set_xlabel("rounds")
+            right.set_ylabel("training loss")
+            left.set_title(task)
+            right.set_title(f"{task}, best of each kind")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """Train each task with all methods, and take the spectra of its gradients."""
+    options = options or Options()
+    if quick:
+        options = options._replace(
+            tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), bits=(4,),
+            ranks=(1,), shares=options.shares[:1],
+        )  # fmt: skip
+    rows: list[Trained] = []
+    spectrum: list[Spectrum] = []
+    sizes = {}
+    seeds = seeds_of(options, seed, "network-compressors")
+    for task in tasks(options, topics, 400 if quick else None):
+        trained = train(
+            task, plans(task, options), options.grid, seeds, workers=options.workers, records=16, steps=options.steps
+        )
+        rows += trained
+        sizes[task.name] = task.problem.n, task.problem.d
+        step = best_of(trained)[task.name, FULL].step
+        ends = _ends(task, plans(task, options)[FULL_GROUP, FULL](step), options, seeds[0])
+        spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
+    return {"rows": rows, "spectrum": spectrum, "sizes": sizes, "options": options}
+
+
+def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:
+    """The first and the last weights of a run."""
+    from ..cluster import run
+    from ..problems import initial_point
+
+    done = run(plan, task.problem, workers=options.workers, steps=options.steps, seed=seed, dtype=np.float32)
+    return {"start": initial_point(task.problem, seed), "end": done.last}
+
+
+def report(rows, spectrum, sizes: dict, options: Options) -> Study:
+    """The study of these runs; ``sizes`` has n and d of each task."""
+    tried = ", ".join(f"{step:g}" for step in options.grid)
+    setting_text = (
+        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, "
+        f"on {' and '.join(sizes)}: 80 % of the rows for training. RCV1's topics have their {options.features:,} most "
+        f"frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} after "
+        f"decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least training "
+        "loss (a fiftieth of it for the majority vote, which has no momentum), found with one seed, and then "
+        f"{options.seeds} seeds, which determine first weights, rows and messages; ± is the {100 * LEVEL:g} % interval "
+        "of the mean over the seeds, "
+        "and a verdict is by that interval of the difference at equal seeds: undecided where it leaves both open. "
+        f"Quantizers have buckets of {options.bucket}. Random blocks and top-k send a share of all coordinates; "
+        "PowerSGD and ATOMO compress each layer as a matrix. Memory is what a worker stores between rounds. "
+        "The talks and papers train deep networks on images and text, which this one only stands in for."
+    )
+    return Study(
+        "network-compressors",
+        "A network with every family of compressors",
+        setting_text,
+        {"training": rows, "spectra": spectrum},
+        tables(rows, sizes, spectrum),
+        statements(rows, options),
+        lambda: draw(rows, sizes),
+        "Held-out accuracy against bits a coordinate, and training loss against rounds, for each family of compressors",
+    )

@@ -1,0 +1,301 @@
+"""CR-PSGD's experiment with 8 workers on a network: growing batches and local steps against small and fixed batches.
+
+The talk trains ResNet20 on CIFAR-10 and shows curves without batches, growth or steps.  Here each method has the best
+of the same constant steps, no momentum, and the same number of gradients; the network has one hidden layer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import bounds
+from ..core import require, setting
+from ..methods import LocalSGD, ParallelSGD
+from ..methods.schedules import Constant, GrowingBatch
+from ..plots.text import number
+from .shared.network_training import (
+    LEVEL,
+    Task,
+    Trained,
+    best_of,
+    check_options,
+    interval,
+    judged,
+    not_worse,
+    percent,
+    seeds_of,
+    tasks,
+    train,
+)
+from .shared.report import OURS, Statement, Study, Table
+
+__all__ = ["Options", "collect", "plans", "report", "rounds_to", "statements"]
+
+SMALL, GROWING = "parallel SGD", "CR-PSGD"
+LITTLE, COMPARABLE = 0.01, 1.25  # a point of accuracy; losses within a quarter
+
+
+@setting
+class Options(NamedTuple):
+    """Options of a configuration.
+
+    Parameters
+    ----------
+    tasks : tuple of str
+        "digits", and "topics" where the multi-label file of RCV1 exists.
+    workers, seeds : int
+    batch : int
+        Of a worker in the first round, and of the methods whose batches do not grow.
+    samples : int
+        Gradients of each worker.
+    rho : float
+        Growth of CR-PSGD's batches in a round.
+    local : tuple of int
+        Numbers of local steps.
+    width, features : int
+        Hidden units, and the number of the most frequent features of the topics.
+    l2 : float
+    grid : tuple of float
+        Candidate step sizes.
+    """
+
+    tasks: tuple = ("digits", "topics")
+    workers: int = 8
+    batch: int = 8
+    samples: int = 16_000
+    seeds: int = 5
+    rho: float = 1.02
+    local: tuple = (4, 16)
+    width: int = 32
+    features: int = 2000
+    l2: float = 1e-4
+    grid: tuple = (0.5, 1.0, 2.0, 4.0)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_options(self)
+        require(self.rho > 1.0, "rho", self.rho, "a number above 1")
+        good = isinstance(self.local, tuple) and all(isinstance(H, int) and H >= 2 for H in self.local)
+        require(good, "local", self.local, "integers, at least 2")
+        least = self.batch * max((1, *self.local))
+        require(self.samples >= least, "samples", self.samples, f"at least {least}, for one round of each method")
+
+
+def rounds_of(options: Options) -> int:
+    """Rounds of CR-PSGD: as many as the gradients suffice for."""
+    return len(bounds.growing_batches(options.samples, options.rho, options.batch))
+
+
+def fixed_batch(options: Options) -> int:
+    """The batch with which the gradients last for as many rounds as CR-PSGD's."""
+    return options.samples // rounds_of(options)
+
+
+def _local(H: int) -> str:
+    return f"local SGD, H = {H}"
+
+
+def _fixed(options: Options) -> str:
+    return f"parallel SGD, B = {fixed_batch(options)}"
+
+
+def plans(options: Options) -> dict:
+    """By group and method: a function of the step that returns the method."""
+    found: dict = {
+        ("small batch", SMALL): lambda step: ParallelSGD(step=Constant(step), batch=options.batch),
+        ("growing batch", GROWING): lambda step: ParallelSGD(
+            step=Constant(step), batch=GrowingBatch(options.rho, options.batch)
+        ),
+        ("large batch", _fixed(options)): lambda step: ParallelSGD(step=Constant(step), batch=fixed_batch(options)),
+    }
+    for H in options.local:
+        found["local steps", _local(H)] = lambda step, H=H: LocalSGD(
+            step=Constant(step), local_steps=H, batch=options.batch
+        )
+    return found
+
+
+def rounds_to(row: Trained, goal: float) -> float:
+    """Rounds until the mean training loss is at most ``goal`` for the first time; infinite if never."""
+    there = np.flatnonzero(row.loss.mean(axis=0, dtype=float) <= goal)
+    return float(row.rounds[there[0]]) if there.size else np.inf
+
+
+def statements(rows: list[Trained], options: Options) -> list[Statement]:
+    """Verdicts on the talk's statements, on the network."""
+    best = best_of(rows)
+    names = list(dict.fromkeys(task for task, _ in best))
+    T, allowed = options.samples, bounds.growing_rounds(options.samples, options.rho, options.batch)
+    growing, small = ([best[task, method] for task in names] for method in (GROWING, SMALL))
+    taken = [int(row.rounds[-1]) for row in growing]
+    said = [
+        Statement(
+            "O(log T) rounds in place of O(T).",
+            judged("holds" if t <= allowed and 2 * t < T / options.batch else "fails" for t in taken),
+            f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small[0].rounds[-1]):,} with "
+            f"B = {options.batch}, for {T:,} gradients of each worker.",
+        )
+    ]
+    for what, of in (
+        ("training loss (within a quarter)", "loss"),
+        ("held-out accuracy (within one point)", "accuracy"),
+    ):
+        trials, numbers = [], []
+        for one, other in zip(growing, small, strict=True):
+            margin = (COMPARABLE - 1.0) * other.end if of == "loss" else LITTLE
+            how = not_worse(one, other, margin, of)
+            trials.append(how)
+            shown = [percent(row) if of == "accuracy" else interval(row.loss[:, -1]) for row in (one, other)]
+            numbers.append(f"{one.task}: {shown[0]} against {shown[1]} ({how})")
+        said.append(
+            Statement(
+                f"The growing batch does not sacrifice the convergence per gradient: {what}.",
+                judged(trials),
+                "; ".join(numbers) + ".",
+            )
+        )
+    trials, numbers = [], []
+    for one in growing:
+        for H in options.local:
+            other = best[one.task, _local(H)]
+            goal = max(one.end, other.end)
+            pair = rounds_to(one, goal), rounds_to(other, goal)
+            trials.append("holds" if pair[0] < pair[1] else "fails")
+            numbers.append(
+                f"{one.task}, H = {H}: {pair[0]:,.0f} against {pair[1]:,.0f} rounds to the loss {number(goal)}, which "
+                "both reach"
+            )
+    said.append(Statement("Fewer rounds than local SGD.", judged(trials), "; ".join(numbers) + "."))
+    trials, numbers = [], []
+    for one in growing:
+        other = best[one.task, _fixed(options)]
+        how = not_worse(one, other, 0.0, "loss")
+        trials.append(how)
+        numbers.append(f"{one.task}: {interval(one.loss[:, -1])} against {interval(other.loss[:, -1])} ({how})")
+    said.append(
+        Statement(
+            "In equally many rounds and gradients, growing batches end no higher than equal ones (training loss).",
+            judged(trials),
+            "; ".join(numbers) + ".",
+            OURS,
+        )
+    )
+    return said
+
+
+def draw(rows: list[Trained]):
+    """Training loss and held-out accuracy, against the gradients of a worker and against rounds."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import PAGE
+
+    best = best_of(rows)
+    names = list(dict.fromkeys(task for task, _ in best))
+    with style():
+        figure, grid = new_figure(len(names), 3, width=PAGE, height=0.6 + 2.1 * len(names))
+        for axes, task in zip(grid, names, strict=True):
+            for (name, method), row in best.items():
+                if name != task or not row.success:
+                    continue
+                shown = row.rounds > 0
+                for panel, x, heights in (
+                    (axes[0], row.samples, row.loss),
+                    (axes[1], row.rounds, row.loss),
+                    (axes[2], row.rounds, 100.0 * row.accuracy),
+                ):
+                    y = heights.astype(float)[:, shown]
+                    label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
+                    (line,) = panel.plot(x[shown], y.mean(axis=0), marker="", label=label.removesuffix(", B"))
+                    panel.fill_between(
+                        x[shown], y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
+                    )
+            for panel, against, what in zip(
+                axes,
+                ("gradients of a worker", "rounds", "rounds"),
+                ("training loss", "training loss", "held-out accuracy, %"),
+                strict=True,
+            ):
+                panel.set_xscale("log")
+                panel.set_xlabel(against)
+                panel.set_ylabel(what)
+                panel.set_title(task)
+            axes[0].set_yscale("log")
+            axes[1].set_yscale("log")
+            axes[2].set_ylim(bottom=max(0.0, axes[2].get_ylim()[0]))
+        figure.legend(*_labelled(grid[0, 0], best, names[0]), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _labelled(axes, best, task: str):
+    """Handles, and the methods with their batches."""
+    handles, _ = axes.get_legend_handles_labels()
+    return handles, [method for (name, method), row in best.items() if name == task and row.success]
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """Train each task with all methods, with equally many gradients."""
+    options = options or Options()
+    if quick:
+        options = options._replace(
+            tasks=("digits",), samples=800, seeds=2, width=8, rho=1.1, local=options.local[:1], grid=(0.5, 1.0)
+        )
+    seeds, rows, sizes = seeds_of(options, seed, "network-cr-psgd"), [], {}
+    for task in tasks(options, topics, 400 if quick else None):
+        rows += _trained(task, options, seeds)
+        sizes[task.name] = task.problem.n, task.problem.d
+    return {"rows": rows, "sizes": sizes, "options": options}
+
+
+def _trained(task: Task, options: Options, seeds) -> list[Trained]:
+    return train(
+        task, plans(options), options.grid, seeds, workers=options.workers, records=40, samples=options.samples
+    )
+
+
+def report(rows, sizes: dict, options: Options) -> Study:
+    """The study of these runs; ``sizes`` has n and d of each task."""
+    head = ("method", "step", "gradients of a worker", "rounds", "training loss", "held-out accuracy, %")
+    made = []
+    for name, (n, d) in sizes.items():
+        mine = [row for (task, _), row in best_of(rows).items() if task == name]
+        cells = [
+            (
+                row.method,
+                f"{row.step:g}",
+                f"{row.samples[-1]:,.0f}",
+                f"{int(row.rounds[-1]):,}",
+                interval(row.loss[:, -1]) if row.success else "diverged",
+                percent(row),
+            )
+            for row in mine
+        ]
+        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
+    tried = ", ".join(f"{step:g}" for step in options.grid)
+    setting_text = (
+        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
+        f"{' and '.join(sizes)}: 80 % of the rows for training. {options.workers} workers, each with "
+        f"{options.samples:,} gradients, no momentum. CR-PSGD begins with batches of "
+        f"{options.batch} that grow by {options.rho:g} a round; "
+        f"parallel and local SGD have batches of {options.batch}, and one run has equal batches for as many rounds as "
+        f"CR-PSGD. Each method has the constant step of {tried} with the least training loss, found with one seed, and "
+        f"then {options.seeds} seeds; ± is the {100 * LEVEL:g} % interval of their mean, and a verdict is by that "
+        "interval of the difference at equal seeds. The talk's data are CIFAR-10, its network is ResNet20, and it "
+        "shows neither batches nor steps."
+    )
+    return Study(
+        "network-cr-psgd",
+        "CR-PSGD on a network with 8 workers",
+        setting_text,
+        {"training": rows},
+        made,
+        statements(rows, options),
+        lambda: draw(rows),
+        "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",
+    )

@@ -1,0 +1,583 @@
+"""Questions of the talk on ConEF, on a network: unbiased compressors and generalization, minima, and consensus.
+
+The talk says that an unbiased error compressor has "some generalization merits", and ends with questions: is consensus
+necessary, and how can one use models that converge to different local minima?  Here a network with one hidden layer is
+trained on few rows, so that it fits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..cluster import run
+from ..compressors import (
+    QSGD,
+    Bucketed,
+    Identity,
+    Natural,
+    RandK,
+    RandomBlock,
+    ScaledSign,
+    TopK,
+    scaled,
+)
+from ..core import require, setting
+from ..measure import mean_interval, paired_interval
+from ..methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.text import number
+from ..problems import accuracy, gradient, initial_point, value
+from ..problems.layer_slices import layer_shapes, layers
+from ..problems.matrix import to_scipy
+from ..problems.row_blocks import rows_between
+from ..reporting.progress import track
+from .shared.network_training import (
+    LEVEL,
+    Task,
+    Trained,
+    best_of,
+    check_options,
+    interval,
+    judged,
+    percent,
+    seeds_of,
+    tasks,
+    train,
+)
+from .shared.report import OURS, Statement, Study, Table
+
+__all__ = ["Models", "Options", "Place", "at_equal_loss", "barrier", "collect", "plans", "report", "sharpness"]
+
+MOMENTUM = 0.9
+FULL = "float32"
+BUCKET = 40
+MEMORIES = (  # unbiased, and the same message times 1/(1 + omega), which contracts
+    ("ConEF, QSGD 15 levels", "ConEF, QSGD 15 levels, scaled"),
+    ("ConEF, natural", "ConEF, natural, scaled"),
+)
+MESSAGES = (  # unbiased, and biased with a memory, of about as many bits
+    ("random block, unbiased", "random block, memory"),
+    ("QSGD 1 level", "scaled sign, memory"),
+    ("rand-k, unbiased", "top-k, memory"),
+)
+OTHER_ROWS, OTHER_START = "float32, other rows", "float32, other start"
+ONE, TOGETHER, LOCAL, SAME, OTHERS = (
+    "consensus in every round",
+    "consensus after every 10 steps",
+    "consensus after every 100 steps",
+    "no consensus, one start",
+    "no consensus, other starts",
+)
+PERIODS = {ONE: 1, TOGETHER: 10, LOCAL: 100}  # local steps
+WALL = 0.01  # a barrier counts from this share of the loss at the start
+LITTLE = 0.01  # one point of accuracy
+POINTS, TURNS = 11, 40  # along a segment; of the power iteration
+
+
+@setting
+class Options(NamedTuple):
+    """Options of a configuration.
+
+    Parameters
+    ----------
+    tasks : tuple of str
+        "digits", and "topics" where the multi-label file of RCV1 exists.
+    rows : int
+        Rows for training.
+    workers, batch, steps, seeds : int
+    share : float
+        Of the coordinates in a random block.
+    width, features : int
+        Hidden units, and the number of the most frequent features of the topics.
+    l2 : float
+    grid : tuple of float
+        Candidate step sizes.
+    """
+
+    tasks: tuple = ("digits", "topics")
+    rows: int = 480
+    workers: int = 8
+    batch: int = 8
+    steps: int = 400
+    seeds: int = 5
+    share: float = 0.1
+    width: int = 32
+    features: int = 2000
+    l2: float = 1e-4
+    grid: tuple = (0.0125, 0.05, 0.2, 0.8)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        check_options(self)
+        for name, least in (("steps", 1), ("rows", 8 * self.workers)):
+            require(getattr(self, name) >= least, name, getattr(self, name), f"an integer, at least {least}")
+        require(0.0 < self.share < 1.0, "share", self.share, "a number between 0 and 1")
+
+
+class Place(NamedTuple):
+    """Where a method ends, beside full precision with the same start and rows.
+
+    Attributes
+    ----------
+    task, method : str
+    away : ndarray, shape (seeds,)
+        Distance to the weights of full precision, over the way that these went.
+    wall : ndarray, shape (seeds,)
+        The barrier between the two, over the loss at the start.
+    differs : ndarray, shape (seeds,)
+        Share of the held-out rows that get different classes.
+    sharpness : ndarray, shape (seeds,)
+        The largest eigenvalue of the Hessian there.
+    """
+
+    task: str
+    method: str
+    away: np.ndarray
+    wall: np.ndarray
+    differs: np.ndarray
+    sharpness: np.ndarray
+
+
+class Models(NamedTuple):
+    """Held-out accuracies with and without consensus, each for every seed.
+
+    Attributes
+    ----------
+    task, way, rows : str
+        ``rows`` is "shared" or "own": whether each worker has a part of the rows for itself.
+    step : float
+    single, averaged, together : ndarray, shape (seeds,)
+        Of one worker's model, in the mean; of the mean of the weights; of the mean of the probabilities.
+    """
+
+    task: str
+    way: str
+    rows: str
+    step: float
+    single: np.ndarray
+    averaged: np.ndarray
+    together: np.ndarray
+
+
+# --- generalization ---------------------------------------------------------------------------------------------------
+
+
+def plans(task: Task, options: Options) -> dict:
+    """By group and method: a function of the step that returns the method."""
+    d = task.problem.d
+    k = max(1, int(options.share * d))
+
+    def sgd(compressor, feedback: Any = NoFeedback()) -> Callable:  # noqa: B008  # a value
+        return lambda step: ParallelSGD(
+            compressor, step=Constant(step), feedback=feedback, batch=options.batch, momentum=MOMENTUM
+        )
+
+    block, fine = RandomBlock(k), Bucketed(QSGD(15), BUCKET)
+    found: dict = {("full precision", FULL): sgd(Identity())}
+    memories: list[Any] = [fine, scaled(fine, d), Natural(), scaled(Natural(), d)]
+    for name, c in zip((name for pair in MEMORIES for name in pair), memories, strict=True):
+        found["error compressors", name] = sgd(block, ContractiveErrorFeedback(c))
+    messages = (
+        sgd(RandomBlock(k, unbiased=True)),
+        sgd(block, ErrorFeedback()),
+        sgd(Bucketed(QSGD(1), 512)),
+        sgd(ScaledSign(), ErrorFeedback()),
+        sgd(RandK(k, unbiased=True)),
+        sgd(TopK(k), ErrorFeedback()),
+    )
+    for name, plan in zip((name for pair in MESSAGES for name in pair), messages, strict=True):
+        found["messages", name] = plan
+    found["messages", "top-k"] = sgd(TopK(k))
+    return found
+
+
+def at_equal_loss(row: Trained, other: Trained) -> tuple[np.ndarray, np.ndarray]:
+    """Held-out losses of both, seed by seed, when the training loss first is what both reach."""
+    found = []
+    for s in range(min(len(row.loss), len(other.loss))):
+        goal = max(float(row.loss[s].min()), float(other.loss[s].min()))
+        pair = []
+        for one in (row, other):
+            k = int(np.flatnonzero(one.loss[s] <= goal)[0])
+            if k == 0:
+                pair.append(float(one.test_loss[s, 0]))
+                continue
+            above, below = float(one.loss[s, k - 1]), float(one.loss[s, k])
+            part = (above - goal) / (above - below)
+            pair.append(float((1.0 - part) * one.test_loss[s, k - 1] + part * one.test_loss[s, k]))
+        found.append(pair)
+    mine, theirs = np.array(found).T
+    return mine, theirs
+
+
+def _sign(difference: np.ndarray) -> str:
+    """Whether a difference is below 0 by the interval of its mean: "holds", "fails" where it is above, "undecided"."""
+    if difference.size < 2:
+        return "holds" if difference.mean() < 0.0 else "fails"
+    found = mean_interval(difference, LEVEL)
+    return "holds" if found.high < 0.0 else "fails" if found.low > 0.0 else "undecided"
+
+
+def _merit(text: str, best: dict, pairs, source: str) -> Statement:
+    """Whether the first of each pair has the lower held-out loss where both have the same training loss."""
+    trials, numbers = [], []
+    for task in dict.fromkeys(task for task, _ in best):
+        for first, second in pairs:
+            row, other = best[task, first], best[task, second]
+            if not (row.success and other.success):
+                trials.append("undecided" if not other.success else "fails")
+                numbers.append(f"{task}, {first}: a run diverged")
+                continue
+            mine, theirs = at_equal_loss(row, other)
+            trials.append(_sign(mine - theirs))
+            numbers.append(
+                f"{task}, {first}: {number(mine.mean())} against {number(theirs.mean())}, difference "
+                f"{interval(mine - theirs)} ({trials[-1]})"
+            )
+    return Statement(text, judged(trials), "; ".join(numbers) + ".", source)
+
+
+# --- minima -----------------------------------------------------------------------------------------------------------
+
+
+def barrier(problem, x, y) -> float:
+    """The largest height of f on the segment from x to y above the straight line between its ends; at least 0."""
+    parts = np.linspace(0.0, 1.0, POINTS)
+    heights = np.array([value(problem, (1.0 - t) * x + t * y) for t in parts])
+    return float(np.max(heights - (1.0 - parts) * heights[0] - parts * heights[-1]))
+
+
+def sharpness(problem, x, seed: int = 0) -> float:
+    """The eigenvalue of the Hessian at x of largest magnitude, by power iteration with differences of gradients."""
+    x, v = np.asarray(x, float), np.random.default_rng(seed).standard_normal(x.size)
+    h, found = 1e-4 * max(1.0, float(np.linalg.norm(x))), 0.0
+    for _ in range(TURNS):
+        v /= np.linalg.norm(v)
+        image = (gradient(problem, x + h * v) - gradient(problem, x - h * v)) / (2.0 * h)
+        found, v = float(image @ v), image
+    return found
+
+
+def probabilities(problem, x) -> np.ndarray:
+    """Of the classes, for each row."""
+    W, V = (x[layer].reshape(shape) for layer, shape in zip(layers(problem), layer_shapes(problem), strict=True))
+    Z = np.tanh(to_scipy(problem.A) @ W) @ V
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def places(task: Task, ends: dict[str, np.ndarray], starts: np.ndarray) -> list[Place]:
+    """Distances, barriers and curvature at the ends of each method, shape (seeds, d)."""
+    found, problem = [], task.problem
+    for method, end in ends.items():
+        rows = []
+        for s, (x, full, start) in enumerate(zip(end, ends[FULL], starts, strict=True)):
+            classes, others = (probabilities(task.test, one).argmax(axis=1) for one in (x, full))
+            way = np.linalg.norm(full - start)
+            rows.append(
+                (
+                    np.linalg.norm(x - full) / way,
+                    barrier(problem, x, full) / value(problem, start),
+                    np.mean(classes != others),
+                    sharpness(problem, x, s),
+                )
+            )
+        found.append(Place(task.name, method, *np.array(rows).T))
+    return found
+
+
+def ends_of(task: Task, steps: dict[str, float], options: Options, seeds) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The last weights of each method with its step, and of full precision with other rows and starts; the starts."""
+    known = {method: plan for (_, method), plan in plans(task, options).items()}
+    starts = np.array([initial_point(task.problem, seed) for seed in seeds])
+
+    def end(method: str, seed: int, x0):
+        plan = known[method](steps[method])
+        return run(
+            plan, task.problem, workers=options.workers, steps=options.steps, seed=seed, x0=x0, dtype=np.float32,
+            record_every=options.steps,
+        ).last.astype(float)  # fmt: skip
+
+    found = {
+        method: np.array([end(method, seed, x0) for seed, x0 in zip(seeds, starts, strict=True)])
+        for method in track(steps, f"{task.name}, minima")
+    }
+    found[OTHER_ROWS] = np.array([end(FULL, seed + 1, x0) for seed, x0 in zip(seeds, starts, strict=True)])
+    others = [initial_point(task.problem, seed + 1) for seed in seeds]
+    found[OTHER_START] = np.array([end(FULL, seed, x0) for seed, x0 in zip(seeds, others, strict=True)])
+    return found, starts
+
+
+# --- consensus --------------------------------------------------------------------------------------------------------
+
+
+def _models(task: Task, way: str, rows: str, step: float, seed: int, options: Options) -> list[np.ndarray]:
+    """The last weights: one model with consensus, one of each worker without."""
+    N, problem = options.workers, task.problem
+    common: dict = {"steps": options.steps, "dtype": np.float32, "record_every": options.steps}
+    if way in PERIODS:
+        shards = "shared" if rows == "shared" else "contiguous"
+        plan = LocalSGD(step=Constant(step), local_steps=PERIODS[way], batch=options.batch, shards=shards)
+        return [run(plan, problem, workers=N, seed=seed, **common).last.astype(float)]
+    alone, found = ParallelSGD(step=Constant(step), batch=options.batch), []
+    for w in range(N):
+        part = problem if rows == "shared" else rows_between(problem, w * problem.n // N, (w + 1) * problem.n // N)
+        x0 = initial_point(problem, seed if way == SAME else seed + w)
+        found.append(run(alone, part, workers=1, seed=seed + w, x0=x0, **common).last.astype(float))
+    return found
+
+
+def consensus(task: Task, options: Options, seeds) -> list[Models]:
+    """Accuracies with and without consensus; every worker takes the same number of gradients, without momentum.
+
+    Each way has the step with the least mean loss of its models on all rows for training, with the first seed.
+    """
+    found, test, problem = [], task.test, task.problem
+    grid = [step / (1.0 - MOMENTUM) for step in options.grid]  # as far as with momentum
+    ways = [*(way for way, H in PERIODS.items() if options.steps % H == 0), SAME, OTHERS]
+    for rows, way in track([(rows, way) for rows in ("shared", "own") for way in ways], f"{task.name}, consensus"):
+        tried = {step: _models(task, way, rows, step, seeds[0], options) for step in grid}
+        losses = [np.mean([value(problem, x) for x in tried[step]]) for step in grid]
+        best = grid[int(np.nanargmin(losses))]
+        scores = []
+        for ends in [tried[best], *(_models(task, way, rows, best, seed, options) for seed in seeds[1:])]:
+            joint = np.mean([probabilities(test, x) for x in ends], axis=0).argmax(axis=1)
+            single, averaged = np.mean([accuracy(test, x) for x in ends]), accuracy(test, np.mean(ends, axis=0))
+            scores.append((single, averaged, np.mean(joint == test.b)))
+        found.append(Models(task.name, way, rows, best, *np.array(scores).T))
+    return found
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _against(text: str, models: list[Models], rows: str, way: str, of: str, margin: float) -> Statement:
+    """Whether models without consensus reach the accuracy of those with it, up to a margin."""
+    trials, numbers = [], []
+    found = {(one.task, one.way): one for one in models if one.rows == rows}
+    for task in dict.fromkeys(one.task for one in models):
+        mine, theirs = getattr(found[task, way], of), found[task, ONE].single
+        if mine.size < 2:
+            how = "holds" if mine.mean() >= theirs.mean() - margin else "fails"
+        else:
+            apart = paired_interval(mine, theirs, LEVEL)
+            how = "holds" if apart.low >= -margin else "fails" if apart.high < -margin else "undecided"
+        trials.append(how)
+        numbers.append(f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} % ({how})")
+    return Statement(text, judged(trials), "; ".join(numbers) + ".", OURS)
+
+
+def statements(rows: list[Trained], where: list[Place], models: list[Models]) -> list[Statement]:
+    """Answers to the questions, each by intervals over the seeds."""
+    best = best_of(rows)
+    said = [
+        _merit(
+            "An unbiased error compressor generalizes better (held-out loss at equal training loss).",
+            best,
+            MEMORIES,
+            "",
+        ),
+        _merit(
+            "Unbiased messages generalize better than biased ones with a memory (likewise).",
+            best,
+            MESSAGES,
+            OURS,
+        ),
+    ]
+    by = {(one.task, one.method): one for one in where}
+    compressed = [one for one in where if one.method not in (FULL, OTHER_ROWS, OTHER_START)]
+    trials = [_sign(by[one.task, OTHER_START].away - one.away) for one in compressed]
+    share = sum(how == "fails" for how in trials)
+    said.append(
+        Statement(
+            "Compression leads farther from the weights of full precision than another start does.",
+            judged(trials),
+            f"{trials.count('holds')} of {len(trials)} are farther, {share} nearer; "
+            + "; ".join(
+                f"{task}: {number(min(o.away.mean() for o in compressed if o.task == task))} to "
+                f"{number(max(o.away.mean() for o in compressed if o.task == task))} of the way, other rows "
+                f"{interval(by[task, OTHER_ROWS].away)}, another start {interval(by[task, OTHER_START].away)}"
+                for task in dict.fromkeys(one.task for one in where)
+            )
+            + ".",
+            OURS,
+        )
+    )
+    trials = [_sign(WALL - one.wall) for one in compressed]
+    high = [one for one, how in zip(compressed, trials, strict=True) if how == "holds"]
+    said.append(
+        Statement(
+            f"Different minima: a barrier above {100 * WALL:g} % of the loss at the start lies between the ends of "
+            "compressed and of full precision.",
+            judged(trials),
+            f"{len(high)} of {len(trials)}"
+            + (f" ({', '.join(f'{one.task}, {one.method}' for one in high)})" if high else "")
+            + "; "
+            + "; ".join(
+                f"{task}: other rows {interval(by[task, OTHER_ROWS].wall)}, another start "
+                f"{interval(by[task, OTHER_START].wall)}"
+                for task in dict.fromkeys(one.task for one in where)
+            )
+            + ".",
+            OURS,
+        )
+    )
+    said += [
+        _against("Consensus is not necessary: a worker alone with its own rows matches consensus (one point).",
+                 models, "own", SAME, "single", LITTLE),
+        _against("One mean of the weights at the end replaces consensus: own rows, one start (one point).",
+                 models, "own", SAME, "averaged", LITTLE),
+        _against("One mean of the weights at the end replaces consensus: own rows, other starts (one point).",
+                 models, "own", OTHERS, "averaged", LITTLE),
+        _against("The mean of the probabilities of models trained apart replaces consensus: own rows (one point).",
+                 models, "own", OTHERS, "together", LITTLE),
+        _against("Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
+                 models, "shared", OTHERS, "together", 0.0),
+    ]  # fmt: skip
+    return said
+
+
+# --- tables and figure ------------------------------------------------------------------------------------------------
+
+
+def draw(rows: list[Trained], where: list[Place], models: list[Models]):
+    """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import PAGE, colours
+
+    best = best_of(rows)
+    names = list(dict.fromkeys(task for task, _ in best))
+    with style():
+        figure, grid = new_figure(len(names), 3, width=PAGE, height=1.2 + 2.2 * len(names))
+        for axes, task in zip(grid, names, strict=True):
+            for k, method in enumerate(dict.fromkeys(method for _, method in best)):
+                row = best.get((task, method))
+                if row is not None and row.success:
+                    paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
+                    repeated = {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
+                    places_here = [one for one in where if (one.task, one.method) == (task, method)]
+                    axes[1].plot(
+                        [one.away.mean() for one in places_here],
+                        [one.wall.mean() for one in places_here],
+                        linestyle="",
+                        marker="d" if k >= len(colours()) else "o",
+                        color=colours()[k % len(colours())],
+                    )
+            for one in where:
+                if one.task == task and one.method in (OTHER_ROWS, OTHER_START):
+                    axes[1].annotate(
+                        one.method.removeprefix("float32, "),
+                        (one.away.mean(), one.wall.mean()),
+                        xytext=(-4, 0) if one.method == OTHER_START else (0, 6),
+                        textcoords="offset points",
+                        fontsize=6,
+                        ha="right" if one.method == OTHER_START else "left",
+                        va="center",
+                    )
+                    axes[1].plot([one.away.mean()], [one.wall.mean()], color="0.4", marker="x", linestyle="")
+            here = [one for one in models if one.task == task]
+            for k, (of, label) in enumerate(
+                (("single", "one model"), ("averaged", "mean of weights"), ("together", "mean of probabilities"))
+            ):
+                axes[2].plot(
+                    [100.0 * getattr(one, of).mean() for one in here],
+                    np.arange(len(here)) + 0.15 * (k - 1),
+                    linestyle="",
+                    marker="os^"[k],
+                    markersize=3,
+                    color=("#000000", "#0072B2", "#D55E00")[k],
+                    label=label,
+                )
+            axes[0].set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
+            axes[1].set(xlabel="distance over the way", ylabel="barrier over f at the start", title=task)
+            axes[2].set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
+            axes[2].set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
+            axes[2].invert_yaxis()
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        more, names_of = grid[0, 2].get_legend_handles_labels()
+        figure.legend([*handles, *more], [*labels, *names_of], loc="outside lower center", ncols=3)
+    return figure
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+) -> dict:
+    """Train each task with all methods, compare where they end, and train with and without consensus."""
+    options = options or Options()
+    if quick:
+        options = options._replace(
+            tasks=("digits",), rows=160, steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), workers=4
+        )
+    rows: list[Trained] = []
+    where: list[Place] = []
+    models: list[Models] = []
+    sizes = {}
+    seeds = seeds_of(options, seed, "network-questions")
+    for task in tasks(options, topics, options.rows):
+        trained = train(
+            task, plans(task, options), options.grid, seeds, workers=options.workers, records=40, steps=options.steps
+        )
+        rows += trained
+        sizes[task.name] = task.problem.n, task.problem.d
+        steps = {method: row.step for (_, method), row in best_of(trained).items() if row.success}
+        where += places(task, *ends_of(task, steps, options, seeds))
+        models += consensus(task, options, seeds)
+    return {"rows": rows, "where": where, "models": models, "sizes": sizes, "options": options}
+
+
+def report(rows, where, models, sizes: dict, options: Options) -> Study:
+    """The study of these runs; ``sizes`` has n and d of each task."""
+    best, made = best_of(rows), []
+    for name, (n, d) in sizes.items():
+        cells: list[tuple[str, ...]] = []
+        for (task, method), row in best.items():
+            if task == name:
+                last = (interval(part[:, -1]) if row.success else "diverged" for part in (row.loss, row.test_loss))
+                cells.append((method, f"{row.step:g}", *last, percent(row)))
+        head = ("method", "step", "training loss", "held-out loss", "held-out accuracy, %")
+        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
+    ends_head = ("end", "distance", "barrier", "other classes, %", "largest curvature")
+    cells = [
+        (f"{one.task}, {one.method}", interval(one.away), interval(one.wall), interval(100 * one.differs))
+        + (interval(one.sharpness),)
+        for one in where
+    ]
+    made.append(Table("Ends, beside that of full precision with the same start and rows", ends_head, cells))
+    models_head = ("models", "rows", "step", "one model, %", "mean of weights, %", "mean of probabilities, %")
+    cells = [
+        (f"{one.task}, {one.way}", one.rows, number(one.step))
+        + tuple(interval(100 * part) for part in (one.single, one.averaged, one.together))
+        for one in models
+    ]
+    made.append(Table("With and without consensus", models_head, cells))
+    setting_text = (
+        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
+        f"{' and '.join(sizes)}: {options.rows} rows for training, a fifth of the data held out. {options.workers} "
+        f"workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; each method has its "
+        f"best step for the training loss, found with one seed, and then {options.seeds} seeds; ± is the "
+        f"{100 * LEVEL:g} % interval of their mean, and verdicts are by that of differences at equal seeds: "
+        "undecided where it has both signs. Error compressors serve ConEF with random blocks of "
+        f"{100 * options.share:g} %; the scaled ones are the unbiased ones times 1/(1 + omega). The distance is "
+        "that to the weights of full precision, over the way that these went; the barrier is the largest height of the "
+        "loss on the segment between both, above the straight line, over the loss at the start "
+        f"({POINTS} points). Without consensus, each worker trains alone, without momentum and with as many gradients; "
+        f"with own rows it has an {options.workers}th of them."
+    )
+    return Study(
+        "network-questions",
+        "Unbiasedness, minima and consensus on a network",
+        setting_text,
+        {"training": rows, "ends": where, "models": models},
+        made,
+        statements(rows, where, models),
+        lambda: draw(rows, where, models),
+        "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus",
+    )

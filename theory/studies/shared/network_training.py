@@ -1,0 +1,303 @@
+"""Training of a small network in the studies of networks: data, methods with their best steps, comparisons by seeds."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cluster.run import DIVERGED, run
+from ...core import require
+from ...core.random import key
+from ...data import Dataset, rcv1_topics
+from ...measure import mean_interval, paired_interval
+from ...methods import LinearSketchFeedback
+from ...plots.text import number
+from ...problems import TwoLayer, accuracy, two_layer, value
+from ...reporting.progress import track
+from .conef_training import most_frequent
+from .problems import digits, topics_file
+
+__all__ = [
+    "LEVEL",
+    "NAMES",
+    "Task",
+    "Trained",
+    "best_of",
+    "check_options",
+    "interval",
+    "judged",
+    "not_worse",
+    "percent",
+    "seeds_of",
+    "tasks",
+    "train",
+]
+
+LEVEL = 0.95  # of intervals over the seeds
+NAMES = ("digits", "topics")
+HELD_OUT = 0.2
+
+
+class Task(NamedTuple):
+    """A network on the rows for training, and the same one on the others."""
+
+    name: str
+    problem: TwoLayer
+    test: TwoLayer
+
+
+class Trained(NamedTuple):
+    """One method on one task with one step size; the best step has all seeds, others have one.
+
+    Attributes
+    ----------
+    task, group, method : str
+    step : float
+    rounds, samples : ndarray, shape (records,)
+        Rounds, and gradients of one worker, at each record.
+    loss, test_loss, accuracy : ndarray of float32, shape (seeds, records)
+        f on the rows for training; on the others f and the share that is classified correctly.
+    bits : float
+        Payload that a worker sends, for each coordinate and round.
+    memory : int
+        Bytes that a worker stores between steps.
+    success : bool
+        Whether no run diverged.
+    """
+
+    task: str
+    group: str
+    method: str
+    step: float
+    rounds: np.ndarray
+    samples: np.ndarray
+    loss: np.ndarray
+    test_loss: np.ndarray
+    accuracy: np.ndarray
+    bits: float
+    memory: int
+    success: bool
+
+    @property
+    def end(self) -> float:
+        """The mean over the seeds of f at the end; infinite if a run diverged."""
+        return float(self.loss[:, -1].mean(dtype=float)) if self.success else math.inf
+
+
+def check_options(options) -> None:
+    """Reject options outside their domain, as far as the studies of networks share them."""
+    for name in ("workers", "batch", "seeds", "width", "features"):
+        require(getattr(options, name) >= 1, name, getattr(options, name), "an integer, at least 1")
+    require(0.0 <= options.l2 < math.inf, "l2", options.l2, "a finite number, at least 0")
+    good = isinstance(options.tasks, tuple) and options.tasks and set(options.tasks) <= set(NAMES)
+    require(good, "tasks", options.tasks, "some of " + ", ".join(NAMES))
+    good = isinstance(options.grid, tuple) and len(options.grid) > 0
+    good = good and all(isinstance(step, (int, float)) and step > 0 for step in options.grid)
+    require(good, "grid", options.grid, "one or more numbers above 0")
+
+
+def tasks(options, topics: str | None = None, rows: int | None = None) -> list[Task]:
+    """The networks of the options: on digits, and on RCV1's topics where there is a file of them.
+
+    Parameters
+    ----------
+    options : NamedTuple
+        With ``tasks``, ``width``, ``features`` and ``l2``.
+    topics : str, optional
+        The multi-label file of RCV1.
+    rows : int, optional
+        Rows for training, at most; all by default.
+
+    Returns
+    -------
+    list of Task
+    """
+    found = []
+    for name in options.tasks:
+        data = digits() if name == "digits" else _topics(topics, options.features)
+        if data is None:
+            continue
+        part, held_out = data.split(1.0 - HELD_OUT, seed=0)
+        if rows is not None and rows < part.n:
+            part = part.split(rows / part.n, seed=0)[0]
+        made = (two_layer(half, options.width, l2=options.l2, dtype=np.float32) for half in (part, held_out))
+        found.append(Task(name, *made))
+    require(found, "tasks", options.tasks, "'digits' too: without --topics FILE or THEORY_DATA there are no topics")
+    return found
+
+
+def _topics(topics: str | None, features: int) -> Dataset | None:
+    file = topics_file(topics)
+    return None if file is None else most_frequent(rcv1_topics(file), features)
+
+
+def seeds_of(options, seed: int, study: str) -> list[int]:
+    """The seeds of the runs: of the first weights, the rows and the messages."""
+    return [int(key(seed + r, study)) % 2**62 for r in range(options.seeds)]
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def train(
+    task: Task,
+    plans: dict[tuple[str, str], Callable[[float], Any]],
+    grid,
+    seeds,
+    *,
+    workers: int,
+    records: int,
+    **spend,
+) -> list[Trained]:
+    """Train with each method: each step size with the first seed, the one with the least loss with all.
+
+    Parameters
+    ----------
+    task : Task
+    plans : dict
+        By group and method: ``plan(step)`` returns the method.
+    grid : sequence of float
+        Step sizes.
+    seeds : sequence of int
+    workers, records : int
+    **spend
+        ``steps`` or ``samples``, as for `run`.
+
+    Returns
+    -------
+    list of Trained
+        One for each method and step size.
+    """
+    found: list[Trained] = []
+    with ThreadPoolExecutor(min(max(len(grid), len(seeds)), os.cpu_count() or 1)) as pool:  # kernels release the GIL
+        for (group, method), plan in track(plans.items(), task.name):
+
+            def once(step: float, seed: int, plan=plan):
+                return _once(task, plan(step), seed, workers, records, spend)
+
+            tried = dict(zip(grid, pool.map(lambda step: once(step, seeds[0]), grid), strict=True))
+            rows = {step: _gather(task.name, group, method, step, [done], workers) for step, done in tried.items()}
+            best = min(rows.values(), key=lambda row: (row.end, row.step))
+            if best.success and len(seeds) > 1:
+                more = list(pool.map(functools.partial(once, best.step), seeds[1:]))
+                rows[best.step] = _gather(task.name, group, method, best.step, [tried[best.step], *more], workers)
+            found += rows.values()
+    return found
+
+
+def _once(task: Task, plan, seed: int, workers: int, records: int, spend: dict):
+    """The result of a run, and held-out loss and accuracy at each record."""
+    if isinstance(plan.feedback, LinearSketchFeedback):  # another hash for each seed
+        plan = plan._replace(feedback=plan.feedback._replace(sketch=plan.feedback.sketch._replace(seed=seed)))
+    held: list[tuple[float, float]] = []
+
+    def watch(intermediate_result):
+        x = intermediate_result.last
+        held.append((value(task.test, x), accuracy(task.test, x)))
+
+    every = max(1, _steps(plan, spend) // records)
+    done = run(
+        plan, task.problem, workers=workers, seed=seed, dtype=np.float32, callback=watch, record_every=every, **spend
+    )
+    return done, np.array(held, np.float32)
+
+
+def _steps(plan, spend: dict) -> int:
+    """Steps of a run, for the distance of its records."""
+    from ...cluster.setup import plan_batches
+
+    return plan_batches(plan.batch, spend.get("steps"), spend.get("samples"), plan.local_steps)[1]
+
+
+def _gather(task: str, group: str, method: str, step: float, runs, workers: int) -> Trained:
+    """One row of the runs of a method; of a run that diverged, the records of the shortest."""
+    success = all(done.status != DIVERGED for done, _ in runs)
+    length = min(len(held) for _, held in runs)
+    done = runs[0][0]
+    history = done.history[:length]
+    loss = np.array([one.history["f"][:length] for one, _ in runs], np.float32)
+    held = np.array([part[:length] for _, part in runs])
+    rounds = max(1, int(done.history["rounds"][-1]))
+    return Trained(
+        task,
+        group,
+        method,
+        float(step),
+        history["rounds"].copy(),
+        history["samples"] / workers,
+        loss,
+        held[:, :, 0],
+        held[:, :, 1],
+        float(done.history["bits_up"][-1]) / rounds / done.x.size,
+        int(done.memory_bytes),
+        bool(success),
+    )
+
+
+def best_of(rows: Iterable[Trained]) -> dict[tuple[str, str], Trained]:
+    """By task and method the row with all seeds, which has the least loss; one of the shortest step if all diverged."""
+    found: dict[tuple[str, str], Trained] = {}
+    for row in rows:
+        before = found.get((row.task, row.method))
+        if before is None or (-len(row.loss), row.end, row.step) < (-len(before.loss), before.end, before.step):
+            found[row.task, row.method] = row
+    return found
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def interval(samples) -> str:
+    """Mean and half-width of the interval of the mean over the seeds."""
+    samples = np.asarray(samples, float)
+    if samples.size < 2:
+        return number(float(samples.mean()))
+    found = mean_interval(samples, LEVEL)
+    return f"{number(found.estimate)} ± {number(found.half)}"
+
+
+def percent(row: Trained) -> str:
+    """The held-out accuracy at the end, in per cent, with its interval."""
+    if not row.success:
+        return "diverged"
+    last = 100.0 * row.accuracy[:, -1].astype(float)
+    half = f" ± {mean_interval(last, LEVEL).half:.1f}" if last.size > 1 else ""
+    return f"{last.mean():.1f}{half}"
+
+
+def not_worse(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> str:
+    """Whether a method is at most ``margin`` worse than another at the end: "holds", "fails" or "undecided".
+
+    The interval is that of the difference between runs with the same seed, which start at the same weights and draw
+    the same rows.  ``of`` is "accuracy", or "loss", where less is better.
+    """
+    if not row.success or not other.success:
+        return "holds" if row.success else "fails"
+    sign = 1.0 if of == "accuracy" else -1.0
+    mine, theirs = (sign * getattr(one, of)[:, -1].astype(float) for one in (row, other))
+    if mine.size < 2 or theirs.size != mine.size:
+        return "holds" if mine.mean() >= theirs.mean() - margin else "fails"
+    found = paired_interval(mine, theirs, LEVEL)
+    if found.low >= -margin:
+        return "holds"
+    return "fails" if found.high < -margin else "undecided"
+
+
+def judged(trials: Iterable[str]) -> str:
+    """The verdict on a statement from those on its trials.
+
+    Examples
+    --------
+    >>> judged(["holds", "holds"]), judged(["holds", "fails"]), judged(["holds", "undecided"])
+    ('holds', 'in part', 'undecided')
+    """
+    seen = set(trials)
+    if len(seen) == 1:
+        return seen.pop()
+    return "in part" if {"holds", "fails"} <= seen else "undecided"
