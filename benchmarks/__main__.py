@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, compiling, diversity, epochs, feedback, growth, lock_free, ranks, replicas, report, whole
+from . import coding, compiling, diversity, epochs, feedback, gossip, growth, lock_free, ranks, replicas, report, whole
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -26,6 +26,7 @@ BENCHMARKS = {
     "replicas": replicas.replicas,
     "diversity": diversity.batch_bounds,
     "exchange": ranks.exchange,
+    "gossip": gossip.gossip,
     "flagship": ranks.flagship,
 }
 COMPILE, GROWTH, WHOLE = "compile", "growth", "whole"

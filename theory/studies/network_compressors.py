@@ -39,6 +39,7 @@ from .shared.network_training import (
     judged,
     not_worse,
     percent,
+    recorded,
     seeds_of,
     tasks,
     train,
@@ -392,7 +393,7 @@ def collect(
         step = best_of(trained)[task.name, FULL].step
         ends = _ends(task, plans(task, options)[FULL_GROUP, FULL](step), options, seeds[0])
         spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
-    return {"rows": rows, "spectrum": spectrum, "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes, "options": options}
 
 
 def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:

@@ -25,6 +25,7 @@ from .shared.network_training import (
     judged,
     not_worse,
     percent,
+    recorded,
     seeds_of,
     tasks,
     train,
@@ -250,7 +251,7 @@ def collect(
     for task in tasks(options, topics, 400 if quick else None):
         rows += _trained(task, options, seeds)
         sizes[task.name] = task.problem.n, task.problem.d
-    return {"rows": rows, "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("loss", "accuracy")), "sizes": sizes, "options": options}
 
 
 def _trained(task: Task, options: Options, seeds) -> list[Trained]:

@@ -43,6 +43,7 @@ from .shared.network_training import (
     interval,
     judged,
     percent,
+    recorded,
     seeds_of,
     tasks,
     train,
@@ -457,7 +458,9 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
                 row = best.get((task, method))
                 if row is not None and row.success:
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    repeated = {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    repeated = (
+                        {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    )
                     axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
                     places_here = [one for one in where if (one.task, one.method) == (task, method)]
                     axes[1].plot(
@@ -530,7 +533,13 @@ def collect(
         steps = {method: row.step for (_, method), row in best_of(trained).items() if row.success}
         where += places(task, *ends_of(task, steps, options, seeds))
         models += consensus(task, options, seeds)
-    return {"rows": rows, "where": where, "models": models, "sizes": sizes, "options": options}
+    return {
+        "rows": recorded(rows, ("loss", "test_loss")),
+        "where": where,
+        "models": models,
+        "sizes": sizes,
+        "options": options,
+    }
 
 
 def report(rows, where, models, sizes: dict, options: Options) -> Study:

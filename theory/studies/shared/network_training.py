@@ -34,6 +34,7 @@ __all__ = [
     "judged",
     "not_worse",
     "percent",
+    "recorded",
     "seeds_of",
     "tasks",
     "train",
@@ -42,6 +43,7 @@ __all__ = [
 LEVEL = 0.95  # of intervals over the seeds
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
+CURVES = ("loss", "test_loss", "accuracy")
 
 
 class Task(NamedTuple):
@@ -247,6 +249,22 @@ def best_of(rows: Iterable[Trained]) -> dict[tuple[str, str], Trained]:
         before = found.get((row.task, row.method))
         if before is None or (-len(row.loss), row.end, row.step) < (-len(before.loss), before.end, before.step):
             found[row.task, row.method] = row
+    return found
+
+
+def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
+    """Rows for a record, five digits: these curves of the best ones, and the last numbers of all others."""
+    rows = list(rows)
+    best = {id(row) for row in best_of(rows).values()}
+
+    def cut(values):
+        return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
+
+    found = []
+    for row in rows:
+        whole = row if id(row) in best else row._replace(rounds=row.rounds[-1:], samples=row.samples[-1:])
+        parts = {name: getattr(row, name)[:, -whole.rounds.size if name in curves else -1 :] for name in CURVES}
+        found.append(whole._replace(**{name: cut(part) for name, part in parts.items()}))
     return found
 
 

@@ -1,0 +1,524 @@
+"""Report on compressed gossip: tables, verdicts on published orderings beside ours, and the figure."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import bounds
+from ...methods.graphs import Ring, Torus, mixing
+from ...plots.text import number
+from ..shared.report import OURS, Statement, Study, Table
+from ..shared.verdicts import verdict
+
+__all__ = ["CELLS", "PUBLISHED", "Curve", "Outcome", "Setting", "dcd_limit", "make_report", "statements"]
+
+FULL, DCD, ECD, CHOCO = "D-PSGD", "DCD", "ECD", "CHOCO"
+PLAIN = "32 bits"  # full precision
+METHODS = (DCD, ECD, CHOCO)
+SHUFFLED, SORTED = "shuffled", "sorted"
+CLOSE, WORSE = 1.25, 2.0  # factors of f - f*: "about as well", "far worse"
+DIVERGED = math.inf
+TABLE_1 = "Table 1 of CHOCO-SGD for deep learning (ICLR 2020), as quoted; the paper was not read here"
+NUQSGD_PAPER = "the NUQSGD paper of data-parallel SGD, carried over to ECD-PSGD; its figure on ECD-PSGD was not read"
+
+# test accuracy in percent of ResNet20 on CIFAR10, ring of 8, as quoted; infinite: diverged; all-reduce: 92.64
+PUBLISHED: dict[str, dict[str, float]] = {
+    "QSGD 16 bits": {DCD: 92.51, ECD: 92.02, CHOCO: 92.34},
+    "QSGD 8 bits": {DCD: 92.36, ECD: 59.11, CHOCO: 92.30},
+    "QSGD 4 bits": {DCD: 23.56, ECD: DIVERGED, CHOCO: 91.92},
+    "QSGD 2 bits": {DCD: DIVERGED, ECD: DIVERGED, CHOCO: 91.41},
+    "rand 50 %": {DCD: 92.05, CHOCO: 92.54},
+    "rand 10 %": {DCD: DIVERGED, CHOCO: 91.87},
+    "rand 1 %": {DCD: DIVERGED, CHOCO: 91.32},
+    "top 50 %": {DCD: 92.40, CHOCO: 92.54},
+    "top 10 %": {DCD: 91.97, CHOCO: 92.29},
+    "top 1 %": {DCD: 89.79, CHOCO: 91.73},
+    "sign": {DCD: 92.40, ECD: DIVERGED, CHOCO: 92.46},
+}
+# what runs on every graph
+CELLS: dict[str, tuple[str, ...]] = {
+    "QSGD 4 bits": (ECD, DCD, CHOCO),
+    "QSGDinf 4 bits": (ECD,),
+    "NUQSGD 4 bits": (ECD, DCD, CHOCO),
+    "sign": (ECD, DCD, CHOCO),
+    "top 10 %": (ECD, DCD, CHOCO),
+    "rand 10 %": (ECD, DCD, CHOCO),
+}
+SHOWN = (  # in the figure
+    (FULL, PLAIN),
+    (ECD, "QSGD 4 bits"),
+    (ECD, "NUQSGD 4 bits"),
+    (DCD, "NUQSGD 4 bits"),
+    (DCD, "rand 10 %"),
+    (CHOCO, "NUQSGD 4 bits"),
+    (CHOCO, "sign"),
+    (CHOCO, "top 10 %"),
+)
+
+
+class Setting(NamedTuple):
+    """A problem: its name and sizes, the Lipschitz constant, and f(0) - f*."""
+
+    problem: str
+    n: int
+    d: int
+    l2: float
+    L: float
+    start: float
+
+
+class Outcome(NamedTuple):
+    """One method in one cell, with its best step: means over the seeds.
+
+    Attributes
+    ----------
+    problem, graph : str
+    workers : int
+    shards, method, compressor : str
+    step : float
+        In units of 1/L.
+    gamma : float
+        CHOCO's consensus step.
+    sent : float
+        Payload bits per coordinate of a message.
+    loss, spread : float
+        f - f* at the mean model, over the last quarter; infinite if a run diverged; standard deviation over the seeds.
+    consensus : float
+        Mean square distance of the models from their mean, over the last quarter.
+    expected : float
+        The same by the formulas for quadratics, for D-PSGD.
+    bits : float
+        Payload that a worker receives until f - f* is at a share of f(0) - f*; infinite if it never is.
+    theirs, by_theorem : float
+        CHOCO's consensus step by its theorem, and f - f* with it, at the same step and with one seed.
+    omega : float
+        Worst relative error of the compressor, if it has no bias.
+    """
+
+    problem: str
+    graph: str
+    workers: int
+    shards: str
+    method: str
+    compressor: str
+    step: float
+    gamma: float
+    sent: float
+    loss: float
+    spread: float
+    consensus: float
+    expected: float
+    bits: float
+    theirs: float
+    by_theorem: float
+    omega: float
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a run ended, or ended above f(0), with every step of the grid."""
+        return math.isinf(self.loss)
+
+
+class Curve(NamedTuple):
+    """The runs of one method in one cell, a row for each seed; bits are received by a worker."""
+
+    problem: str
+    graph: str
+    workers: int
+    shards: str
+    method: str
+    compressor: str
+    rounds: np.ndarray
+    bits: np.ndarray
+    gap: np.ndarray
+    apart: np.ndarray
+
+
+def dcd_limit(graph: str, workers: int) -> float:
+    """The largest relative error that DCD-PSGD bears on this graph, without gradients."""
+    W = mixing(Ring() if graph == "ring" else Torus(), workers)
+    return bounds.dcd_threshold(np.linalg.eigvalsh(W.matrix))
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+def told(loss: float) -> str:
+    """A loss, or that there is none."""
+    return "diverges" if math.isinf(loss) else number(loss)
+
+
+def alike(losses) -> bool:
+    """Whether all converge, and to about the same."""
+    return max(losses) <= CLOSE * min(losses) and math.isfinite(max(losses))
+
+
+def judged(text: str, cases: list[tuple[str, bool]], source: str) -> Statement:
+    """A statement with its cases: what was measured, and whether it agrees."""
+    if not cases:
+        return Statement(text, "undecided", "It was not measured.", source)
+    return Statement(text, verdict([good for _, good in cases]), "; ".join(case for case, _ in cases) + ".", source)
+
+
+def table_statements(swept) -> list[Statement]:
+    """The orderings of CHOCO's Table 1, on our problems."""
+    at = {(row.problem, row.compressor, row.method): row.loss for row in swept}
+    names = list(dict.fromkeys(row.problem for row in swept))
+
+    def cases(compressors, methods, good):
+        found = []
+        for c in compressors:
+            for name in names:
+                if all((name, c, method) in at for method in methods):
+                    losses = [at[name, c, method] for method in methods]
+                    case = ", ".join(f"{method} {told(x)}" for method, x in zip(methods, losses, strict=True))
+                    found.append((f"{name}, {c}: {case}", good(*losses)))
+        return found
+
+    def far(bad, good):
+        return math.isfinite(good) and bad > WORSE * good
+
+    low, few = ("QSGD 4 bits", "QSGD 2 bits"), ("rand 10 %", "rand 1 %")
+    tops = ("top 50 %", "top 10 %", "top 1 %")
+    rows = [
+        (
+            "QSGD with 16 bits: DCD, ECD and CHOCO end alike.",
+            cases(("QSGD 16 bits",), (DCD, ECD, CHOCO), lambda *x: alike(x)),
+        ),
+        (
+            "QSGD with 8 bits: DCD and CHOCO end alike, ECD far worse.",
+            cases(("QSGD 8 bits",), (DCD, CHOCO, ECD), lambda a, b, e: alike((a, b)) and far(e, max(a, b))),
+        ),
+        ("QSGD with 4 and 2 bits: CHOCO trains, DCD is far worse or diverges.", cases(low, (DCD, CHOCO), far)),
+        ("QSGD with 4 and 2 bits, and signs: ECD diverges.", cases((*low, "sign"), (ECD,), math.isinf)),
+        (
+            "rand-k of 50 %: DCD and CHOCO end alike.",
+            cases(("rand 50 %",), (DCD, CHOCO), lambda a, b: alike((a, b))),
+        ),
+        (
+            "rand-k of 10 and 1 %: DCD diverges, CHOCO trains.",
+            cases(few, (DCD, CHOCO), lambda a, b: math.isinf(a) and math.isfinite(b)),
+        ),
+        (
+            "top-k of 50, 10 and 1 %: CHOCO ends lower than DCD.",
+            cases(tops, (DCD, CHOCO), lambda a, b: b < a),
+        ),
+        ("Signs: DCD and CHOCO end alike.", cases(("sign",), (DCD, CHOCO), lambda a, b: alike((a, b)))),
+    ]
+    return [judged(text, found, TABLE_1) for text, found in rows]
+
+
+def cell_statements(rows) -> list[Statement]:
+    """The NUQSGD paper's ordering, and comparisons of ours, over all graphs, shards and problems."""
+    cells: dict[tuple, dict[tuple[str, str], Outcome]] = {}
+    for row in rows:
+        cells.setdefault(row[:4], {})[row.method, row.compressor] = row
+    four = "QSGD 4 bits", "QSGDinf 4 bits", "NUQSGD 4 bits"
+
+    def count(text, source, pairs, neither="both diverge"):
+        """``pairs``: for each cell the ratio (NaN: undecided, as ``neither`` says) and whether it agrees."""
+        known = [(ratio, good) for ratio, good in pairs if not math.isnan(ratio)]
+        both = len(pairs) - len(known)
+        if not known:
+            why = f"In all {both} cells {neither}." if both else "It was not measured."
+            return Statement(text, "undecided", why, source)
+        finite = [ratio for ratio, _ in known if 0.0 < ratio < math.inf]
+        spread = (
+            f"ratios from {number(min(finite))} to {number(max(finite))}"
+            if finite
+            else "only one of the two gets there"
+        )
+        numbers = f"In {sum(good for _, good in known)} of {len(known)} cells, {spread}"
+        one = len(known) - len(finite)
+        numbers += f" ({one} where one of the two does not get there)" if one and finite else ""
+        numbers += f"; {neither} in {both}" if both else ""
+        return Statement(text, verdict([good for _, good in known]), f"{numbers}.", source)
+
+    def ratios(first, second, good):
+        found = []
+        for cell in cells.values():
+            if first in cell and second in cell:
+                a, b = cell[first].loss, cell[second].loss
+                ratio = math.nan if math.isinf(a) and math.isinf(b) else a / b
+                found.append((ratio, good(ratio)))
+        return found
+
+    said = [
+        count(
+            "ECD-PSGD with 4 bits ends lower with NUQSGD than with QSGD.",
+            NUQSGD_PAPER,
+            ratios((ECD, four[2]), (ECD, four[0]), lambda r: r < 1.0),
+        ),
+        count(
+            "ECD-PSGD with 4 bits ends with NUQSGD about where it ends with QSGDinf.",
+            NUQSGD_PAPER,
+            ratios((ECD, four[2]), (ECD, four[1]), lambda r: 1 / CLOSE <= r <= CLOSE),
+        ),
+        count(
+            "With 4 bits of NUQSGD, DCD ends lower than ECD.",
+            OURS,
+            ratios((DCD, four[2]), (ECD, four[2]), lambda r: r < 1.0),
+        ),
+        count(
+            "With 4 bits of NUQSGD, DCD ends about where D-PSGD does, and CHOCO where it does in full precision.",
+            OURS,
+            [
+                pair
+                for method, full in ((DCD, FULL), (CHOCO, CHOCO))
+                for pair in ratios((method, four[2]), (full, PLAIN), lambda r: r <= CLOSE)
+            ],
+        ),
+        count(
+            "In full precision CHOCO, which mixes after the gradient step, ends lower than D-PSGD.",
+            OURS,
+            ratios((CHOCO, PLAIN), (FULL, PLAIN), lambda r: r < 1.0),
+        ),
+    ]
+    pairs = []
+    for cell in cells.values():
+        coded = [row.bits for (method, c), row in cell.items() if method == CHOCO and c != PLAIN]
+        plain = [row.bits for (_, c), row in cell.items() if c == PLAIN]
+        if coded and plain:
+            full = min(plain)
+            ratio = math.nan if math.isinf(full) and math.isinf(min(coded)) else min(coded) / full
+            pairs.append((ratio, ratio < 1.0))
+    said.append(
+        count(
+            "CHOCO with its best compressor takes fewer bits to one accuracy than full precision.",
+            OURS,
+            pairs,
+            neither="neither gets there",
+        )
+    )
+    pairs = []
+    for key, cell in cells.items():
+        other = cells.get((*key[:3], SHUFFLED), {})
+        base = FULL, PLAIN
+        if key[3] == SORTED and base in cell and base in other:
+            ratio = cell[base].loss / other[base].loss
+            pairs.append((ratio, ratio > 1.0))
+    said.append(count("D-PSGD ends higher with sorted than with shuffled shards.", OURS, pairs))
+    pairs = [
+        (row.consensus / row.expected, 0.5 <= row.consensus / row.expected <= 2.0)
+        for row in rows
+        if row.method == FULL and not math.isnan(row.expected)
+    ]
+    said.append(
+        count(
+            "The formulas for quadratics, with the gradients at x*, give the consensus of D-PSGD within a factor of"
+            " two.",
+            OURS,
+            pairs,
+        )
+    )
+    return said
+
+
+def limit_statement(rows, swept) -> Statement:
+    """DCD against its threshold: the worst relative error over what the graph bears."""
+    cases, good = [], []
+    for row in [*swept, *rows]:
+        if row.method == DCD and row.compressor.startswith("rand"):
+            over = row.omega / dcd_limit(row.graph, row.workers)
+            good.append(row.diverged == (over > 1.0))
+            cases.append((over, row.diverged))
+    text = "DCD with rand-k diverges exactly where d/k - 1 is above the graph's threshold."
+    if not cases:
+        return Statement(text, "undecided", "It was not measured.", OURS)
+    above = [bad for over, bad in cases if over > 1.0]
+    below = [bad for over, bad in cases if over <= 1.0]
+    numbers = (
+        f"Above it {sum(above)} of {len(above)} diverge, below it {sum(below)} of {len(below)}; d/k - 1 is"
+        f" {number(min(over for over, _ in cases))} to {number(max(over for over, _ in cases))} of the threshold."
+    )
+    return Statement(text, verdict(good), numbers, OURS)
+
+
+def gamma_statement(rows) -> Statement:
+    """CHOCO with the theorem's consensus step, against the best one."""
+    choco = [row for row in rows if row.method == CHOCO and not row.diverged]
+    text = "CHOCO with the theorem's gamma ends about where it ends with the best one."
+    if not choco:
+        return Statement(text, "undecided", "It was not measured.", OURS)
+    ratios = [row.by_theorem / row.loss for row in choco]
+    finite = [ratio for ratio in ratios if math.isfinite(ratio)]
+    numbers = (
+        f"In {sum(ratio <= CLOSE for ratio in ratios)} of {len(ratios)} runs; f - f* is"
+        f" {number(min(finite, default=math.nan))} to {number(max(finite, default=math.nan))} times as large, at the"
+        f" same step; {len(ratios) - len(finite)} diverge. The theorem's gamma is"
+        f" {number(min(row.theirs for row in choco))} to {number(max(row.theirs for row in choco))}, the best"
+        f" {number(min(row.gamma for row in choco))} to {number(max(row.gamma for row in choco))}."
+    )
+    return Statement(text, verdict([ratio <= CLOSE for ratio in ratios]), numbers, OURS)
+
+
+def statements(rows, swept) -> list[Statement]:
+    """All statements."""
+    return [*table_statements(swept), *cell_statements(rows), limit_statement(rows, swept), gamma_statement(rows)]
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def published_table(name: str, swept) -> Table:
+    """The sweep: the published accuracies, and ours, f - f*."""
+    here = [row for row in swept if row.problem == name]
+    at = {(row.compressor, row.method): row for row in here}
+    width = here[0].workers
+    head = (
+        "compressor",
+        *(f"published: {m}" for m in METHODS),
+        "bits",
+        "omega / limit",
+        *(f"f - f*: {m}" for m in METHODS),
+    )
+
+    def ours(compressor: str, methods) -> list[str]:
+        found = [at.get((compressor, method)) for method in methods]
+        return ["" if row is None else told(row.loss) for row in found]
+
+    lines = [("full precision", "92.64 (all-reduce)", "", "", "32", "", *ours(PLAIN, (FULL, "", CHOCO)))]
+    for c, accuracies in PUBLISHED.items():
+        theirs = [accuracies.get(method, math.nan) for method in METHODS]
+        told_there = ["" if math.isnan(a) else "diverges" if math.isinf(a) else f"{a:.2f}" for a in theirs]
+        some = next((at[c, method] for method in METHODS if (c, method) in at), None)
+        error = at[c, DCD].omega if (c, DCD) in at else math.nan
+        sent = "" if some is None else number(some.sent)
+        lines.append((c, *told_there, sent, number(error / dcd_limit("ring", width)), *ours(c, METHODS)))
+    return Table(
+        f"{name}: the sweep of Table 1, ring of {width}, shuffled shards; DCD in full precision is D-PSGD", head, lines
+    )
+
+
+def cells_table(name: str, shards: str, rows) -> Table:
+    """F - f* on every graph, and what else was measured on the last ring."""
+    here = [row for row in rows if (row.problem, row.shards) == (name, shards)]
+    places = list(dict.fromkeys((row.graph, row.workers) for row in here))
+    last = next(place for place in reversed(places) if place[0] == "ring")
+    at = {(row.graph, row.workers, row.method, row.compressor): row for row in here}
+    lines = []
+    for method, c in dict.fromkeys((row.method, row.compressor) for row in here):
+        losses = [at[*place, method, c] for place in places]
+        row = at[*last, method, c]
+        spread = [
+            f"{told(r.loss)} ± {number(r.spread)}" if r.spread and not r.diverged else told(r.loss) for r in losses
+        ]
+        gamma = "" if math.isnan(row.gamma) else f"; {number(row.gamma)}"
+        kbit = "-" if math.isinf(row.bits) else f"{row.bits / 1e3:,.0f}"
+        more = ("-", "-", "-") if row.diverged else (number(row.consensus), kbit, f"{number(row.step)}{gamma}")
+        lines.append((f"{method}, {c}", *spread, *more))
+    where = " ".join(map(str, last))
+    head = ("method", *(f"{graph} {n}" for graph, n in places), f"{where}: apart", "kbit", "step; gamma")
+    return Table(f"{name}, {shards} shards: f - f* at the end, and more on the {last[0]} of {last[1]}", head, lines)
+
+
+# --- figure -----------------------------------------------------------------------------------------------------------
+
+
+def draw(curves, rows, sizes, share: float):
+    """Loss against rounds and bits, and consensus against rounds: a row for each problem and kind of shards."""
+    from ...plots import new_figure, style
+    from ...plots.figure_style import PAGE, colours
+
+    places = list(dict.fromkeys((c.problem, c.graph, c.workers, c.shards) for c in curves))
+    start = {size.problem: size.start for size in sizes}
+    looks = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "v"), ("--", "P"), ("-.", "X"), (":", "*"))
+    with style():
+        figure, grid = new_figure(len(places), 3, width=PAGE, height=0.9 + 1.75 * len(places))
+        for panels, place in zip(grid, places, strict=True):
+            here = {(c.method, c.compressor): c for c in curves if c[:4] == place}
+            ceiling, top, lost = 3.0 * start[place[0]], 0.0, []
+            for k, shown in enumerate(SHOWN):
+                if shown not in here:
+                    continue
+                c = here[shown]
+                gap, apart = np.asarray(c.gap, float), np.asarray(c.apart, float)
+                ended = next(row.diverged for row in rows if row[:6] == c[:6])
+                label = f"{shown[0]}, {shown[1]}"
+                look: dict = {"color": colours()[k], "linestyle": looks[k][0], "marker": looks[k][1]}
+                look |= {"markersize": 2.5, "markevery": 5, "zorder": 2 + k}
+                top = max(top, 0.0 if ended else float(apart.max()))
+                places_of = ((panels[0], c.rounds, gap), (panels[1], c.bits / 1e6, gap), (panels[2], c.rounds, apart))
+                for axes, x, height in places_of:
+                    with np.errstate(invalid="ignore"):
+                        middle = height.mean(axis=0)
+                    seen = np.isfinite(middle) & (middle > 0) & (x > 0 if axes is panels[1] else x >= 0)
+                    if axes is not panels[2]:
+                        middle = np.minimum(middle, ceiling)
+                    axes.plot(x[seen], middle[seen], label=label if axes is panels[0] else None, **look)
+                    if not ended:
+                        low, high = height[:, seen].min(axis=0), height[:, seen].max(axis=0)
+                        axes.fill_between(x[seen], low, high, color=look["color"], alpha=0.2, linewidth=0)
+                if ended:
+                    lost.append(label)
+            if lost:
+                told_here = "diverge: " + "\n".join(lost)
+                panels[0].text(0.99, 0.985, told_here, transform=panels[0].transAxes, ha="right", va="top", fontsize=6)
+            row = next((r for r in rows if r[:4] == place and r.method == FULL), None)
+            if row is not None and not math.isnan(row.expected):
+                panels[2].axhline(
+                    row.expected, color="black", linewidth=0.8, linestyle=(0, (6, 2)), label="D-PSGD, for quadratics"
+                )
+            panels[0].axhline(share * start[place[0]], color="0.6", linewidth=0.7, zorder=0)
+            panels[1].axhline(share * start[place[0]], color="0.6", linewidth=0.7, zorder=0)
+            title = f"{'RCV1' if 'rcv1' in place[0] else place[0]}, {place[3]}, {place[1]} of {place[2]}"
+            panels[0].set(ylabel=r"$f-f^*$", xlabel="rounds", yscale="log", title=title)
+            panels[1].set(xlabel="payload received by a worker, Mbit", xscale="log", yscale="log", ylabel=r"$f-f^*$")
+            panels[2].set(xlabel="rounds", yscale="log", ylabel="mean square distance")
+            for axes in panels[:2]:
+                axes.set_ylim(top=(20.0 if lost else 1.5) * start[place[0]])
+            panels[2].set_ylim(top=10.0 * max(top, 0.0 if row is None or math.isnan(row.expected) else row.expected))
+        handles: list = []
+        labels: list[str] = []
+        for panel in (grid[0, 0], grid[0, 2]):
+            more = panel.get_legend_handles_labels()
+            handles, labels = handles + more[0], labels + more[1]
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+# --- the study --------------------------------------------------------------------------------------------------------
+
+
+def make_report(rows, curves, swept, sizes, graphs, options, multiples, gammas, share: float) -> Study:
+    """The study of these runs."""
+    swept_names = list(dict.fromkeys(row.problem for row in swept))
+    tables = [published_table(name, swept) for name in swept_names]
+    tables += [cells_table(size.problem, shards, rows) for size in sizes for shards in (SHUFFLED, SORTED)]
+    sets = "; ".join(f"{s.problem}: n = {s.n:,}, d = {s.d:,}, l2 = 1/n, f(0) - f* = {number(s.start)}" for s in sizes)
+    gaps = ", ".join(f"{kind} {n}: {number(gap)}" for kind, n, gap in graphs)
+    setting = (
+        f"Logistic regression. {sets}. Of the text only the most frequent words are used, so that the study takes"
+        " minutes; rows are shuffled, and some are left out, so that all workers have equally many. A worker averages"
+        f" {options.batch} gradients in a round; there are {options.rounds} rounds and {options.seeds} seeds. Shuffled"
+        " shards are random rows; sorted ones are consecutive rows sorted by label, so that nearly every worker has a"
+        f" single label. Spectral gaps: {gaps}. Every method has the best constant step out of the same grid, by one"
+        f" seed, climbing from 1/L: {', '.join(f'{m:g}' for m in multiples)} over L, 1/(2L + sigma sqrt(T/N)) of"
+        " D-PSGD's theorem, and sqrt(N/(T + 1)) of CHOCO's, both as remembered or quoted. CHOCO's gamma is chosen with"
+        f" it, out of {', '.join(f'{g:g}' for g in gammas)}, its theorem's value and the best for random"
+        " sparsification. CHOCO gets unbiased quantizers divided by 1 + omega; DCD and ECD get rand-k without bias; the"
+        " theorems of DCD and ECD do not cover signs and top-k. f - f* is that of the mean model, the mean over the"
+        " last quarter of the rounds. A method diverges if with every step that was tried f exceeds ten times f(0), or"
+        " ends above f(0), or the models leave each other (the square distances end above 100 times their"
+        " median). Bits are payload, without frames; a message goes to every neighbour. Consensus: the mean"
+        " square distance of the models from their mean; the formulas for quadratics (dpsgd_consensus +"
+        " dpsgd_disagreement) take l2 for the curvature, and noise and shard gradients at x*. The published numbers are"
+        " test accuracies of a deep network, ours are convex losses: only orderings can be compared, and a verdict says"
+        f" nothing about the authors' runs. Alike: within a factor of {CLOSE:g} of f - f*; far worse: {WORSE:g} times."
+        " omega / limit: the compressor's worst relative error over the threshold of DCD without gradients."
+    )
+    return Study(
+        "gossip",
+        "Compressed gossip on rings and tori",
+        setting,
+        {"rows": rows, "swept": swept},
+        tables,
+        statements(rows, swept),
+        lambda: draw(curves, rows, sizes, share),
+        "A row of panels for each problem and kind of shards, on the ring: f - f* against rounds, against the payload"
+        " that a worker receives, and the mean square distance of the models against rounds with a line of the"
+        " formulas for quadratics; D-PSGD, ECD, DCD and CHOCO; runs that diverge leave the picture at the top",
+    )

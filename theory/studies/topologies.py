@@ -1,0 +1,450 @@
+"""A star, a ring and an all-reduce: the model of the network beside exchanges on two ranks, and where they cross.
+
+Under ``mpirun -n 2`` the three are measured over lengths of messages, beside the model, whose numbers are fitted to
+plain messages and additions on the same ranks; larger numbers of nodes are the model's alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import bounds
+from ..bounds.collectives import CollectiveCost, allreduce_cost
+from ..cluster.calibration import Calibration, Sample, fit_network
+from ..cluster.cost_model import NETWORKS, Network
+from ..cluster.mpi import crowded
+from ..cluster.sealed import wait
+from ..core import require, setting
+from ..plots.text import number
+from .shared.report import OURS, Statement, Study, Table
+from .shared.verdicts import verdict
+
+__all__ = ["Options", "Timed", "collect", "cost", "crossing", "report", "rounds_to", "seconds_of"]
+
+STAR, RING, REDUCE = "star", "ring", "all-reduce"
+TOPOLOGIES = (STAR, RING, REDUCE)
+MESSAGE, ADDITION = "message", "addition"
+KINDS = (MESSAGE, *TOPOLOGIES)  # what is timed and shown
+LONG_ENOUGH = 16_384  # bytes: adding fewer takes less than a call from Python
+ALGORITHMS = ("ring", "recursive-doubling", "rabenseifner")
+ASSUMED = "1 Gbit/s"  # the network of one process, which cannot measure any
+LECTURE = "the lecture asks which topology is better than a star"
+SPELL, MOST_CALLS, TURNS = 0.002, 400, 150  # seconds of a turn, its most calls, turns of which the fastest counts
+FACTOR = 2.0  # how close a model has to be
+TENTH = 0.1  # to which gossip shrinks the distances from the mean
+
+
+@setting
+class Options(NamedTuple):
+    """Options of a configuration.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Bytes of a message that are measured, multiples of 4.
+    nodes : tuple of int
+        Numbers of nodes, at least 3, for which the model is evaluated.
+    """
+
+    sizes: tuple = (64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
+    nodes: tuple = (8, 16, 64)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        good = all(isinstance(m, int) and m >= 4 and m % 4 == 0 for m in self.sizes)
+        require(len(self.sizes) >= 2 and good, "sizes", self.sizes, "two or more numbers of bytes, multiples of 4")
+        good = all(isinstance(n, int) and n >= 3 for n in self.nodes)
+        require(bool(self.nodes) and good, "nodes", self.nodes, "integers, at least 3")
+
+
+class Timed(NamedTuple):
+    """An exchange between two ranks.
+
+    Attributes
+    ----------
+    topology : str
+        Or "message": a single one, half of the time there and back.
+    size : int
+        Bytes of a message.
+    seconds : float
+        Of the slowest rank, from a barrier on, the fastest of some turns; NaN on one rank.
+    model : float
+        Seconds by the model.
+    """
+
+    topology: str
+    size: int
+    seconds: float
+    model: float
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def cost(topology: str, nodes: int, size: float, algorithm: str = "recursive-doubling") -> CollectiveCost:
+    """Start-ups, bytes and additions of one exchange of vectors of ``size`` bytes.
+
+    message: one, from one node to another.
+    star: the others send to one of the nodes, which adds and sends the sum back, one message after the other.
+    ring: a round of gossip; every node sends to its neighbours, two of them if there are three nodes or more.
+    all-reduce: as in :func:`theory.bounds.allreduce_cost`.
+
+    Examples
+    --------
+    >>> cost("star", 4, 100), cost("ring", 4, 100)
+    (CollectiveCost(starts=6, words=600, adds=300), CollectiveCost(starts=2, words=200, adds=200))
+    """
+    if topology == MESSAGE:
+        return CollectiveCost(1, size, 0.0)
+    if topology == STAR:
+        others = nodes - 1
+        return CollectiveCost(2 * others, 2 * others * size, others * size)
+    if topology == RING:
+        neighbours = min(2, nodes - 1)
+        return CollectiveCost(neighbours, neighbours * size, neighbours * size)
+    return allreduce_cost(algorithm, nodes, size)
+
+
+def seconds_of(network: Network, topology: str, nodes: int, size: float) -> float:
+    """Seconds of one exchange; for an all-reduce those of the fastest algorithm."""
+    algorithms = ALGORITHMS if topology == REDUCE else ALGORITHMS[:1]
+    return min(cost(topology, nodes, size, a).seconds(network.alpha, network.beta, network.gamma) for a in algorithms)
+
+
+def rounds_to(share: float, nodes: int) -> int:
+    """Rounds of gossip on a ring until the distances from the mean are at most this share, whatever they were.
+
+    Examples
+    --------
+    >>> rounds_to(0.1, 8), rounds_to(0.1, 64)
+    (11, 717)
+    """
+    return math.ceil(math.log(share) / math.log(bounds.ring_gossip_factor(nodes)))
+
+
+def crossing(network: Network, nodes: int) -> float:
+    """Bytes from which an all-reduce is faster than one round of gossip on the ring; infinite if it never is.
+
+    Examples
+    --------
+    >>> crossing(Network(1.0, 1.0), 4)  # (4 - 2)/(2 - 2 3/4), by Rabenseifner's
+    4.0
+    """
+    round_ = cost(RING, nodes, 1.0)
+    found = [math.inf]
+    for algorithm in ALGORITHMS:
+        other = cost(REDUCE, nodes, 1.0, algorithm)
+        saved = (round_.words - other.words) * network.beta + (round_.adds - other.adds) * network.gamma
+        late = (other.starts - round_.starts) * network.alpha
+        if saved > 0:
+            found.append(max(0.0, late / saved))
+        elif late < 0:
+            found.append(0.0)
+    return min(found)
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def exchanges(comm, graph, size: int) -> dict:
+    """For each topology a function that exchanges float32 vectors of ``size`` bytes between two ranks, and adds.
+
+    Beside them "message", there and back again, and "addition", from which the model's three numbers are fitted.
+    """
+    rank, count = comm.Get_rank(), size // 4
+    mine, theirs, total = (np.ones(count, np.float32) for _ in range(3))
+
+    def message():
+        if rank == 0:
+            comm.Send(mine, 1)
+            comm.Recv(theirs, 1)
+        else:
+            comm.Recv(theirs, 0)
+            comm.Send(mine, 0)
+
+    def addition():
+        np.add(mine, theirs, out=total)
+
+    def star():
+        if rank == 0:
+            comm.Recv(theirs, 1)
+            np.add(mine, theirs, out=total)
+            comm.Send(total, 1)
+        else:
+            comm.Send(mine, 0)
+            comm.Recv(total, 0)
+
+    def ring():
+        graph.Neighbor_alltoall(mine, theirs)
+        np.add(mine, theirs, out=total)
+
+    def reduce():
+        comm.Allreduce(mine, total)
+
+    return {MESSAGE: message, ADDITION: addition, STAR: star, RING: ring, REDUCE: reduce}
+
+
+def timed(comm, calls: dict, turns: int) -> dict[str, float]:
+    """Seconds of each call: the slowest rank's from a barrier on, many in a row, in turn; the fastest turn counts."""
+    from mpi4py import MPI
+
+    def slowest(call, times: int) -> float:
+        comm.Barrier()
+        begin = time.perf_counter()
+        for _ in range(times):
+            call()
+        return comm.allreduce((time.perf_counter() - begin) / times, op=MPI.MAX)
+
+    times = {what: int(min(MOST_CALLS, max(1, SPELL / max(slowest(call, 3), 1e-9)))) for what, call in calls.items()}
+    taken = [[slowest(call, times[what]) for what, call in calls.items()] for _ in range(turns)]
+    return dict(zip(calls, np.min(taken, axis=0).tolist(), strict=True))
+
+
+def measured(comm, sizes, turns: int) -> tuple[list[Timed], Calibration]:
+    """All topologies and lengths on two ranks, and the model: fitted to messages and additions alone."""
+    other = [1 - comm.Get_rank()]
+    graph = comm.Create_dist_graph_adjacent(other, other)
+    taken = {size: timed(comm, exchanges(comm, graph, size), turns) for size in sizes}
+    graph.Free()
+    samples = [Sample(MESSAGE, size, 1.0, size, 0.0, found[MESSAGE] / 2.0) for size, found in taken.items()]
+    samples += [Sample(ADDITION, m, 0.0, 0.0, m, found[ADDITION]) for m, found in taken.items() if m >= LONG_ENOUGH]
+    fitted = fit_network(samples)
+    rows = [
+        Timed(t, size, found[t] / (2.0 if t == MESSAGE else 1.0), seconds_of(fitted.network, t, 2, size))
+        for size, found in taken.items()
+        for t in KINDS
+    ]
+    return rows, fitted
+
+
+def collect(
+    quick: bool = False,
+    seed: int = 0,
+    data: str | None = None,
+    topics: str | None = None,
+    options: Options | None = None,
+    comm=None,
+) -> dict:
+    """Measure the exchanges, and what the model is fitted to, on two ranks of ``comm``; on one, the model alone."""
+    options = options or Options()
+    sizes = options.sizes[::2] if quick else options.sizes
+    network, many, ranges = NETWORKS[ASSUMED], False, ((), ())
+    found = [Timed(t, size, math.nan, seconds_of(network, t, 2, size)) for size in sizes for t in KINDS]
+    ranks = 1 if comm is None else comm.Get_size()
+    if ranks > 1:
+        pair = comm.Split(0 if comm.Get_rank() < 2 else 1)
+        values = None
+        if comm.Get_rank() < 2:
+            rows, fitted = measured(pair, sizes, 3 if quick else TURNS)
+            values = rows, fitted.network, (fitted.low, fitted.high), crowded(pair)
+        pair.Free()
+        wait(comm.Ibarrier())
+        found, network, ranges, many = comm.bcast(values)
+    return {
+        "rows": found,
+        "network": tuple(network),
+        "low": tuple(ranges[0]),
+        "high": tuple(ranges[1]),
+        "ranks": min(2, ranks),
+        "crowded": many,
+        "options": options._replace(sizes=tuple(sizes)),
+    }
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def size_text(size: float) -> str:
+    """Bytes with a binary unit.
+
+    Examples
+    --------
+    >>> size_text(64), size_text(4096), size_text(1_048_576), size_text(1.5e9)
+    ('64 B', '4 KiB', '1 MiB', '1.4 GiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.2g} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def statements(rows, network: Network, many: bool, options: Options) -> list[Statement]:
+    """Verdicts on the measured exchanges, where there were two ranks, and on the model's for more nodes."""
+    at = {(row.topology, row.size): row for row in rows}
+    real = not many and all(not math.isnan(row.seconds) for row in rows)
+    why = (
+        "There were more ranks than processors: no order of times is claimed."
+        if many
+        else "It was measured on one rank: mpirun -n 2."
+    )
+    said = []
+    for topology, what in ((RING, "an exchange of neighbours"), (REDUCE, "an all-reduce")):
+        text = f"two ranks: {what} is faster than a star of the two."
+        if not real:
+            said.append(Statement(text, "undecided", why, LECTURE))
+            continue
+        ratio = {size: at[topology, size].seconds / at[STAR, size].seconds for size in options.sizes}
+        numbers = ", ".join(f"{size_text(size)} {number(r)}" for size, r in ratio.items())
+        said.append(
+            Statement(text, verdict(r < 1 for r in ratio.values()), f"Times over the star's: {numbers}.", LECTURE)
+        )
+    text = "two ranks: the model is within a factor of two."
+    if real:
+        ratios = [row.model / row.seconds for row in rows if row.topology in TOPOLOGIES]
+        good = [1 / FACTOR <= r <= FACTOR for r in ratios]
+        parts = []
+        for topology in TOPOLOGIES:
+            own = [row.model / row.seconds for row in rows if row.topology == topology]
+            parts.append(f"{topology} {number(min(own))} to {number(max(own))}")
+        numbers = f"In {sum(good)} of {len(good)}; model over measured: {', '.join(parts)}."
+        said.append(Statement(text, verdict(good), numbers, OURS))
+    else:
+        said.append(Statement(text, "undecided", why, OURS))
+    model = {(t, n, m): seconds_of(network, t, n, m) for t in TOPOLOGIES for n in options.nodes for m in options.sizes}
+    cases = [(n, m) for n in options.nodes for m in options.sizes]
+    for topology, what in ((RING, "a round of gossip on a ring"), (REDUCE, "an all-reduce")):
+        ratios = [model[STAR, *case] / model[topology, *case] for case in cases]
+        said.append(
+            Statement(
+                f"by the model, {', '.join(map(str, options.nodes))} nodes: {what} is faster than a star.",
+                verdict(r > 1 for r in ratios),
+                f"The star takes {number(min(ratios))} to {number(max(ratios))} times as long.",
+                LECTURE,
+            )
+        )
+    limits = {n: crossing(network, n) for n in options.nodes}
+    good = [model[RING, *case] < model[REDUCE, *case] for case in cases]
+    told = ", ".join(
+        f"{n} nodes {size_text(limit) if math.isfinite(limit) else 'never'}" for n, limit in limits.items()
+    )
+    said.append(
+        Statement(
+            "by the model, a round of gossip on a ring is faster than an all-reduce.",
+            verdict(good),
+            f"In {sum(good)} of {len(good)} cases; the all-reduce is faster for messages longer than: {told}.",
+            OURS,
+        )
+    )
+    many_rounds = {n: rounds_to(TENTH, n) for n in options.nodes}
+    good = [many_rounds[n] * model[RING, n, m] > model[REDUCE, n, m] for n, m in cases]
+    ratios = [many_rounds[n] * model[RING, n, m] / model[REDUCE, n, m] for n, m in cases]
+    said.append(
+        Statement(
+            f"by the model, gossip until the distances are at {TENTH:g} of what they were takes longer than an"
+            " all-reduce, after which they are 0.",
+            verdict(good),
+            f"{number(min(ratios))} to {number(max(ratios))} times as long; rounds: "
+            + ", ".join(f"{n} nodes {r}" for n, r in many_rounds.items())
+            + ".",
+            OURS,
+        )
+    )
+    return said
+
+
+def draw(rows, network: Network, options: Options):
+    """Seconds of an exchange against its length: two ranks, measured and by the model, and more nodes by the model."""
+    from ..plots import new_figure, style
+    from ..plots.figure_style import PAGE, colours
+
+    looks = {STAR: ("-", "o", 1), RING: ("--", "s", 4), REDUCE: ("-.", "^", 5)}
+    lengths = np.geomspace(min(options.sizes), max(options.sizes), 60)
+    many = (2, *options.nodes)
+    height = math.ceil(len(many) / 2)
+    with style():
+        figure, grid = new_figure(height, 2, width=PAGE, height=0.5 + 2.2 * height)
+        for axes, nodes in zip(grid.ravel(), many, strict=False):
+            for topology, (line, mark, k) in looks.items():
+                what = "a round of gossip on a ring" if topology == RING else topology
+                model = [1e6 * seconds_of(network, topology, nodes, m) for m in lengths]
+                axes.plot(lengths, model, color=colours()[k], linestyle=line, marker="", label=f"{what}, model")
+                own = [(row.size, 1e6 * row.seconds) for row in rows if row.topology == topology]
+                if nodes == 2 and own and not math.isnan(own[0][1]):
+                    axes.plot(*zip(*own, strict=True), mark, color=colours()[k], label=f"{what}, measured")
+            if nodes > 2:
+                rounds = rounds_to(TENTH, nodes)
+                model = [1e6 * rounds * seconds_of(network, RING, nodes, m) for m in lengths]
+                axes.plot(
+                    lengths, model, color=colours()[4], linestyle=":", marker="", label="gossip to a tenth, model"
+                )
+                limit = crossing(network, nodes)
+                if lengths[0] <= limit <= lengths[-1]:
+                    axes.axvline(limit, color="0.5", linewidth=0.7, zorder=0)
+            axes.set(xscale="log", yscale="log", xlabel="bytes of a message", ylabel="microseconds")
+            axes.set_title(f"{nodes} nodes, measured and model" if nodes == 2 else f"{nodes} nodes, model")
+        for axes in grid.ravel()[len(many) :]:
+            axes.axis("off")
+        found: dict = {}
+        for axes in grid.ravel()[:2]:
+            found |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def report(rows, network, low, high, ranks: int, crowded: bool, options: Options) -> Study:
+    """The study of these times."""
+    net = Network(*network)
+    at = {(row.topology, row.size): row for row in rows}
+    head = ("bytes", *(name for t in KINDS for name in (f"{t}, µs", "model")), "fastest", "model's")
+    lines = []
+    for size in options.sizes:
+        here = [at[t, size] for t in TOPOLOGIES]
+        cells = [number(1e6 * x) for t in KINDS for x in (at[t, size].seconds, at[t, size].model)]
+        first = min(here, key=lambda row: row.seconds).topology if not math.isnan(here[0].seconds) else "-"
+        lines.append((f"{size:,}", *cells, first, _fastest({row.topology: row.model for row in here})))
+    tables = [Table("Two nodes", head, lines)]
+    lines = []
+    for n in options.nodes:
+        for size in options.sizes:
+            times = {t: seconds_of(net, t, n, size) for t in TOPOLOGIES}
+            tenth = rounds_to(TENTH, n) * times[RING]
+            cells = [number(1e6 * x) for x in (*times.values(), tenth)]
+            lines.append((f"{n}", f"{size:,}", *cells, _fastest(times)))
+    head = ("nodes", "bytes", "star, µs", "round of gossip, µs", "all-reduce, µs", "gossip to a tenth, µs", "fastest")
+    tables.append(Table("More nodes, by the model with these three numbers", head, lines))
+    three = [
+        f"{name} = {number(value)} s{unit}"
+        for name, value, unit in zip(("alpha", "beta", "gamma"), net, ("", "/B", "/B"), strict=True)
+    ]
+    if low:
+        three = [f"{text} ({number(a)} to {number(b)})" for text, a, b in zip(three, low, high, strict=True)]
+    source = (
+        f"fitted to messages there and back and to additions on the same ranks (95 % intervals): {', '.join(three)}"
+        if ranks > 1
+        else f"assumed, those of {ASSUMED}, as one rank measures none: {', '.join(three)}"
+    )
+    setting = (
+        "A message of m bytes takes alpha + m beta seconds, adding m bytes gamma m; a node sends one message at a time."
+        " In a star one of the nodes receives from all others, adds, and sends the sum back. In a ring every node"
+        " sends to its two neighbours and adds what it hears: a round of gossip, after which nodes do not yet agree."
+        " After an all-reduce all have the sum; by the model it is the fastest of ring algorithm, recursive doubling"
+        f" and Rabenseifner's. The three numbers are {source}. Two ranks are two nodes: a star of two, neighbours that"
+        " have only each other, and an all-reduce of two; what they measure is the model's three numbers and whether it"
+        " fits, not the contention of many nodes for one link. Both ranks are on one machine, so messages pass through"
+        " memory, and alpha and beta of a network are larger. float32; times are the slower rank's, the fastest of"
+        " several turns of many calls in a row, since other load only adds, and include calls from Python."
+        + (" There were more ranks than processors: no order of times is claimed." if crowded else "")
+    )
+    return Study(
+        "topologies",
+        "A star, a ring or an all-reduce?",
+        setting,
+        {"rows": rows},
+        tables,
+        statements(rows, net, crowded, options),
+        lambda: draw(rows, net, options),
+        "Microseconds of an exchange against the bytes of a message, logarithmic: for two nodes measured points on the"
+        " model's lines, for more nodes the model's lines for a star, a round of gossip, gossip to a tenth of the"
+        " distances, and an all-reduce, with a vertical line where an all-reduce overtakes a round of gossip",
+    )
+
+
+def _fastest(times: dict[str, float]) -> str:
+    """The names of the fastest, which may be as fast as each other."""
+    least = min(times.values())
+    return " = ".join(name for name, value in times.items() if value <= least * (1 + 1e-9))
