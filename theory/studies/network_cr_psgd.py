@@ -251,7 +251,7 @@ def collect(
     for task in tasks(options, topics, 400 if quick else None):
         rows += _trained(task, options, seeds)
         sizes[task.name] = task.problem.n, task.problem.d
-    return {"rows": recorded(rows, ("loss", "accuracy")), "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes, "options": options}
 
 
 def _trained(task: Task, options: Options, seeds) -> list[Trained]:

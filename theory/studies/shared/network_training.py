@@ -253,18 +253,15 @@ def best_of(rows: Iterable[Trained]) -> dict[tuple[str, str], Trained]:
 
 
 def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
-    """Rows for a record, five digits: these curves of the best ones, and the last numbers of all others."""
-    rows = list(rows)
-    best = {id(row) for row in best_of(rows).values()}
+    """The best rows, for a record, with five digits: these curves, and the last numbers of the others."""
 
     def cut(values):
         return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
 
     found = []
-    for row in rows:
-        whole = row if id(row) in best else row._replace(rounds=row.rounds[-1:], samples=row.samples[-1:])
-        parts = {name: getattr(row, name)[:, -whole.rounds.size if name in curves else -1 :] for name in CURVES}
-        found.append(whole._replace(**{name: cut(part) for name, part in parts.items()}))
+    for row in best_of(rows).values():
+        parts = {name: cut(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
+        found.append(row._replace(samples=row.samples if "samples" in curves else row.samples[-1:], **parts))
     return found
 
 
