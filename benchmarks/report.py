@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from theory.reporting.files import write_whole
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "mpi4py")
 HEAD_COMPILE = ("from an empty cache", "", "range", "target", "", "before")
@@ -79,4 +81,4 @@ def write(text: str, page: Path = PAGE, name: str = "") -> None:
     old = page.read_text(encoding="utf-8")
     before, rest = old.split(begin, 1)
     _, after = rest.split(end, 1)
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+    write_whole(page, f"{before}{begin}\n\n{text}\n\n{end}{after}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import mpi_sharded as job
 import numpy as np
 import pytest
@@ -9,6 +11,11 @@ from conftest import ROOT, run_mpi
 
 import theory as th
 from theory import bounds
+from theory.cluster.driver import make_run
+from theory.cluster.setup import prepare
+from theory.cluster.shard import Shard
+from theory.cluster.simulator import Memory
+from theory.core import require, setting
 
 RANKS, FLOAT = 4, 4
 
@@ -58,9 +65,55 @@ def test_ranks_keep_slices_and_send_what_the_formula_says(tmp_path):
     [
         (lambda: th.Sharded(th.LAMB()), "server"),
         (lambda: th.Sharded(th.Projected(1.0)), "server"),
+        (lambda: th.Sharded(th.Sharded()), "server"),
+        (
+            lambda: th.ParallelSGD(th.Sign(), th.Constant(0.1), th.ErrorFeedback(), server=th.Sharded(th.Majority())),
+            "server: got Sharded.*, allowed: Mean or Momentum with a memory",
+        ),
         (lambda: th.ParallelSGD(step=th.Constant(0.1), topology=th.ReduceScatter()), "topology"),
     ],
 )
 def test_refusals(make, name):
     with pytest.raises(ValueError, match=f"^{name}"):
         make()
+
+
+@setting
+class Trusting(NamedTuple):
+    """A rule that moves each of two layers by a share of its length, up to ``beyond`` the end of the model."""
+
+    beyond: int = 0
+
+    def check(self, problem, d):
+        require(d != 7, "d", d, "another")
+
+    def update(self, run, received):
+        u = run.model("update")
+        run.set(u, u, 0.0)
+        run.accumulate(received, u)
+        run.trust(u, run.x, np.array([0, 1, run.d + self.beyond]), 0.5, 2.0)
+        run.add(run.x, u, -run.outside)
+
+
+def test_layers_lie_within_the_slice():
+    def trying(server, d=6):
+        problem, method = th.quadratic(np.arange(1.0, d + 1), covariance=0.0), th.ParallelSGD(step=th.Constant(0.1))
+        return th.run(method._replace(server=server), problem, workers=3, steps=4, x0=np.ones(d))
+
+    assert np.array_equal(trying(Trusting()).x, trying(th.Sharded(Trusting())).x)
+    for server in (Trusting(1), th.Sharded(Trusting(1))):
+        with pytest.raises(ValueError, match=r"edges: got array\(\[0, 1, 7\]\), allowed: .* at most 6"):
+            trying(server)
+    for server in (Trusting(), th.Sharded(Trusting())):  # the check of the rule inside
+        with pytest.raises(ValueError, match="^d: got 7"):
+            trying(server, d=7)
+
+
+def test_a_slice_has_its_own_end():
+    method = th.ParallelSGD(step=th.Constant(0.1), server=th.Sharded(Trusting()))
+    run = make_run(prepare(method, th.quadratic(np.ones(6), covariance=0.0), workers=3, steps=1), Memory())
+    run.here, run.first = 1, 1  # as on the second of three ranks
+    part = Shard(run)
+    assert (part.low, part.high, part.d) == (2, 4, 2) and part.x.shape == (1, 1, 2)
+    with pytest.raises(ValueError, match="edges: .* at most 2"):
+        part.trust(part.model("update"), part.x, np.array([0, 6]))

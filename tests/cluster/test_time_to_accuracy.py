@@ -207,6 +207,15 @@ def test_inclusion_by_enumeration_of_all_orders():
     assert found.sum() == pytest.approx(k)
 
 
+def test_rounds_are_counted_until_the_first_replica_stops():
+    problem = th.quadratic(np.array([1.0, 4.0]), covariance=1.0)
+    how = dict(workers=3, fastest=2, rounds=60, times=th.Pareto(2.0), replicas=2, record_every=1, x0=np.ones(2))
+    result = th.run_fastest_k(problem, step=10.0, **how)
+    assert not result.success and "diverged" in result.message
+    assert result.nit == result.history["rounds"][-1] < 60
+    assert th.run_fastest_k(problem, step=0.1, **how).nit == 60
+
+
 def test_draws_follow_their_laws():
     waits, chosen = race(th.Pareto(3.0, 2.0), workers=6, fastest=6, rounds=4000, seed=3)
     assert (np.diff(waits) >= 0).all() and (chosen == np.arange(6)).all()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import theory as th
 from theory.compressors import reference, summed
+from theory.core import setting
 from theory.core.random import derive, key
 
 ROWS, COLUMNS, OUT = 12, 8, 5
@@ -137,3 +140,38 @@ def test_refusals(network):
         th.by_layer(network, th.PowerSGD(12, 8, 1))
     with pytest.raises(TypeError, match="make: got 7"):
         th.by_layer(network, lambda rows, columns: 7)
+
+
+# --- many layers ------------------------------------------------------------------------------------------------------
+
+
+@setting
+class Deep(NamedTuple):
+    """As much of a problem as `by_layer` asks for: layers of 2, 3, 4, ... rows."""
+
+    layers: int
+
+    def layer_shapes(problem):
+        return tuple((2 + k, 1) for k in range(problem.layers))
+
+
+def test_few_layers_nest_one_by_one():
+    c = th.by_layer(Deep(9), lambda rows, columns: th.TopK(1))
+    for k in range(8):
+        assert isinstance(c, th.ByLayer) and c.size == 2 + k and c.first == th.TopK(1)
+        c = c.rest
+    assert c == th.TopK(1)
+
+
+def test_messages_of_many_layers_can_be_decoded():
+    """One by one they would nest more deeply than receivers accept."""
+    layers = 11
+    c = th.by_layer(Deep(layers), lambda rows, columns: th.TopK(rows - 1))
+    v = np.random.default_rng(0).normal(size=sum(2 + k for k in range(layers))).astype(np.float32).astype(float)
+    expected, end = v.copy(), 0
+    for k in range(layers):
+        part = expected[end : end + 2 + k]
+        part[np.argmin(np.abs(part))] = 0.0
+        end += 2 + k
+    restored = th.decode(th.encode(c, v, 0))
+    assert np.array_equal(restored, expected) and end == v.size

@@ -28,6 +28,7 @@ from theory.compressors import (
     state_size,
     unpack,
 )
+from theory.compressors.base import pack, payload_bits
 from theory.compressors.kernels.reference import random_bits
 from theory.compressors.natural import Natural, NaturalDithering
 from theory.compressors.nuqsgd import NUQSGD, NUQSGDReleased
@@ -430,3 +431,37 @@ def test_clipped_gaussian_by_integration():
         size = (weight * np.abs(y)).sum()
         expected = (size / clip, clip * size, (weight * (x - y) ** 2).sum(), (weight * (np.abs(x) > clip)).sum())
         assert np.allclose(found, expected, rtol=1e-4)
+
+
+# --- what is not finite -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "c",
+    [
+        Natural(),
+        Ternary(3.0),
+        TernGrad(),
+        TernGrad(shared=True),  # after the workers have agreed on a scale of 1
+        NUQSGD(6),
+        QSGD(7),
+        th.ScaledSign(),
+        th.ScaledSign(2),
+        th.LloydMax(1),
+        th.LloydMax(3, True),
+    ],
+    ids=str,
+)
+def test_a_run_that_diverges_sends_valid_messages(c):
+    """Its ranks then say that it diverged, as the simulator does, and not that a message was invalid."""
+    for bad in ([math.nan], [math.inf], [math.nan, -math.inf]):
+        v = np.linspace(-1.0, 2.0, 41)
+        v[3 : 3 + len(bad)] = bad
+        symbols, buffer, received = new_symbols(c, 41, FLOAT32), np.zeros(999, np.uint8), new_symbols(c, 41, FLOAT32)
+        quantize(c, np.ones(state_size(c, 41)), v, np.uint64(1), symbols)
+        end = pack(c, symbols, 41, buffer, 0)
+        assert end == payload_bits(c, symbols, 41) == unpack(c, buffer, 0, end, 41, received)
+        restored = [np.zeros(41), np.zeros(41)]
+        for found, out in zip((symbols, received), restored, strict=True):
+            restore(c, found, out)
+        assert np.array_equal(*restored, equal_nan=True)

@@ -132,6 +132,18 @@ def test_multilevel_sends_every_level_with_its_probability():
     assert th.omega(th.Multilevel(3), 7) == 2.0
 
 
+@pytest.mark.parametrize("step", [1e200, 1e308])
+def test_multilevel_compression_in_a_run_that_diverges(step):
+    """Of vectors with infinities and NaN, no more positions are written than there is room for."""
+    problem = th.quadratic(np.arange(1.0, 8.0), covariance=0.0)
+    method = th.ParallelSGD(th.Multilevel(2), th.Constant(step), th.ErrorFeedback())
+    with np.errstate(all="ignore"):
+        result = th.run(method, problem, workers=2, steps=8, x0=np.ones(7), record_every=8)
+        text = th.run(method, problem, workers=2, steps=8, x0=np.ones(7), record_every=8, fast=False)
+    assert not result.success and "diverged: f is no longer finite at step 8" in result.message
+    assert np.array_equal(result.x, text.x, equal_nan=True)
+
+
 def test_refusals():
     for call, message in (
         (lambda: th.LloydMax(0), "bits: got 0"),

@@ -66,3 +66,10 @@ def test_misspelled_names_are_answered():
     with pytest.raises(AttributeError, match="did you mean TopK?"):
         th.topk  # noqa: B018
     assert {"QSGD", "run", "claims", "grade"} <= set(dir(th)) and "LongStepWarning" not in dir(th)
+
+
+def test_a_history_with_what_is_not_finite_is_shown(result):
+    history = result.history.copy()
+    history["f"][-3:] = [np.inf, -np.inf, np.nan]
+    cells = [line.split()[6] for line in repr(history).splitlines()[-4:-1]]
+    assert cells == ["inf", "-inf", "-"] and "<td>inf</td>" in history._repr_html_()

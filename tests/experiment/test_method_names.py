@@ -114,6 +114,26 @@ def test_a_file_without_methods_is_refused(text, message, tmp_path):
         Configuration.from_dict({"methods": [str(path)]})
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("\nx = nowhere\n", r"NameError: name 'nowhere' is not defined \(line 2\)"),
+        ("import nowhere_at_all\n", r"ModuleNotFoundError: No module named 'nowhere_at_all' \(line 1\)"),
+        ("x = = 3\n", r"SyntaxError: invalid syntax \(.*, line 1\)$"),
+        ("def f():\n    return 1 / 0\n\n\nf()\n", r"ZeroDivisionError: .* \(line 2\)"),
+        ("import theory as th\nth.TopK(0)\n", r"ValueError: k: got 0.* \(line 2\)"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_name(text, message, tmp_path, capsys):
+    path = tmp_path / "wrong_methods.py"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=f"{path} cannot be run: {message}"):
+        Configuration.from_dict({"methods": [str(path)]})
+    with pytest.raises(SystemExit):
+        main(["run", "--methods", str(path)])
+    assert "cannot be run" in (told := capsys.readouterr().err) and "Traceback" not in told
+
+
 def test_a_problem_by_name(tmp_path, capsys):
     out = ["--steps", "5", "--workers", "2", "--data", "breast_cancer", "--scaled", "--methods", "sgd"]
     for name in ("ridge", "logistic"):

@@ -17,6 +17,7 @@ from theory.measure import (
     paired_interval,
     ratio_interval,
 )
+from theory.measure.crossings import reached
 
 TRIALS = 2000
 
@@ -115,3 +116,11 @@ def test_moments_refuse_what_has_no_answer():
             moments(QSGD(3), v, 10)
     with pytest.raises(ValueError, match="k"):
         moments(TopK(5), np.ones(3), 10)
+
+
+def test_a_crossing_is_interpolated_where_there_are_logarithms():
+    assert reached([0, 10, 20], [1.0, 0.1, 0.001], 0.01) == pytest.approx(15.0)
+    for before in (math.inf, math.nan):
+        assert reached([0, 10, 20], [1.0, before, 0.001], 0.01) == 20.0
+    assert reached([0, 10], [1.0, 0.0], 0.0) == 10.0 and reached([0, 10], [1.0, -2.0], -1.0) == 10.0
+    assert reached([0, 10], [1.0, math.nan], 0.5) == math.inf

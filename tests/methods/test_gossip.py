@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import NamedTuple
 
 import graph_job
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from conftest import ROOT, run_mpi
 
 import theory as th
+from theory.core import setting
 
 WORKERS, D, STEP = 8, 5, 0.05
 RNG = np.random.default_rng(0)
@@ -226,6 +228,14 @@ def test_nodes_are_numbered_in_their_order():
     assert np.array_equal(th.mixing(th.Edges(Drawing()), 3).hears, [[1, 1, 0], [1, 1, 1], [0, 1, 1]])
 
 
+@setting
+class Narrow(NamedTuple):
+    """A graph of one's own, whose weights forget a worker."""
+
+    def weights(self, workers):
+        return np.full((workers - 1, workers - 1), 1.0 / (workers - 1))
+
+
 @pytest.mark.parametrize(
     "graph, workers, told",
     [
@@ -234,6 +244,10 @@ def test_nodes_are_numbered_in_their_order():
         (th.Hypercube(), 6, "power of 2"),
         (th.Edges([(0, 1), (2, 3)]), 4, "connected"),
         (th.Edges([(0, 7)]), 4, "pairs of workers"),
+        (th.Edges([(0.5, 1)]), 4, r"graph: got the edge \(0.5, 1\), allowed: a pair of integers"),
+        (th.Edges([(0, 1, 2)]), 4, r"graph: got the edge \(0, 1, 2\)"),
+        (th.Edges([3]), 4, "graph: got the edge 3"),
+        (Narrow(), 4, r"matrix: got 'shape \(3, 3\)', allowed: shape \(4, 4\)"),
         (th.Edges(Drawing()), 4, "number of nodes"),
         (th.MixingMatrix(np.eye(3)), 4, "shape"),
         (th.MixingMatrix(np.eye(4)), 4, "connected"),
@@ -266,5 +280,42 @@ def test_refusals_of_runs():
         trying(th.DPSGD(step=th.Constant(0.1)), x0=np.ones((3, 4)))
     with pytest.raises(ValueError, match="gamma"):
         trying(th.ChocoSGD(th.TopK(1), th.Constant(0.1), gamma=1.5))
+    with pytest.raises(ValueError, match="gamma: got 'x', allowed: a number"):
+        th.ChocoSGD(th.TopK(1), th.Constant(0.1), gamma="x")
     with pytest.raises(TypeError):
         trying(th.ChocoSGD(th.QSGD(1), th.Constant(0.1)))  # no contraction is known: give gamma
+
+
+@th.method
+class OwnDPSGD(NamedTuple):
+    """D-PSGD as a method of one's own: it has a graph, and does not say what a worker stores."""
+
+    step: NamedTuple
+    graph: NamedTuple = th.Ring()
+    compressor: NamedTuple = th.Identity()
+    shards: str = "contiguous"
+    models = "workers"
+
+    def round(self, run):
+        W, g, copies = run.mixing(self.graph), run.vectors(), run.copies("copies")
+        run.set(g, run.x, run.l2)
+        run.gradient(run.x, g)
+        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), copies)
+        run.gossip(run.x, copies, W)
+        run.add(run.x, g, -run.eta)
+
+
+def test_a_method_of_ones_own_may_have_a_graph():
+    problem = th.function(
+        lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()),
+        lambda x: CURVATURES * (x - CENTRES),
+        d=D,
+        n=WORKERS,
+    )
+    known = dict(workers=WORKERS, steps=5, x0=START, wire_dtype=np.float64)
+    mine = th.run(OwnDPSGD(th.Constant(STEP)), problem, **known)
+    assert mine.memory_bytes == 0 and mine.models.shape == (WORKERS, D)
+    theirs = th.run(th.DPSGD(step=th.Constant(STEP), shards="contiguous"), problem, **known)
+    assert mine.models == pytest.approx(theirs.models, rel=1e-12)
+    with pytest.raises(ValueError, match="at least 3 on a ring"):
+        th.run(OwnDPSGD(th.Constant(STEP), shards="shared"), problem, workers=2, steps=1)

@@ -164,6 +164,15 @@ def test_the_best_step_is_searched_and_its_cost_is_said():
         th.compare(pair, problem, workers=1, steps=3, step=0.1)
 
 
+def test_where_no_step_will_do_none_is_best():
+    problem = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)
+    uphill = th.ParallelSGD(th.compressor(lambda v: -1e9 * v), th.Constant(1.0))
+    with pytest.raises(
+        ValueError, match=r"methods: got ParallelSGD\(.*\), allowed: .* each of 2\^-12/L to 2\^1/L, L = 4"
+    ):
+        th.compare([uphill, uphill], problem, workers=1, steps=30, step="best", labels=["a", "b"])
+
+
 def test_curves_that_coincide_are_said_so():
     curves = [Curve("one", history()), Curve("two", history()), Curve("three", history(3.0))]
     notes = " ".join(text.get_text() for text in draw_panels(curves, 0.5, title="").texts)

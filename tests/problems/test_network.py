@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.special import softmax as probabilities
 
 import theory as th
-from theory.problems import astype, base
+from theory.problems import astype, base, layer_slices, row_blocks
 from theory.studies.shared.problems import digits
 
 N, D, M, K, L2 = 29, 7, 5, 4, 0.03
@@ -286,3 +286,31 @@ def test_data_outside_its_domain():
     problem = th.two_layer((np.eye(3), [1, 2, 3]), 2)
     with pytest.raises(ValueError, match=r"shape \(12,\)"):
         th.value(problem, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"b": np.array([0, 1, 3])}, "b: got 'classes from 0 to 3', allowed: 0 to 2"),
+        ({"b": np.array([0, -1, 2])}, "b: got 'classes from -1 to 2', allowed: 0 to 2"),
+        ({"b": np.array([0, 1])}, r"b: got 'shape \(2,\)', allowed: shape \(3,\)"),
+        ({"b": np.array([0.0, 1.0, 2.0])}, "b: got dtype.*float64.*, allowed: an array of int64"),
+        ({"b": [0, 1, 2]}, "b: got 'list', allowed: an array of int64"),
+        ({"classes": 1}, "classes: got 1"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("make", [lambda data: th.two_layer(data, 2), lambda data: th.softmax(data, 0.1)])
+def test_classes_fit_the_rows(make, form, change, words):
+    problem = make((FORMS[form](np.eye(3)), [0, 1, 2]))
+    assert type(problem)(*problem) == problem
+    with pytest.raises(ValueError, match=words):
+        type(problem)(**(problem._asdict() | change))
+    part = row_blocks.rows_between(problem, 1, 3)  # its classes are some of those of all
+    assert part.n == 2 and th.value(part, np.zeros(part.d)) == pytest.approx(np.log(3.0))
+
+
+@pytest.mark.parametrize("given", [None, (slice(0, 2.0), slice(2, 4)), (slice(0, 2.5), slice(2.5, 4)), 4])
+def test_layers_are_slices_with_integers(given):
+    with pytest.raises(ValueError, match="^layers: got"):
+        layer_slices.check_layers(given, 4)

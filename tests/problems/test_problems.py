@@ -190,6 +190,13 @@ def test_one_pass_gives_both_also_in_two_halves(kind, form, monkeypatch):
     assert again[0] == f and np.array_equal(again[1], g)
 
 
+def test_a_single_row_has_no_halves(monkeypatch):
+    monkeypatch.setattr(margins, "TWO_HALVES", 1)
+    problem, x, out = th.ridge((np.arange(1.0, 4.0)[None], [2.0]), L2), np.ones(3), np.full(3, np.nan)
+    assert value_and_gradient(problem, x, out) == th.value(problem, x) == pytest.approx(8.0 + 1.5 * L2)
+    assert np.array_equal(out, th.gradient(problem, x))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradient_is_the_slope_of_the_value(kind, form):
@@ -325,6 +332,21 @@ def test_a_loss_of_ones_own():
     assert result.success and np.linalg.norm(th.gradient(problem, result.x)) < 1e-6
     assert th.strong_convexity(problem) == L2
     assert th.lipschitz(problem) == pytest.approx(np.linalg.norm(A, 2) ** 2 / N + L2)
+
+
+def test_a_value_of_ones_own_is_not_passed_by():
+    """One that a class registers after `linear_problem` is also what the history of a run shows."""
+
+    @linear_problem
+    class Own(NamedTuple):
+        A: np.ndarray
+        b: np.ndarray
+        l2: float
+
+    base.value.in_python(Own)(lambda problem, x: 7.0)
+    base.gradient.in_python(Own)(lambda problem, x, out: out.fill(3.0))
+    out = np.zeros(2)
+    assert value_and_gradient(Own(np.eye(2), np.ones(2), 0.0), np.ones(2), out) == 7.0 and out.tolist() == [3.0, 3.0]
 
 
 # --- constants --------------------------------------------------------------------------------------------------------

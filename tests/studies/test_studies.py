@@ -27,6 +27,7 @@ from theory.studies import (
     StudyConfiguration,
     choose,
     collect,
+    epoch_seconds,
     error_and_bits,
     lock_free,
     mem_sgd,
@@ -52,6 +53,15 @@ def pictures():
 @pytest.fixture(scope="module")
 def small(pictures):
     return th.softmax(pictures, 1.0 / pictures.n)
+
+
+def test_ranks_that_cannot_share_the_workers_are_said_so():
+    alone = [epoch_seconds.Epoch("NUQSGD 4 bits", 1, False, 4.0, 1.0, 1.0, 0.0, 2.0, math.nan)]
+    for ranks, told in ((1, "on one rank, or without"), (3, "on one rank only: 3 ranks do not divide 2 workers")):
+        (statement,) = report(
+            "epoch-seconds", {"epochs": alone, "name": "data", "n": 5, "d": 3, "ranks": ranks}
+        ).statements
+        assert statement.verdict == "undecided" and told in statement.numbers
 
 
 # --- bits to accuracy -------------------------------------------------------------------------------------------------

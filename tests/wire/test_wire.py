@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,7 +20,18 @@ from theory.compressors import (
     decode,
     encode,
 )
-from theory.wire import WireError, header_template, message_size, open_frame, overhead, register_wire, seal, verify
+from theory.core import setting
+from theory.wire import (
+    WireError,
+    frame,
+    header_template,
+    message_size,
+    open_frame,
+    overhead,
+    register_wire,
+    seal,
+    verify,
+)
 from theory.wire.bits import bit_length, bits_for, read, read_array, read_float, write, write_array, write_float
 from theory.wire.elias import (
     delta_length,
@@ -323,11 +335,45 @@ def test_numbers_that_are_not_finite_are_refused():
         decode(buffer.tobytes())
 
 
-def test_nesting_is_bounded():
-    c = QSGD(7)
-    for _ in range(12):
-        c = Bucketed(c, 4)
-    header = header_template(c, 4, np.float32)
-    buffer = np.zeros(200, np.uint8)
-    with pytest.raises(WireError):
-        open_frame(buffer[: seal(buffer, header, 0)].tobytes())
+def test_nesting_is_bounded(monkeypatch):
+    """For senders as for receivers, whose compiler a foreign message would keep busy."""
+
+    def nested(depth):
+        return functools.reduce(lambda c, _: Bucketed(c, 4), range(depth), QSGD(7))
+
+    def opened(depth):
+        header, buffer = header_template(nested(depth), 4, np.float32), np.zeros(200, np.uint8)
+        return buffer[: seal(buffer, header, 0)].tobytes()
+
+    assert open_frame(opened(8)).compressor == nested(8)
+    for call in (lambda: opened(9), lambda: encode(nested(9), np.ones(4), 0)):
+        with pytest.raises(ValueError, match="compressor: got compressors nested 9 deep, allowed: at most 8"):
+            call()
+    with monkeypatch.context() as patch:
+        patch.setattr(frame, "NESTING", 12)
+        foreign = opened(9)
+    with pytest.raises(WireError, match="nested more than 8 deep"):
+        open_frame(foreign)
+
+
+@setting
+class Loose(NamedTuple):
+    """It would take any number."""
+
+    rate: float
+
+
+@setting
+class Around(NamedTuple):
+    inner: NamedTuple
+    rate: float = 1.0
+
+
+def test_settings_that_are_not_numbers_are_refused_wherever_they_are():
+    register_wire(240, Loose)
+    register_wire(241, Around)
+    for c in (Loose(np.nan), Around(Loose(np.nan)), Around(Around(Loose(np.nan))), Around(Loose(1.0), np.nan)):
+        buffer = np.zeros(100, np.uint8)
+        size = seal(buffer, header_template(c, 4, np.float32), 0)
+        with pytest.raises(WireError, match="rate is NaN"):
+            open_frame(buffer[:size].tobytes())

@@ -289,15 +289,26 @@ class Ranks:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
-        self.comm.Allreduce(mine, links)
+        if self.gives_way:
+            wait(self.comm.Iallreduce(mine, links), SHORT_NAP)
+        else:
+            self.comm.Allreduce(mine, links)
         total[:, LINK_BITS:] = links
         return total
 
     def every(self, numbers: np.ndarray) -> np.ndarray:
         """The numbers of all workers, of shape (1, workers)."""
-        every = np.empty((1, self.ranks * numbers.shape[1]))
-        self.comm.Allgather(numbers, every)
-        return every
+        return self.gathered(numbers).reshape(1, -1)
+
+    def gathered(self, numbers: np.ndarray) -> np.ndarray:
+        """An array of the same shape from each rank, in their order."""
+        mine = np.ascontiguousarray(numbers)
+        found = np.empty((self.ranks, *mine.shape), mine.dtype)
+        if self.gives_way:
+            wait(self.comm.Iallgather(mine, found), SHORT_NAP)
+        else:
+            self.comm.Allgather(mine, found)
+        return found
 
     def broadcast(self, run, phase) -> None:
         """Send every worker the model's message, which rank 0 made."""

@@ -276,9 +276,7 @@ def _compression_error(run, transport, records: int) -> np.ndarray:
     """The means over all workers that sent a message, in their order."""
     every = run.errors[:records]
     if transport.ranks > 1:
-        gathered = np.empty((transport.ranks, *every.shape))
-        transport.comm.Allgather(np.ascontiguousarray(every), gathered)
-        every = np.concatenate(list(gathered), axis=1)
+        every = np.concatenate(list(transport.gathered(every)), axis=1)
     found = np.zeros(records, COMPRESSION_ERROR)
     sent = np.isfinite(every[:, :, :1])  # not by inactive workers
     with np.errstate(invalid="ignore"):

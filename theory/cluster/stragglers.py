@@ -358,7 +358,7 @@ def run_fastest_k(
         measured_seconds=np.mean([result.history["seconds"][:rows] for result in results], axis=0),
         bits_up=float(np.mean([result.history["bits_up"][-1] for result in results])),
         weights=factors,
-        nit=rounds,
+        nit=int(history["rounds"][-1]),
         success=worst is None,
         status=0 if worst is None else worst.status,
         message="all rounds done" if worst is None else worst.message,

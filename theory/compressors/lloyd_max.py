@@ -114,7 +114,7 @@ class LloydMax(NamedTuple):
         cursor = read_float(buffer, cursor, symbols.value, 0)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
         cursor = read_array(buffer, cursor, symbols.level[:d], 0, c.bits)
-        return cursor if symbols.value[0] >= 0 else -1
+        return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: whoever reads it sees that the sender diverged
 
     def check(c, d: int) -> None:
         check_dimension(d)

@@ -67,6 +67,10 @@ class Natural(NamedTuple):
             for start in range(0, v.size, TILE):
                 end = min(start + TILE, v.size)
                 draw_tile(AsLevels(), v[start:end], start, 1.0, levels, stream, symbols.scratch, level[start:end])
+        top = _top(symbols.value)
+        for j in range(v.size):
+            if level[j] > top or level[j] < -top:  # NaN: a message that receivers can read, of a run that diverges
+                level[j] = top
         if symbols.value.itemsize == 8:  # 2**1024 is no float64
             for j in range(v.size):
                 if abs(level[j]) == 2047:

@@ -153,7 +153,7 @@ class ScaledSign(NamedTuple):
         if cursor + d + 8 * symbols.value.itemsize > end:
             return -1
         cursor = read_float(buffer, cursor, symbols.value, 0)
-        if not symbols.value[0] >= 0:
+        if symbols.value[0] < 0:  # NaN is valid: whoever reads it sees that the sender diverged
             return -1
         _count(symbols, d, 1)
         return read_signs(buffer, cursor, symbols.index, d)

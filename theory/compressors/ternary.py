@@ -195,7 +195,8 @@ class Ternary(NamedTuple):
         return round_to_three(v, max(c.scale, norm_of(v, np.inf)), stream, wire)
 
     def wanted_scale(c, state, v):
-        return max(c.scale, norm_of(v, np.inf))
+        top = norm_of(v, np.inf)
+        return c.scale if top <= c.scale else top  # NaN remains NaN
 
 
 # --- the largest magnitude --------------------------------------------------------------------------------------------
@@ -233,7 +234,8 @@ class TernGrad(NamedTuple):
     def wanted_scale(c, state, v):
         scale = norm_of(v, np.inf)
         if c.shared and state[0] == 1.0:
-            scale = max(scale, state[1])
+            if scale < state[1]:  # NaN remains NaN
+                scale = state[1]
             state[0] = 0.0
         return scale
 

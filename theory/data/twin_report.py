@@ -77,7 +77,7 @@ def table(real: Statistics, twin: Statistics) -> str:
 
 
 def write_table(page: Path, text: str) -> None:
-    """Replace the text between the two marks of a page.
+    """Replace the text between the two marks of a page, atomically.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ def write_table(page: Path, text: str) -> None:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise DataError(f"{page}: the lines {BEGIN} and {END} are missing; put them where the table belongs")
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    part = page.with_name(f".{page.name}.part")
+    part.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    part.replace(page)
 
 
 def outlines(real: Dataset, twin: Dataset) -> dict:

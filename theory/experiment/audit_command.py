@@ -162,6 +162,7 @@ def _show(pairs, answers, interrupted, begin, d, seed, quick, markdown, figure, 
     """Show and write the audits; return the exit code."""
     from ..measure import AuditTable
     from ..reporting.figure_records import write_record
+    from ..reporting.files import write_whole
 
     found, broken = [], 0
     for number, (c, _) in enumerate(pairs):
@@ -195,9 +196,7 @@ def _show(pairs, answers, interrupted, begin, d, seed, quick, markdown, figure, 
         spent = time.perf_counter() - begin
         say(f"record: {write_record(stem.parent, stem.name, how, spent, found_of(table))}")
     if markdown and found:
-        part = Path(f"{markdown}.part")
-        part.write_text(page(table, _stem(figure), markdown, text), encoding="utf-8")
-        os.replace(part, markdown)
+        write_whole(Path(markdown), page(table, _stem(figure), markdown, text))
         say(f"page: {markdown}")
     return 0 if table.ok and not broken else 1
 

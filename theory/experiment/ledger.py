@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..reporting.files import nearest, versions
+from ..reporting.files import nearest, versions, write_whole
 from ..reporting.progress import on_terminal
 from .ranks import from_root, shared_out
 
@@ -130,7 +130,7 @@ def _show(
             "exit_code": code,
             "results": [result.as_dict() for result in results],
         }
-        _write(json_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        write_whole(Path(json_file), json.dumps(content, indent=1, allow_nan=False) + "\n")
         say(f"ledger: {json_file}")
     if html_file is not None and results:
         from .ledger_page import page
@@ -138,23 +138,16 @@ def _show(
         facts: dict[str, Any] = dict(
             seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted
         )
-        _write(html_file, page(results, **facts))
+        write_whole(Path(html_file), page(results, **facts))
         say(f"page: {html_file}")
     if errata_folder is not None and not interrupted:
         from .errata_page import errata
 
         for name, text in errata({result.id: result for result in results}).items():
             path = os.path.join(errata_folder, name)
-            _write(path, text)
+            write_whole(Path(path), text)
             say(f"errata: {path}")
     return 130 if interrupted else code
-
-
-def _write(path: str, text: str) -> None:
-    """Write a file atomically."""
-    part = Path(f"{path}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
 
 
 class Rows:

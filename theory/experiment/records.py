@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..reporting.files import RecordError
+from ..reporting.files import RecordError, write_whole
 
 UNFINISHED = ".unfinished"
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
@@ -102,8 +102,8 @@ class Recorder:
         os.replace(path.with_suffix(".tmp"), path)
 
     def text(self, name: str, content: str) -> None:
-        """Store a text file beside the lines."""
-        (self.folder / name).write_text(content, encoding="utf-8")
+        """Store a text file beside the lines, atomically."""
+        write_whole(self.folder / name, content)
 
     def close(self, status: str, reason: str = "") -> Path:
         """Append the last line and give the folder its final name."""

@@ -10,7 +10,7 @@ from .ledger_pictures import number
 
 __all__ = ["SOURCES", "theorem_table", "theorems"]
 
-SOURCES = {  # key of the bibliography: what the five sources are called here
+SOURCES = {  # key of the bibliography: what the papers of the five sources are called here
     "yin2018gradient": "Lecture: gradient diversity (Yin et al.)",
     "alistarh2017qsgd": "Lecture: QSGD (Alistarh et al.)",
     "ramezani2021nuqsgd": "NUQSGD",

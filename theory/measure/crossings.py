@@ -12,12 +12,13 @@ __all__ = ["common_goal", "reached"]
 def reached(position, gap, goal: float) -> float:
     """First position at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
 
+    Where the goal or the gap before has no logarithm, nothing is interpolated.
+
     Parameters
     ----------
     position, gap : array_like
         Steps, bits or seconds, and f - f* there.
     goal : float
-        Above 0.
 
     Returns
     -------
@@ -33,8 +34,8 @@ def reached(position, gap, goal: float) -> float:
     if below.size == 0:
         return math.inf
     k = int(below[0])
-    if k == 0:
-        return float(position[0])
+    if k == 0 or goal <= 0.0 or not gap[k - 1] < math.inf:
+        return float(position[k])
     share = math.log(gap[k - 1] / goal) / math.log(gap[k - 1] / max(gap[k], 1e-300))
     return float(position[k - 1] + share * (position[k] - position[k - 1]))
 

@@ -14,15 +14,20 @@ import numpy as np
 from ..core import require, setting
 from ..problems.layer_slices import check_layers, layers
 
-__all__ = ["LAMB", "Adam"]
+__all__ = ["LAMB", "Adam", "check_moments"]
 
 
 def check_moments(rule) -> None:
-    """Reject factors of the moments, eps and decay outside their domains."""
+    """Reject factors of the moments and eps outside their domains."""
     for name in ("beta1", "beta2"):
         require(0.0 <= getattr(rule, name) < 1.0, name, getattr(rule, name), "a number from 0 to below 1")
-    for name in ("eps", "decay"):
-        require(0.0 <= getattr(rule, name) < math.inf, name, getattr(rule, name), "a finite number, at least 0")
+    require(0.0 <= rule.eps < math.inf, "eps", rule.eps, "a finite number, at least 0")
+
+
+def _check_rule(rule) -> None:
+    """Reject what `Adam` and `LAMB` have in common outside its domain."""
+    check_moments(rule)
+    require(0.0 <= rule.decay < math.inf, "decay", rule.decay, "a finite number, at least 0")
     require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")
 
 
@@ -89,7 +94,7 @@ class Adam(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_moments(self)
+        _check_rule(self)
 
     def update(self, run, received):
         """X = x - eta (m / (sqrt(v) + eps) + decay x)."""
@@ -149,7 +154,7 @@ class LAMB(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_moments(self)
+        _check_rule(self)
         require(0.0 <= self.low < math.inf, "low", self.low, "a finite number, at least 0")
         require(
             self.low <= self.high and self.high > 0.0,

@@ -27,7 +27,7 @@ class ChocoSGD(NamedTuple):
     compressor : compressor, optional
         One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
     step : Constant or InverseTime
-        Step sizes.
+        Step sizes; required.
     graph : graph
         Who hears whom.
     gamma : float, optional

@@ -35,7 +35,7 @@ class DCDPSGD(NamedTuple):
     compressor : compressor, optional
         Without bias, full precision by default; the theorem needs a small error.
     step : Constant or InverseTime
-        Step sizes.
+        Step sizes; required.
     graph : graph
         Who hears whom.
     batch : int or GrowingBatch
@@ -92,7 +92,7 @@ class ECDPSGD(NamedTuple):
     compressor : compressor, optional
         Without bias, such as ``NUQSGD(4)`` or ``QSGD(4)``; full precision by default.
     step : Constant or InverseTime
-        Step sizes.
+        Step sizes; required.
     graph : graph
         Who hears whom.
     batch : int or GrowingBatch

@@ -26,7 +26,7 @@ class DPSGD(NamedTuple):
         Compressor of the model that a worker sends, full precision by default.  Errors that do not vanish with the
         distances do not average out; `ChocoSGD` and `DCDPSGD` send differences.
     step : Constant or InverseTime
-        Step sizes.
+        Step sizes; required.
     graph : graph
         Who hears whom.
     batch : int or GrowingBatch

@@ -28,7 +28,7 @@ class GradientTracking(NamedTuple):
     compressor : compressor, optional
         Compressor of both messages, full precision by default; the theory is about full precision.
     step : Constant or InverseTime
-        Step sizes.
+        Step sizes; required.
     graph : graph
         Who hears whom.
     batch : int or GrowingBatch

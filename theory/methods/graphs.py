@@ -8,6 +8,7 @@ A *graph* is a setting with ``edges(workers)``, from which Metropolis weights ar
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -182,13 +183,22 @@ class Edges(NamedTuple):
     def edges(self, workers: int) -> list[tuple[int, int]]:
         """The edges, as pairs of workers."""
         if not hasattr(self.graph, "nodes"):
-            return [(int(a), int(b)) for a, b in self.graph]
+            return [_pair(edge) for edge in self.graph]
         require(
             not self.graph.is_directed(), "graph", "a directed one", "an undirected one: neighbours hear each other"
         )
         number = {node: w for w, node in enumerate(self.graph.nodes)}
         require(len(number) == workers, "workers", workers, f"{len(number)}, the number of nodes of the graph")
         return [(number[a], number[b]) for a, b in self.graph.edges()]
+
+
+def _pair(edge) -> tuple[int, int]:
+    """The workers of an edge: two integers."""
+    try:
+        a, b = edge
+        return operator.index(a), operator.index(b)
+    except (TypeError, ValueError):
+        raise ValueError(f"graph: got the edge {edge!r}, allowed: a pair of integers, the workers' numbers") from None
 
 
 @setting

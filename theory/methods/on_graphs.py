@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from ..compressors.base import delta, opening
 from ..compressors.identity import Identity
 from ..core import require
@@ -49,7 +51,8 @@ def _domain(self) -> None:
     """Reject values outside the domain."""
     check_method(self)
     gamma = getattr(self, "gamma", None)
-    require(gamma is None or 0.0 < gamma <= 1.0, "gamma", gamma, "a number above 0 and at most 1")
+    fitting = isinstance(gamma, (int, float, np.integer, np.floating)) and 0.0 < gamma <= 1.0
+    require(gamma is None or fitting, "gamma", gamma, "a number above 0 and at most 1")
 
 
 def choco_step(gamma: float | None, compressor, W: Mixing, d: int) -> float:

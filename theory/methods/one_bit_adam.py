@@ -9,12 +9,12 @@ After the warm-up, with the variance v of its last step (``Q`` compresses up, ``
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from ..compressors.identity import Identity
 from ..compressors.sign import ScaledSign
 from ..core import require
+from .adaptive import check_moments
 from .custom import method
 from .feedback import ErrorFeedback
 from .sgd import check_parts
@@ -41,8 +41,8 @@ class OneBitAdam(NamedTuple):
         Factors of the moments, from 0 to below 1.
     eps : float
         Added to the root of the variance, at least 0; see the notes.
-    feedback : feedback rule
-        `ErrorFeedback`: the memories d_i.
+    feedback : ErrorFeedback
+        The memories d_i; no other rule will do.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -100,10 +100,10 @@ class OneBitAdam(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         check_parts(self)
+        allowed = "ErrorFeedback(), whose memories the momenta are added to"
+        require(self.feedback == ErrorFeedback(), "feedback", self.feedback, allowed)
         require(self.warmup >= 1, "warmup", self.warmup, "an integer, at least 1")
-        for name in ("beta1", "beta2"):
-            require(0.0 <= getattr(self, name) < 1.0, name, getattr(self, name), "a number from 0 to below 1")
-        require(0.0 <= self.eps < math.inf, "eps", self.eps, "a finite number, at least 0")
+        check_moments(self)
 
     def round(self, run):
         """A step of Adam, or of momentum in the frozen metric."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core import require
 from ..methods.schedules import Constant
 from ..problems import lipschitz
 
@@ -42,8 +43,8 @@ class Choice(NamedTuple):
         )
 
 
-def _search(gap_at) -> tuple[int, tuple[int, ...]]:
-    """The exponent with the smallest gap, going up from 0 and then down, while it becomes smaller."""
+def _search(gap_at) -> tuple[int, dict[int, float]]:
+    """The exponent with the smallest gap, going up from 0 and then down, while it becomes smaller; and all gaps."""
     tried = {0: gap_at(0)}
     for way in (1, -1):
         e = way
@@ -54,7 +55,7 @@ def _search(gap_at) -> tuple[int, tuple[int, ...]]:
             if way > 0 and not math.isfinite(tried[e]):
                 break
             e += way
-    return min(tried, key=lambda k: (tried[k], k)), tuple(tried)
+    return min(tried, key=lambda k: (tried[k], k)), tried
 
 
 def choose_steps(methods, problem, **options) -> list[Choice]:
@@ -71,6 +72,11 @@ def choose_steps(methods, problem, **options) -> list[Choice]:
     Returns
     -------
     list of Choice
+
+    Raises
+    ------
+    ValueError
+        If a method diverges, or ends above its start, with every step that is tried.
     """
     from ..cluster import run
 
@@ -85,5 +91,12 @@ def choose_steps(methods, problem, **options) -> list[Choice]:
             return float(result.fun) if result.success and np.isfinite(result.fun) else math.inf
 
         exponent, tried = _search(gap_at)
-        found.append(Choice(exponent, 2.0**exponent / smoothness, tried, spent))
+        require(
+            math.isfinite(tried[exponent]),
+            "methods",
+            method,
+            f"one that some step suits: it diverged, or ended above its start, with each of 2^{min(tried)}/L to "
+            f"2^{max(tried)}/L, L = {smoothness:.6g}",
+        )
+        found.append(Choice(exponent, 2.0**exponent / smoothness, tuple(tried), spent))
     return found

@@ -119,13 +119,14 @@ def slices_of(shapes) -> tuple[slice, ...]:
 def check_layers(given, d: int) -> tuple[slice, ...]:
     """The layers as slices with both ends; ``ValueError`` unless they divide d coordinates in order."""
     told = f"slices that divide the {d} coordinates in order, such as (slice(0, {d}),)"
+    require(isinstance(given, (tuple, list)), "layers", given, told)
     found, end = [], 0
     for part in given:
         good = isinstance(part, slice) and (part.start or 0) == end and part.step in (None, 1)
         require(good, "layers", part, told)
         stop = d if part.stop is None else part.stop
-        require(end < stop <= d, "layers", part, told)
-        found.append(slice(end, stop))
-        end = stop
+        require(isinstance(stop, (int, np.integer)) and end < stop <= d, "layers", part, told)
+        found.append(slice(end, int(stop)))
+        end = int(stop)
     require(end == d, "layers", given, told)
     return tuple(found)

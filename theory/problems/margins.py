@@ -101,7 +101,13 @@ def _part_of_value_and_gradient(problem, first, last, x, out):
 
 
 def _value_and_gradient(problem, x, out) -> float:
-    """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not."""
+    """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not.
+
+    A class that has registered another f or gradient since `linear_problem` gets those.
+    """
+    for ask, known in ((value, _value), (gradient, _gradient)):
+        if getattr(ask.table.get(type(problem)), "py_func", None) is not known:
+            return value_and_gradient.dispatch(object)(problem, x, out)
     n, entries = problem.b.size, problem.A.data if isinstance(problem.A, CSR) else problem.A
     if n < 2 or entries.size < TWO_HALVES:  # a single row would be the first of both halves
         return _part_of_value_and_gradient(problem, 0, n, x, out)

@@ -124,6 +124,19 @@ def scores(problem, i, x, z):
             z[k] *= scale
 
 
+def check_classes(problem) -> None:
+    """Reject classes outside their domain, and an array b that has not one for each row: kernels check no bounds."""
+    allowed = f"an integer from 2 to {MOST_CLASSES}"
+    require(2 <= problem.classes <= MOST_CLASSES, "classes", problem.classes, allowed)
+    b, A = problem.b, problem.A
+    n = A.indptr.size - 1 if isinstance(A, CSR) else A.shape[0]
+    integers = isinstance(b, np.ndarray) and b.dtype == np.int64
+    require(integers, "b", getattr(b, "dtype", type(b).__name__), "an array of int64")
+    require(b.shape == (n,), "b", f"shape {b.shape}", f"shape ({n},): a class for each row of A")
+    low, high = (int(b.min()), int(b.max())) if n else (0, 0)
+    require(0 <= low and high < problem.classes, "b", f"classes from {low} to {high}", f"0 to {problem.classes - 1}")
+
+
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
@@ -185,8 +198,7 @@ class Softmax(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         check_l2(self)
-        allowed = f"an integer from 2 to {MOST_CLASSES}"
-        require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, allowed)
+        check_classes(self)
 
     def __repr__(self) -> str:
         features, classes = self.shape

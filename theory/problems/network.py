@@ -26,7 +26,7 @@ from .layer_slices import layer_shapes, slices_of
 from .margins import check_l2, entry_type, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
-from .multinomial import MOST_CLASSES, add_outer, log_sum, residuals, row_scores
+from .multinomial import MOST_CLASSES, add_outer, check_classes, log_sum, residuals, row_scores
 from .row_blocks import part_of_rows, rows_between
 
 __all__ = ["TwoLayer", "two_layer"]
@@ -178,7 +178,7 @@ class TwoLayer(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         check_l2(self)
-        require(2 <= self.classes <= MOST_CLASSES, "classes", self.classes, f"an integer from 2 to {MOST_CLASSES}")
+        check_classes(self)
         require(1 <= self.width <= WIDEST, "width", self.width, f"an integer from 1 to {WIDEST}")
         require(self.kind in ACTIVATIONS.values(), "kind", self.kind, "0 for tanh, 1 for relu")
 

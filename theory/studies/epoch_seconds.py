@@ -83,13 +83,18 @@ def methods(problem, quick: bool = False) -> dict[str, ParallelSGD]:
     return {name: ParallelSGD(sent[name][0], step, batch=BATCH, momentum=MOMENTUM, **sent[name][1]) for name in chosen}
 
 
+def _workers(ranks: int) -> int:
+    """The number of workers on some ranks, which divide it if their number is even."""
+    return WORKERS * max(1, ranks // WORKERS)
+
+
 def epochs(problem, ways, rounds: int, turns: int, comm=None) -> list[Epoch]:
     """An epoch of every method, on the ranks of ``comm`` or in this process."""
     ranks = 1 if comm is None else comm.Get_size()
     many, found = comm is not None and crowded(comm), []
     network = None if comm is None else calibrate(comm, sizes=(64, 4096, 262_144), turns=3).network
     for name, method in track(ways.items(), f"{ranks} rank(s)"):
-        workers = WORKERS * max(1, ranks // WORKERS)
+        workers = _workers(ranks)
         how: dict[str, Any] = {"workers": workers, "comm": comm}
         run(method, problem, steps=1, **how)  # compiles
         rows = [run(method, problem, steps=rounds, record_every=rounds, **how).history[-1] for _ in range(turns)]
@@ -114,7 +119,7 @@ def epochs(problem, ways, rounds: int, turns: int, comm=None) -> list[Epoch]:
 
 
 def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, comm=None) -> dict:
-    """Epochs on one rank, while the others sleep, then on all."""
+    """Epochs on one rank, while the others sleep, then on all, if their number divides that of the workers."""
     text = rcv1(real_or_twin(data), 2000 if quick else None)
     problem = logistic(text, 1.0 / text.n)
     ways, turns = methods(problem, quick), 1 if quick else TURNS
@@ -122,17 +127,22 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     found = epochs(problem, ways, rounds, turns) if rank == 0 else []
     if comm is not None and comm.Get_size() > 1:
         wait(comm.Ibarrier())
-        workers = WORKERS * max(1, comm.Get_size() // WORKERS)
+        workers = _workers(comm.Get_size())
         if workers % comm.Get_size() == 0:
             found += epochs(problem, ways, max(1, problem.n // (workers * BATCH)), turns, comm)
-    return {"epochs": found, "name": text.name, "n": text.n, "d": problem.d}
+    ranks = 1 if comm is None else comm.Get_size()
+    return {"epochs": found, "name": text.name, "n": text.n, "d": problem.d, "ranks": ranks}
 
 
-def statements(rows) -> list[Statement]:
+def statements(rows, ranks: int = 1) -> list[Statement]:
     """Verdicts where two ranks, and not more than processors, were there."""
     real = {row.method: row for row in rows if row.ranks > 1 and not row.crowded}
     if not {FULL, FOUR, EIGHT, SIGN} <= set(real):
         why = "It was measured on one rank, or without some of the methods: mpirun -n 2, without --quick."
+        if ranks > 1 and not any(row.ranks > 1 for row in rows):
+            why = (
+                f"It was measured on one rank only: {ranks} ranks do not divide {_workers(ranks)} workers: mpirun -n 2."
+            )
         if any(row.crowded for row in rows):
             why = "There were more ranks than processors: no order of times is claimed."
         text = "NUQSGD takes less time an epoch than full precision and EF-SignSGD."
@@ -181,8 +191,8 @@ def draw(rows, title: str):
     return figure
 
 
-def report(epochs, name: str, n: int, d: int) -> Study:
-    """The study of these epochs."""
+def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
+    """The study of these epochs; ``ranks`` are those of the job."""
     rows = [
         (
             row.method,
@@ -212,7 +222,7 @@ def report(epochs, name: str, n: int, d: int) -> Study:
         setting,
         {"epochs": epochs},
         [Table("One epoch", head, rows)],
-        statements(epochs),
+        statements(epochs, ranks),
         lambda: draw(epochs, title),
         "Seconds of an epoch in gradients, coding and exchange, a bar for each method and number of ranks",
     )

@@ -2,11 +2,10 @@
 
 Y. Collet's XXH3 with seed 0, as https://github.com/Cyan4973/xxHash specifies it.  It reads 64 bytes at a time, which
 is some ten times as fast as zlib's CRC-32; and it is compiled, so that the messages of a round need no call of Python.
+Numbers are read with their lowest byte first, as all processors store them that Numba supports.
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 from llvmlite import ir
@@ -40,16 +39,10 @@ _WORDS = ir.VectorType(_WORD, 8)
 
 
 def _load(builder, address, kind):
-    """Little-endian numbers behind an address, which need not be aligned."""
+    """The number or numbers behind an address, which need not be aligned."""
     found = builder.load(builder.inttoptr(address, kind.as_pointer()))
     found.align = 1
-    if sys.byteorder == "little":
-        return found
-    if kind != _WORDS:
-        return builder.bswap(found) if kind != _BYTE else found
-    several, order = ir.VectorType(_BYTE, 64), [8 * word + 7 - byte for word in range(8) for byte in range(8)]
-    found, order = builder.bitcast(found, several), ir.Constant(ir.VectorType(_HALF, 64), order)
-    return builder.bitcast(builder.shuffle_vector(found, found, order), _WORDS)
+    return found
 
 
 def _reader(kind):

@@ -38,6 +38,7 @@ __all__ = [
     "check_frame",
     "header_template",
     "message_size",
+    "nests_too_deeply",
     "open_frame",
     "overhead",
     "register_wire",
@@ -50,7 +51,7 @@ MARK, VERSION = b"th", 2
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload
 FLOATS: dict[int, np.dtype] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
-NESTING = 8  # maximum nesting depth of compressors
+NESTING = 8  # maximum nesting depth of compressors: a receiver compiles what a foreign message describes
 FOREIGN = 128  # codes from here on are for users
 
 i64, u8, u64 = np.int64, np.uint8, np.uint64
@@ -108,6 +109,31 @@ def _whole(n: int) -> bytes:
     return bytes(out) + bytes([n])
 
 
+def nests_too_deeply(c) -> bool:
+    """Whether a compressor has others inside each other, more than receivers accept.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from theory import QSGD, Bucketed
+    >>> nests_too_deeply(Bucketed(QSGD(7), 16))
+    False
+    """
+    return _depth(c) > NESTING
+
+
+def _depth(c) -> int:
+    return max((1 + _depth(inner) for inner in c if isinstance(inner, tuple)), default=0)
+
+
 def _describe(c) -> bytes:
     code = _code_of.get(type(c))
     if code is None:
@@ -128,12 +154,17 @@ def _describe(c) -> bytes:
 def _parse(text: bytes, at: int, depth: int):
     """Inverse of ``_describe``: the compressor and the position behind it.  IndexError at the end of the bytes."""
     cls = _class_of.get(text[at])
-    if cls is None or depth > NESTING:
+    if cls is None:
         raise WireError(f"message: unknown compressor (code {text[at]})")
+    if depth > NESTING:
+        raise WireError(f"message: its compressors are nested more than {NESTING} deep")
     at, fields = at + 1, []
     for name, hint in field_types(cls).items():
         if hint == "float":
-            fields.append(struct.unpack_from("<d", text, at)[0])
+            number = struct.unpack_from("<d", text, at)[0]
+            if math.isnan(number):
+                raise WireError(f"message: {name} is NaN")
+            fields.append(number)
             at += 8
         elif hint == "bool":
             if text[at] > 1:
@@ -178,7 +209,8 @@ def header_template(c, d: int, wire_dtype) -> bytes:
     Raises
     ------
     ValueError
-        For another dtype, or a length beyond 32 bits.
+        For another dtype, a length beyond 32 bits, or a compressor whose settings take more than 255 bytes or are
+        nested more than 8 deep.
     TypeError
         If the compressor has no code.
 
@@ -196,6 +228,10 @@ def header_template(c, d: int, wire_dtype) -> bytes:
     text = _describe(c)
     if len(text) > 255:
         raise ValueError("compressor: its settings take more than 255 bytes on the wire")
+    if nests_too_deeply(c):
+        raise ValueError(
+            f"compressor: got compressors nested {_depth(c)} deep, allowed: at most {NESTING}, on the wire"
+        )
     return MARK + struct.pack("<BBIB", VERSION, size, d, len(text)) + text
 
 
@@ -273,6 +309,11 @@ def seal(buffer: np.ndarray, header: bytes, payload_bits: int) -> int:
     -------
     int
         Number of bytes of the whole message.
+
+    Raises
+    ------
+    ValueError
+        If the message does not fit in the buffer, or the payload is too long.
     """
     head, size = len(header), message_size(header, payload_bits)
     view = memoryview(cast(Any, buffer))  # arrays are buffers, which Python can express from 3.12 on
@@ -414,6 +455,6 @@ def open_frame(message) -> Opened:
         raise
     except (IndexError, struct.error, ValueError, TypeError, OverflowError) as error:
         raise WireError(f"message: no valid compressor in its frame ({error})") from None
-    if at != length or any(isinstance(f, float) and math.isnan(f) for f in c):
+    if at != length:
         raise WireError("message: no valid compressor in its frame")
     return Opened(c, d, FLOATS[size], FIXED + length + TAIL, payload_bits)

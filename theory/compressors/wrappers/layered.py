@@ -10,6 +10,7 @@ import numpy as np
 from ...core import kernel, require, setting
 from ...core.random import derive
 from ...problems.layer_slices import layer_shapes
+from ...wire.frame import nests_too_deeply
 from ..base import (
     Symbols,
     accumulate,
@@ -202,7 +203,8 @@ def by_layer(problem, make: Callable[[int, int], NamedTuple]):
     Returns
     -------
     compressor
-        For one layer what ``make`` returns, for more a :class:`ByLayer`.
+        For one layer what ``make`` returns, for more a :class:`ByLayer` whose ``rest`` has the others; if so many would
+        nest too deeply for messages, each half of the layers in a ByLayer of its own.
 
     Examples
     --------
@@ -216,10 +218,17 @@ def by_layer(problem, make: Callable[[int, int], NamedTuple]):
     made = [make(rows, columns) for rows, columns in shapes]
     for c in made:
         check_compressor("make", c)
-    found = made[-1]
-    for (rows, columns), c in zip(shapes[-2::-1], made[-2::-1], strict=True):
-        found = ByLayer(rows * columns, c, found)
-    return found
+    sizes = [rows * columns for rows, columns in shapes]
+    found = _nested(sizes, made, lambda n: 1)
+    return _nested(sizes, made, lambda n: n // 2) if nests_too_deeply(found) else found
+
+
+def _nested(sizes, made, split):
+    """The compressors of several layers as one, of which the first ``split(n)`` of n are divided from the others."""
+    if len(made) == 1:
+        return made[0]
+    k = split(len(made))
+    return ByLayer(sum(sizes[:k]), _nested(sizes[:k], made[:k], split), _nested(sizes[k:], made[k:], split))
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------

@@ -178,9 +178,6 @@ class Rotated(NamedTuple):
         return KEY_BITS + expected_payload_bits(c.inner, np.ones(padded(len(v), c.uniform)))
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
-
-
 def eden(bits: int, unbiased: bool = True, uniform: bool = False) -> Rotated:
     """Lloyd-Max levels after a random rotation: the compressor of "EDEN", and with one bit that of "DRIVE".
 
@@ -208,6 +205,9 @@ def eden(bits: int, unbiased: bool = True, uniform: bool = False) -> Rotated:
     Rotated(inner=LloydMax(bits=2, unbiased=True), uniform=False)
     """
     return Rotated(LloydMax(bits, unbiased), uniform)
+
+
+# --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
 def plain_signs(key, n: int) -> np.ndarray:
