@@ -457,7 +457,9 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
                 row = best.get((task, method))
                 if row is not None and row.success:
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    repeated = {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    repeated = (
+                        {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
+                    )
                     axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
                     places_here = [one for one in where if (one.task, one.method) == (task, method)]
                     axes[1].plot(
