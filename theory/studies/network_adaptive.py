@@ -50,7 +50,7 @@ from .shared.network_training import (
 )
 from .shared.report import OURS, Statement, Study, Table
 
-__all__ = ["Frozen", "Options", "Stored", "collect", "frozen", "plans", "report", "statements", "stored"]
+__all__ = ["Frozen", "Options", "Stored", "collect", "divided", "frozen", "plans", "report", "statements", "stored"]
 
 MOMENTUM = 0.9
 SGD, ADAM, BLOCKS = "SGD with momentum", "Adam", "Adam, random blocks"
@@ -113,16 +113,16 @@ class Options(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         check_options(self)
-        good = isinstance(self.adaptive, tuple) and self.adaptive
-        good = good and all(isinstance(step, (int, float)) and step > 0 for step in self.adaptive)
+        steps = all(isinstance(step, (int, float)) and step > 0 for step in self.adaptive)
+        good = isinstance(self.adaptive, tuple) and len(self.adaptive) > 0 and steps
         require(good, "adaptive", self.adaptive, "one or more numbers above 0")
         require(self.steps >= 2, "steps", self.steps, "an integer, at least 2")
         require(2 <= self.bits <= 8, "bits", self.bits, "an integer from 2 to 8")
         require(self.bucket >= 1, "bucket", self.bucket, "an integer, at least 1")
         for name in ("share", "warmup"):
             require(0.0 < getattr(self, name) < 1.0, name, getattr(self, name), "a number in (0, 1)")
-        good = isinstance(self.savings, tuple) and all(isinstance(s, float) and 0.0 < s < 1.0 for s in self.savings)
-        require(good, "savings", self.savings, "numbers in (0, 1)")
+        shares = all(isinstance(saving, float) and 0.0 < saving < 1.0 for saving in self.savings)
+        require(isinstance(self.savings, tuple) and shares, "savings", self.savings, "numbers in (0, 1)")
         require(0.0 < self.eps < math.inf, "eps", self.eps, "a finite number above 0")
 
 
@@ -197,7 +197,7 @@ def plans(task: Task, options: Options) -> dict:
     """By group and method: a function of the step that returns the method."""
     d = task.problem.d
     k = max(1, int(options.share * d))
-    block, top, batch = RandomBlock(k), TopK(k), {"batch": options.batch}
+    block, top, batch = RandomBlock(k), TopK(k), options.batch
     nuqsgd = quantizers(options.bits, min(options.bucket, d))["NUQSGD"]
     fine, half = Bucketed(QSGD(15), BUCKET), HalfPrecision()
     each = by_layer(task.problem, lambda rows, columns: RandomBlock(max(1, int(options.share * rows * columns))))
@@ -207,14 +207,14 @@ def plans(task: Task, options: Options) -> dict:
 
     def sgd(compressor, feedback: Any):
         return lambda step: ParallelSGD(
-            compressor, step=Constant(step), feedback=feedback, momentum=MOMENTUM, **batch
+            compressor, step=Constant(step), feedback=feedback, momentum=MOMENTUM, batch=batch
         )  # momentum after decompression
 
     def server(rule, compressor=Identity(), feedback: Any = NoFeedback()):  # noqa: B008  # values
-        return lambda step: ParallelSGD(compressor, step=Constant(step), feedback=feedback, server=rule, **batch)
+        return lambda step: ParallelSGD(compressor, step=Constant(step), feedback=feedback, server=rule, batch=batch)
 
     def one_bit(eps: float):
-        return lambda step: OneBitAdam(Constant(step), warmup_steps(options), eps=eps, **batch)
+        return lambda step: OneBitAdam(Constant(step), warmup_steps(options), eps=eps, batch=batch)
 
     found: dict = {
         (SGD, SGD): sgd(Identity(), NoFeedback()),
@@ -224,25 +224,25 @@ def plans(task: Task, options: Options) -> dict:
         (ADAM, eps_of(ADAM, options.eps)): server(Adam(eps=options.eps)),
         (ADAM, quantized(options)): server(Adam(), nuqsgd),
         (BLOCKS, ALONE): server(Adam(), block),
-        (BLOCKS, EF): lambda step: ef_adam(block, Constant(step), **batch),
+        (BLOCKS, EF): lambda step: ef_adam(block, Constant(step), batch=batch),
     }
     for saving in options.savings:
         found[BLOCKS, sketched("ConEF-Adam", saving)] = _sketch(ef_adam, block, fixed(saving), batch)
-    found[BLOCKS, LEVELS] = lambda step: conef_adam(block, fine, Constant(step), **batch)
-    found[TOP, EF_TOP] = lambda step: ef_adam(top, Constant(step), **batch)
+    found[BLOCKS, LEVELS] = lambda step: conef_adam(block, fine, Constant(step), batch=batch)
+    found[TOP, EF_TOP] = lambda step: ef_adam(top, Constant(step), batch=batch)
     found[SIGNS, SIGNS] = one_bit(EPS)
     found[SIGNS, eps_of(SIGNS, options.eps)] = one_bit(options.eps)
     found[LAYERS, LAYERS] = server(LAMB())
-    found[LAMB_BLOCKS, EF_LAMB] = lambda step: ef_lamb(block, Constant(step), **batch)
-    found[LAMB_BLOCKS, BY_LAYER] = lambda step: ef_lamb(each, Constant(step), **batch)
-    found[LAMB_BLOCKS, MIXED] = lambda step: conef_lamb(block, half, Constant(step), **batch)
+    found[LAMB_BLOCKS, EF_LAMB] = lambda step: ef_lamb(block, Constant(step), batch=batch)
+    found[LAMB_BLOCKS, BY_LAYER] = lambda step: ef_lamb(each, Constant(step), batch=batch)
+    found[LAMB_BLOCKS, MIXED] = lambda step: conef_lamb(block, half, Constant(step), batch=batch)
     found[LAMB_BLOCKS, sketched("ConEF-LAMB", SAVING)] = _sketch(ef_lamb, block, fixed(SAVING), batch)
     return found
 
 
-def _sketch(recipe, compressor, feedback: LinearSketchFeedback, more: dict):
+def _sketch(recipe, compressor, feedback: LinearSketchFeedback, batch: int):
     """A recipe with the released code's sketch as memory."""
-    return lambda step: recipe(compressor, Constant(step), **more)._replace(feedback=feedback)
+    return lambda step: recipe(compressor, Constant(step), batch=batch)._replace(feedback=feedback)
 
 
 # --- what is stored ---------------------------------------------------------------------------------------------------
@@ -252,17 +252,16 @@ def stored(task: Task, options: Options) -> list[Stored]:
     """The bytes of each method, from a run of one step."""
     found = []
     for (_, method), plan in plans(task, options).items():
-        known = {"workers": options.workers, "seed": 0, "dtype": np.float32}
-        done = run(plan(options.adaptive[0]), task.problem, steps=1, **known)
+        done = run(plan(options.adaptive[0]), task.problem, workers=options.workers, steps=1, seed=0, dtype=np.float32)
         found.append(Stored(task.name, method, task.problem.d, int(done.memory_bytes), int(done.server_bytes)))
     return found
 
 
 def frozen(task: Task, options: Options, step: float, seed: int) -> list[Frozen]:
     """The moments at the end of the warm-up, and the steps that they give a sign."""
-    method = OneBitAdam(Constant(step), warmup_steps(options), batch=options.batch)
-    known = {"workers": options.workers, "seed": seed, "dtype": np.float32}
-    done = run(method, task.problem, steps=warmup_steps(options), **known)
+    steps = warmup_steps(options)
+    method = OneBitAdam(Constant(step), steps, batch=options.batch)
+    done = run(method, task.problem, workers=options.workers, steps=steps, seed=seed, dtype=np.float32)
     m, root = done.server["m"].astype(float), np.sqrt(done.server["v"].astype(float))
     size, moving = np.sqrt(np.mean(m**2)), root[root > 0]
     low, middle = np.quantile(moving, (0.01, 0.5))
@@ -369,7 +368,7 @@ def _cells(row: Trained, kept: Stored) -> tuple[str, ...]:
     )
 
 
-def _divided(kept: list[Stored]) -> Table:
+def divided(kept: list[Stored]) -> Table:
     """Gigabytes of a worker with these bytes a coordinate, a row for all methods that have the same."""
     alike: dict[tuple[float, float], list[str]] = {}
     for one in kept:
@@ -390,21 +389,21 @@ def _divided(kept: list[Stored]) -> Table:
 
 def tables(rows: list[Trained], kept: list[Stored], variances: list[Frozen], sizes: dict) -> list[Table]:
     """A table for each task, the frozen variances, and the memory under ZeRO."""
-    head = ("method", "step", "bits a coordinate", "payload", "memory, kB", "server, kB")
-    head = (*head, "training loss", "held-out accuracy, %")
+    stores = ("memory, kB", "server, kB")
+    head = ("method", "step", "bits a coordinate", "payload", *stores, "training loss", "held-out accuracy, %")
     best, made = best_of(rows), []
     for task, (n, d) in sizes.items():
         cells = [_cells(best[task, one.method], one) for one in kept if one.task == task]
         made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, cells))
-    cells = [
+    roots = [
         (f"{one.task}, eps {one.eps:g}", f"{100 * one.zero:.1f} %")
         + tuple(number(part) for part in (one.low, one.middle, one.step, one.far, one.longest))
         for one in variances
     ]
     title = "1-bit Adam at the end of its warm-up: roots of the variances, and steps of a coordinate in step sizes"
     of_roots = ("variance 0", "root, 1 % quantile", "root, median")
-    made.append(Table(title, ("run", *of_roots, "step, median", "step, 99 % quantile", "step, longest"), cells))
-    return [*made, _divided([one for one in kept if one.task == list(sizes)[-1]])]
+    made.append(Table(title, ("run", *of_roots, "step, median", "step, 99 % quantile", "step, longest"), roots))
+    return [*made, divided([one for one in kept if one.task == list(sizes)[-1]])]
 
 
 def draw(rows: list[Trained], kept: list[Stored], sizes: dict):
@@ -459,9 +458,9 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
         "the messages for the gradient, with the usual constants; an error memory is in units of the gradient. A "
         f"sketch is the talk's, with a fixed hash and beta {AUTHORS:g}; half precision (of the memory alone) stands in "
         f"for the talk's mixed precision. 1-bit Adam takes {100 * options.warmup:g} % of the steps in full precision, "
-        "which its bits include, and then sends signs with memories on both ways; its moments are not corrected for their "
-        "start, as in the released code, so that its steps are longer than Adam's. Memory is what a worker stores "
-        "between rounds, server the moments; both are counted by the runs. The last table is "
+        "which its bits include, and then sends signs with memories on both ways; its moments are not corrected for "
+        "their start, as in the released code, so that its steps are longer than Adam's. Memory is what a worker "
+        "stores between rounds, server the moments; both are counted by the runs. The last table is "
         "`bounds.zero_memory` with them and a copy of the parameters in single precision; 1-bit Adam has no stages, "
         "as its workers need the whole first moment. The talk pretrains BERT, for which this network only stands in."
     )
