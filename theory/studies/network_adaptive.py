@@ -101,8 +101,8 @@ class Options(NamedTuple):
     width: int = 32
     features: int = 2000
     l2: float = 1e-4
-    grid: tuple = (0.0125, 0.05, 0.2, 0.8)
-    adaptive: tuple = (0.002, 0.005, 0.0125, 0.03)
+    grid: tuple = (0.00625, 0.0125, 0.025, 0.05, 0.2, 0.8)
+    adaptive: tuple = (0.002, 0.005, 0.0125, 0.03, 0.075)
     share: float = 0.05
     savings: tuple = (0.6, 0.8, 0.9)
     bits: int = 4
@@ -458,11 +458,12 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
         "the messages for the gradient, with the usual constants; an error memory is in units of the gradient. A "
         f"sketch is the talk's, with a fixed hash and beta {AUTHORS:g}; half precision (of the memory alone) stands in "
         f"for the talk's mixed precision. 1-bit Adam takes {100 * options.warmup:g} % of the steps in full precision, "
-        "which its bits include, and then sends signs with memories on both ways; its moments are not corrected for "
-        "their start, as in the released code, so that its steps are longer than Adam's. Memory is what a worker "
-        "stores between rounds, server the moments; both are counted by the runs. The last table is "
-        "`bounds.zero_memory` with them and a copy of the parameters in single precision; 1-bit Adam has no stages, "
-        "as its workers need the whole first moment. The talk pretrains BERT, for which this network only stands in."
+        "about the share of its paper as remembered, which its bits include, and then sends signs with memories on "
+        "both ways; its moments are not corrected for their start, as in the released code, so that its steps are "
+        "longer than Adam's. Memory is what a worker stores between rounds, server the moments; both are counted by "
+        "the runs. A worker's gigabytes are `bounds.zero_memory` with these bytes and a copy of the parameters in "
+        "single precision; 1-bit Adam has no stages, as its workers need the whole first moment. The talk pretrains "
+        "BERT, for which this network only stands in."
     )
     return Study(
         "network-adaptive",
