@@ -29,6 +29,7 @@ from ..plots.text import number
 from ..problems import batch_gradient, layer_shapes, layers
 from .nuqsgd import compressors as quantizers
 from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
+from .shared.network_figures import by_groups
 from .shared.network_training import (
     LEVEL,
     Task,
@@ -36,13 +37,13 @@ from .shared.network_training import (
     best_of,
     check_options,
     interval,
-    judged,
-    not_worse,
     percent,
     recorded,
+    said_of,
     seeds_of,
     tasks,
     train,
+    trial,
 )
 from .shared.report import OURS, Statement, Study, Table
 
@@ -204,18 +205,6 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _said(text: str, trials: list[tuple[str, str]], source: str = "") -> Statement:
-    """A statement from its trials: verdict and numbers of each."""
-    verdict = judged(how for how, _ in trials) if trials else "undecided"
-    return Statement(text, verdict, "; ".join(numbers for _, numbers in trials) + ".", source)
-
-
-def _trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
-    how = not_worse(row, other, margin, of)
-    show = percent if of == "accuracy" else (lambda one: interval(one.loss[:, -1]) if one.success else "diverged")
-    return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
-
-
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
     best = best_of(rows)
@@ -223,7 +212,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
     def pairs(mine, theirs, margin, of="accuracy"):
         return [
-            _trial(best[task, first], best[task, second], margin, of)
+            trial(best[task, first], best[task, second], margin, of)
             for task in names
             for first, second in zip(mine, theirs, strict=True)
             if (task, first) in best and (task, second) in best
@@ -235,45 +224,45 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
     bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
     nuqsgd, qsgd, top = ([f"{name}, {b} bits" for b in bits] for name in ("NUQSGD", "QSGD", "QSGDinf"))
     said = [
-        _said("NUQSGD's training loss is at most that of QSGD (same bits).", pairs(nuqsgd, qsgd, 0.0, "loss")),
-        _said("NUQSGD matches the accuracy of QSGDinf (within one point).", pairs(nuqsgd, top, LITTLE)),
-        _said("NUQSGD does not impair the accuracy of full precision (within one point).", against_full(nuqsgd)),
+        said_of("NUQSGD's training loss is at most that of QSGD (same bits).", pairs(nuqsgd, qsgd, 0.0, "loss")),
+        said_of("NUQSGD matches the accuracy of QSGDinf (within one point).", pairs(nuqsgd, top, LITTLE)),
+        said_of("NUQSGD does not impair the accuracy of full precision (within one point).", against_full(nuqsgd)),
     ]
     power = [f"PowerSGD, rank {r}, memory" for r in options.ranks]
     said += [
-        _said("PowerSGD with a memory matches full precision (within one point).", against_full(power)),
-        _said(
+        said_of("PowerSGD with a memory matches full precision (within one point).", against_full(power)),
+        said_of(
             "PowerSGD needs its memory: without it the accuracy is no better.",
             pairs(power, [f"PowerSGD, rank {r}" for r in options.ranks], 0.0),
         ),
-        _said(
+        said_of(
             "ATOMO by layer matches full precision (within one point).",
             against_full([f"ATOMO, {r} triplets" for r in options.triplets]),
         ),
-        _said("The scaled sign with a memory matches full precision (within one point).", against_full([SIGN])),
-        _said("A majority vote of signs matches full precision (within one point).", against_full([MAJORITY])),
+        said_of("The scaled sign with a memory matches full precision (within one point).", against_full([SIGN])),
+        said_of("A majority vote of signs matches full precision (within one point).", against_full([MAJORITY])),
     ]
     for share in options.shares:
         less, theirs = f"{100 * (1 - share):.3g} %", "" if share == 0.1 else OURS
         ef, block = sent(EF, share), sent(BLOCK, share)
         said.append(
-            _said(f"With {less} less communication EFSGD matches SGD (within one point).", against_full([ef]), theirs)
+            said_of(f"With {less} less communication EFSGD matches SGD (within one point).", against_full([ef]), theirs)
         )
         said.append(
-            _said(
+            said_of(
                 f"With {less} less, EFSGD is five points above random blocks alone.", pairs([ef], [block], -FAR), theirs
             )
         )
         for saving in (0.6, 0.9):
             said.append(
-                _said(
+                said_of(
                     f"With {less} less, ConEF that saves {100 * saving:.0f} % of the memory matches EFSGD (one point).",
                     pairs([sent(fixed(saving), share)], [ef], LITTLE),
                     theirs,
                 )
             )
         said.append(
-            _said(
+            said_of(
                 f"With {less} less, top-k with a memory is no worse than random blocks with one.",
                 pairs([sent("top-k, memory", share)], [ef], 0.0),
                 OURS,
@@ -317,53 +306,7 @@ def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum]) -> list[T
 
 def draw(rows: list[Trained], sizes: dict):
     """For each task accuracy against payload, and training loss against rounds for one method of each group."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
-    groups = list(dict.fromkeys(row.group for row in rows))
-    with style():
-        figure, grid = new_figure(len(sizes), 2, width=PAGE, height=0.8 + 2.3 * len(sizes))
-        for (left, right), task in zip(grid, sizes, strict=True):
-            mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
-            for group in groups:
-                here = [row for row in mine if row.group == group]
-                at = [row.bits for row in here]
-                accuracies = [100.0 * row.accuracy[:, -1].astype(float) for row in here]
-                (line,) = left.plot(at, [part.mean() for part in accuracies], linestyle="", label=group)
-                spread = [(part.mean() - part.min(), part.max() - part.mean()) for part in accuracies]
-                if here:
-                    left.errorbar(
-                        at,
-                        [part.mean() for part in accuracies],
-                        yerr=np.transpose(spread),
-                        linestyle="",
-                        marker="",
-                        color=line.get_color(),
-                        elinewidth=0.7,
-                    )
-                    row = min(here, key=lambda one: one.end)
-                    loss = row.loss.astype(float)
-                    shown = row.rounds > 0
-                    right.plot(row.rounds[shown], loss.mean(axis=0)[shown], marker="", color=line.get_color())
-                    right.fill_between(
-                        row.rounds[shown],
-                        loss.min(axis=0)[shown],
-                        loss.max(axis=0)[shown],
-                        color=line.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
-            left.set_xscale("log")
-            left.set_xlabel("bits a coordinate and round")
-            left.set_ylabel("held-out accuracy, %")
-            right.set_yscale("log")
-            right.set_xlabel("rounds")
-            right.set_ylabel("training loss")
-            left.set_title(task)
-            right.set_title(f"{task}, best of each kind")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return figure
+    return by_groups(rows, sizes, lambda row: row.bits, "bits a coordinate and round")
 
 
 def collect(

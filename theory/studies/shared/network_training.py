@@ -22,6 +22,7 @@ from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
+from .report import Statement
 
 __all__ = [
     "LEVEL",
@@ -35,9 +36,11 @@ __all__ = [
     "not_worse",
     "percent",
     "recorded",
+    "said_of",
     "seeds_of",
     "tasks",
     "train",
+    "trial",
 ]
 
 LEVEL = 0.95  # of intervals over the seeds
@@ -316,3 +319,16 @@ def judged(trials: Iterable[str]) -> str:
     if len(seen) == 1:
         return seen.pop()
     return "in part" if {"holds", "fails"} <= seen else "undecided"
+
+
+def trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
+    """The verdict of :func:`not_worse` on two rows, and their numbers."""
+    how = not_worse(row, other, margin, of)
+    show = percent if of == "accuracy" else (lambda one: interval(one.loss[:, -1]) if one.success else "diverged")
+    return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
+
+
+def said_of(text: str, trials: list[tuple[str, str]], source: str = "") -> Statement:
+    """A statement from its trials: verdict and numbers of each."""
+    verdict = judged(how for how, _ in trials) if trials else "undecided"
+    return Statement(text, verdict, "; ".join(numbers for _, numbers in trials) + ".", source)
