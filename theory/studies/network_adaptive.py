@@ -42,6 +42,7 @@ from .shared.network_training import (
     check_options,
     interval,
     percent,
+    recorded,
     said_of,
     seeds_of,
     tasks,
@@ -440,7 +441,7 @@ def collect(
         sizes[task.name] = task.problem.n, task.problem.d
         kept += stored(task, options)
         variances += frozen(task, options, best_of(rows)[task.name, ADAM].step, seeds[0])
-    return {"rows": rows, "kept": kept, "variances": variances, "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("loss",)), "kept": kept, "variances": variances, "sizes": sizes, "options": options}
 
 
 def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
