@@ -92,6 +92,15 @@ def test_training_takes_the_best_step_with_all_seeds(task):
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
+def test_a_record_has_the_best_rows_with_the_same_ends_and_the_curves_that_are_drawn():
+    rows = [row("a", 0.5, step=1.0), row("a", 0.7, step=2.0, seeds=1), row("b", success=False)]
+    short = training.recorded(rows, ("loss",))
+    assert [(one.method, one.step) for one in short] == [("a", 1.0), ("b", rows[2].step)]
+    assert short[0].loss.shape == rows[0].loss.shape and short[0].test_loss.shape == (SEEDS, 1)
+    np.testing.assert_allclose(short[0].loss, rows[0].loss, rtol=1e-5)
+    assert training.percent(short[0]) == training.percent(rows[0])
+
+
 def test_differences_at_equal_seeds_decide():
     good, bad = row(accuracy=0.95), row(accuracy=0.90)
     assert not_worse(good, bad, 0.0) == "holds" and not_worse(bad, good, 0.0) == "fails"
