@@ -23,8 +23,9 @@ from theory.studies import (
 )
 from theory.studies.shared import network_training as training
 from theory.studies.shared.conef_training import EF, fixed
-from theory.studies.shared.network_training import Trained, best_of, judged, not_worse
+from theory.studies.shared.network_training import Trained, best_of, not_worse
 from theory.studies.shared.report import as_markdown, as_text
+from theory.studies.shared.verdicts import judged
 
 SEEDS = 5
 
@@ -86,7 +87,9 @@ def test_training_takes_the_best_step_with_all_seeds(task):
     best = best_of(found)
     assert best["digits", "SGD"].step == 0.3 and best["digits", "SGD"].bits == 32.0
     assert not best["digits", "wild"].success and math.isinf(best["digits", "wild"].end)
-    assert training.percent(best["digits", "wild"]) == "diverged"
+    assert training.percent(best["digits", "wild"]) == "diverged with every step"
+    assert training.step_text(best["digits", "SGD"], (0.01, 0.3)) == "0.3*"
+    assert training.step_text(best["digits", "SGD"], (0.01, 0.3, 1.0), 0.1) == "0.03"
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -111,6 +114,13 @@ def test_differences_at_equal_seeds_decide():
     failed = row(success=False)
     assert not_worse(failed, good, 1.0) == "fails" and not_worse(good, failed, -1.0) == "holds"
     assert judged(["fails", "fails"]) == "fails" and judged(["fails", "undecided", "holds"]) == "in part"
+    assert judged(["undecided", "fails"]) == "fails" and judged(["holds", "undecided"]) == "undecided"
+
+
+def test_numbers_that_are_rounding_are_shown_as_such():
+    assert training.interval([1e-17, 3e-17]) == "0 ± 0" and training.interval([1e-11]) == "1.00e-11"
+    assert training.percent(row(accuracy=0.9, spread=1e-5)) == "90.0 ± < 0.05"
+    assert training.training_loss(row(success=False)) == f"diverged in at least one of {SEEDS} runs"
 
 
 # --- compressors ------------------------------------------------------------------------------------------------------
@@ -234,7 +244,7 @@ def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
     ]
     failed = verdicts(**{"1_bit_Adam": row("1-bit Adam", success=False)})
     assert [text for text, how in failed.items() if how == "fails"] == [
-        "1-bit Adam matches Adam (within one point; both with eps 1e-8)."
+        "1-bit Adam is at most one point below Adam (both with eps 1e-8)."
     ]
     assert {one.source for one in network_adaptive.statements(rows, options)[:2]} == {""}  # the talk's
 

@@ -66,7 +66,8 @@ def test_verdicts_follow_the_times():
     model = ["holds", "holds", "holds", "holds"]
     assert verdicts(rows(2.0, 1.0, 1.0)) == ["holds", "holds", "holds", *model]
     assert verdicts(rows(1.0, 2.0, 0.4)) == ["fails", "holds", "in part", *model]
-    assert verdicts(rows(3.0, 3.0, 3.0)) == ["fails", "fails", "fails", *model]
+    assert verdicts(rows(3.0, 3.5, 3.5)) == ["fails", "fails", "fails", *model]
+    assert verdicts(rows(3.0, 3.2, 2.8))[:2] == ["undecided", "undecided"]  # ratios from 0.9 to 1.1
     assert verdicts(rows(2.0, 1.0, 1.0), many=True)[:3] == ["undecided"] * 3
     assert verdicts(rows(*[math.nan] * 3))[:3] == ["undecided"] * 3
     wide = OPTIONS._replace(sizes=(64, 4_194_304))

@@ -219,7 +219,7 @@ class Trial(NamedTuple):
     def loss(self) -> float:
         """The mean of f - f* over the last quarter; infinite for a run that diverged.
 
-        It ended early, or ends above f(0), or the models leave each other, while their mean may stay where it is.
+        It ended early, or ends above f(0), or the models drift apart, while their mean may stay where it is.
         """
         if self.gap.size <= RECORDS or not (np.isfinite(self.gap).all() and np.isfinite(self.apart).all()):
             return math.inf

@@ -1,7 +1,7 @@
 """CR-PSGD's experiment with 8 workers on a network: growing batches and local steps against small and fixed batches.
 
-The talk trains ResNet20 on CIFAR-10 and shows curves without batches, growth or steps.  Here each method has the best
-of the same constant steps, no momentum, and the same number of gradients; the network has one hidden layer.
+The talk trains ResNet20 on CIFAR-10; its text gives neither batches nor steps.  Here each method has the best of the
+same constant steps, no momentum, and at most the same number of gradients; the network has one hidden layer.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
 from .shared.network_training import (
+    ENDS,
     LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
-    interval,
-    judged,
+    chosen_with,
     not_worse,
     percent,
     recorded,
     seeds_of,
+    step_text,
     tasks,
     train,
+    training_loss,
 )
 from .shared.report import OURS, Statement, Study, Table
+from .shared.verdicts import judged
 
 __all__ = ["Options", "collect", "plans", "report", "rounds_to", "statements"]
 
@@ -136,19 +139,19 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
             "O(log T) rounds in place of O(T).",
             judged("holds" if t <= allowed and 2 * t < T / options.batch else "fails" for t in taken),
             f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small[0].rounds[-1]):,} with "
-            f"B = {options.batch}, for {T:,} gradients of each worker.",
+            f"B = {options.batch}, for at most {T:,} gradients of each worker.",
         )
     ]
     for what, of in (
-        ("training loss (within a quarter)", "loss"),
-        ("held-out accuracy (within one point)", "accuracy"),
+        ("training loss (at most a quarter above)", "loss"),
+        ("held-out accuracy (at most one point below)", "accuracy"),
     ):
         trials, numbers = [], []
         for one, other in zip(growing, small, strict=True):
             margin = (COMPARABLE - 1.0) * other.end if of == "loss" else LITTLE
             how = not_worse(one, other, margin, of)
             trials.append(how)
-            shown = [percent(row) if of == "accuracy" else interval(row.loss[:, -1]) for row in (one, other)]
+            shown = [percent(row) if of == "accuracy" else training_loss(row) for row in (one, other)]
             numbers.append(f"{one.task}: {shown[0]} against {shown[1]} ({how})")
         said.append(
             Statement(
@@ -174,7 +177,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
         other = best[one.task, _fixed(options)]
         how = not_worse(one, other, 0.0, "loss")
         trials.append(how)
-        numbers.append(f"{one.task}: {interval(one.loss[:, -1])} against {interval(other.loss[:, -1])} ({how})")
+        numbers.append(f"{one.task}: {training_loss(one)} against {training_loss(other)} ({how})")
     said.append(
         Statement(
             "In equally many rounds and gradients, growing batches end no higher than equal ones (training loss).",
@@ -269,26 +272,28 @@ def report(rows, sizes: dict, options: Options) -> Study:
         cells = [
             (
                 row.method,
-                f"{row.step:g}",
+                step_text(row, options.grid),
                 f"{row.samples[-1]:,.0f}",
                 f"{int(row.rounds[-1]):,}",
-                interval(row.loss[:, -1]) if row.success else "diverged",
-                percent(row),
+                training_loss(row),
+                percent(row) if row.success else "-",
             )
             for row in mine
         ]
         made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
     tried = ", ".join(f"{step:g}" for step in options.grid)
+    spent = max(row.samples[-1] for row in rows if row.method == GROWING)
     setting_text = (
         f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
-        f"{' and '.join(sizes)}: 80 % of the rows for training. {options.workers} workers, each with "
-        f"{options.samples:,} gradients, no momentum. CR-PSGD begins with batches of "
+        f"{' and '.join(sizes)}: 80 % of the rows for training. {options.workers} workers, at most "
+        f"{options.samples:,} gradients each (CR-PSGD {spent:,.0f}), no momentum. CR-PSGD begins with batches of "
         f"{options.batch} that grow by {options.rho:g} a round; "
         f"parallel and local SGD have batches of {options.batch}, and one run has equal batches for as many rounds as "
-        f"CR-PSGD. Each method has the constant step of {tried} with the least training loss, found with one seed, and "
-        f"then {options.seeds} seeds; ± is the {100 * LEVEL:g} % interval of their mean, and a verdict is by that "
-        "interval of the difference at equal seeds. The talk's data are CIFAR-10, its network is ResNet20, and it "
-        "shows neither batches nor steps."
+        f"CR-PSGD. Each method has the constant step of {tried} with the least training loss, "
+        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds. Rounds are counted, "
+        "and those to a loss are those of the mean curve; the other verdicts are by that interval of the difference "
+        f"at equal seeds: undecided if the interval contains the margin. {ENDS} The talk's data are CIFAR-10, its "
+        "network is ResNet20, and its text gives neither batches nor steps."
     )
     return Study(
         "network-cr-psgd",

@@ -35,20 +35,25 @@ from ..problems.matrix import to_scipy
 from ..problems.row_blocks import rows_between
 from ..reporting.progress import track
 from .shared.network_training import (
+    ENDS,
     LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
+    chosen_with,
+    end_mark,
     interval,
-    judged,
     percent,
     recorded,
     seeds_of,
+    step_text,
     tasks,
     train,
+    training_loss,
 )
 from .shared.report import OURS, Statement, Study, Table
+from .shared.verdicts import judged
 
 __all__ = ["Models", "Options", "Place", "at_equal_loss", "barrier", "collect", "plans", "report", "sharpness"]
 
@@ -125,7 +130,7 @@ class Place(NamedTuple):
     ----------
     task, method : str
     away : ndarray, shape (seeds,)
-        Distance to the weights of full precision, over the way that these went.
+        Distance to the weights of full precision, divided by how far those moved from the start.
     wall : ndarray, shape (seeds,)
         The barrier between the two, over the loss at the start.
     differs : ndarray, shape (seeds,)
@@ -235,8 +240,8 @@ def _merit(text: str, best: dict, pairs, source: str) -> Statement:
             mine, theirs = at_equal_loss(row, other)
             trials.append(_sign(mine - theirs))
             numbers.append(
-                f"{task}, {first}: {number(mine.mean())} against {number(theirs.mean())}, difference "
-                f"{interval(mine - theirs)} ({trials[-1]})"
+                f"{task}, {first}: {number(mine.mean())} with step {row.step:g} against {number(theirs.mean())} with "
+                f"{other.step:g}, difference {interval(mine - theirs)} ({trials[-1]})"
             )
     return Statement(text, judged(trials), "; ".join(numbers) + ".", source)
 
@@ -376,7 +381,7 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
     best = best_of(rows)
     said = [
         _merit(
-            "An unbiased error compressor generalizes better (held-out loss at equal training loss).",
+            "An unbiased error compressor generalizes better (held-out loss at equal training loss; steps differ).",
             best,
             MEMORIES,
             "",
@@ -427,13 +432,16 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
         )
     )
     said += [
-        _against("Consensus is not necessary: a worker alone with its own rows matches consensus (one point).",
+        _against("Consensus is not necessary: a worker alone with its own rows is at most one point below it.",
                  models, "own", SAME, "single", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, one start (one point).",
+        _against("One mean of the weights at the end replaces consensus: own rows, one start (at most one point "
+                 "below).",
                  models, "own", SAME, "averaged", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, other starts (one point).",
+        _against("One mean of the weights at the end replaces consensus: own rows, other starts (at most one point "
+                 "below).",
                  models, "own", OTHERS, "averaged", LITTLE),
-        _against("The mean of the probabilities of models trained apart replaces consensus: own rows (one point).",
+        _against("The mean of the probabilities of models trained apart replaces consensus: own rows (at most one "
+                 "point below).",
                  models, "own", OTHERS, "together", LITTLE),
         _against("Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
                  models, "shared", OTHERS, "together", 0.0),
@@ -496,7 +504,7 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
                     label=label,
                 )
             axes[0].set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
-            axes[1].set(xlabel="distance over the way", ylabel="barrier over f at the start", title=task)
+            axes[1].set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
             axes[2].set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
             axes[2].set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
             axes[2].invert_yaxis()
@@ -549,11 +557,17 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
         cells: list[tuple[str, ...]] = []
         for (task, method), row in best.items():
             if task == name:
-                last = (interval(part[:, -1]) if row.success else "diverged" for part in (row.loss, row.test_loss))
-                cells.append((method, f"{row.step:g}", *last, percent(row)))
+                held = (interval(row.test_loss[:, -1]), percent(row)) if row.success else ("-", "-")
+                cells.append((method, step_text(row, options.grid), training_loss(row), *held))
         head = ("method", "step", "training loss", "held-out loss", "held-out accuracy, %")
         made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
-    ends_head = ("end", "distance", "barrier", "other classes, %", "largest curvature")
+    ends_head = (
+        "method",
+        "relative distance",
+        "barrier",
+        "classified differently from full precision, %",
+        "largest curvature",
+    )
     cells = [
         (f"{one.task}, {one.method}", interval(one.away), interval(one.wall), interval(100 * one.differs))
         + (interval(one.sharpness),)
@@ -562,7 +576,7 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
     made.append(Table("Ends, beside that of full precision with the same start and rows", ends_head, cells))
     models_head = ("models", "rows", "step", "one model, %", "mean of weights, %", "mean of probabilities, %")
     cells = [
-        (f"{one.task}, {one.way}", one.rows, number(one.step))
+        (f"{one.task}, {one.way}", one.rows, number(one.step) + end_mark(one.step * (1.0 - MOMENTUM), options.grid))
         + tuple(interval(100 * part) for part in (one.single, one.averaged, one.together))
         for one in models
     ]
@@ -570,15 +584,19 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
     setting_text = (
         f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
         f"{' and '.join(sizes)}: {options.rows} rows for training, a fifth of the data held out. {options.workers} "
-        f"workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; each method has its "
-        f"best step for the training loss, found with one seed, and then {options.seeds} seeds; ± is the "
-        f"{100 * LEVEL:g} % interval of their mean, and verdicts are by that of differences at equal seeds: "
-        "undecided where it has both signs. Error compressors serve ConEF with random blocks of "
-        f"{100 * options.share:g} %; the scaled ones are the unbiased ones times 1/(1 + omega). The distance is "
-        "that to the weights of full precision, over the way that these went; the barrier is the largest height of the "
-        "loss on the segment between both, above the straight line, over the loss at the start "
-        f"({POINTS} points). Without consensus, each worker trains alone, without momentum and with as many gradients; "
-        f"with own rows it has an {options.workers}th of them."
+        f"workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; each method has the "
+        f"step of {', '.join(f'{step:g}' for step in options.grid)} with the least training loss, "
+        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and a verdict is by "
+        f"that interval of the difference at equal seeds: undecided if the interval contains the margin. {ENDS} Error "
+        f"compressors serve ConEF with random blocks of {100 * options.share:g} %; the scaled ones are the unbiased "
+        "ones times 1/(1 + omega). The distance to the weights of full precision is divided by how far those moved "
+        "from the start; the barrier is the largest height of the loss on the segment between both, above the straight "
+        f"line, over the loss at the start ({POINTS} points). The last table has no momentum, and its candidate steps "
+        f"are {1.0 / (1.0 - MOMENTUM):.3g} times as long. Without consensus, each worker trains alone, with as many "
+        f"gradients; with own rows it has an {options.workers}th of them. Without consensus the step is the one with "
+        "the least "
+        "mean loss of the single models on all training rows; it is not tuned for the means. Hidden units were not "
+        "matched, so part of the barrier between two starts may be their order."
     )
     return Study(
         "network-questions",

@@ -23,23 +23,28 @@ from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
 from .report import Statement
+from .verdicts import judged
 
 __all__ = [
+    "ENDS",
     "LEVEL",
     "NAMES",
     "Task",
     "Trained",
     "best_of",
     "check_options",
+    "chosen_with",
+    "end_mark",
     "interval",
-    "judged",
     "not_worse",
     "percent",
     "recorded",
     "said_of",
     "seeds_of",
+    "step_text",
     "tasks",
     "train",
+    "training_loss",
     "trial",
 ]
 
@@ -47,6 +52,11 @@ LEVEL = 0.95  # of intervals over the seeds
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
 CURVES = ("loss", "test_loss", "accuracy")
+TINY = 1e-12  # values below are rounding
+ENDS = (
+    "* is the shortest or longest step that was tried: another might be better, and a verdict on that row is "
+    "provisional."
+)
 
 
 class Task(NamedTuple):
@@ -275,18 +285,60 @@ def interval(samples) -> str:
     """Mean and half-width of the interval of the mean over the seeds."""
     samples = np.asarray(samples, float)
     if samples.size < 2:
-        return number(float(samples.mean()))
+        return _number(float(samples.mean()))
     found = mean_interval(samples, LEVEL)
-    return f"{number(found.estimate)} ± {number(found.half)}"
+    return f"{_number(found.estimate)} ± {_number(found.half)}"
+
+
+def _number(value: float) -> str:
+    return number(0.0 if abs(value) < TINY else value)
 
 
 def percent(row: Trained) -> str:
     """The held-out accuracy at the end, in per cent, with its interval."""
     if not row.success:
-        return "diverged"
+        return _diverged(row)
     last = 100.0 * row.accuracy[:, -1].astype(float)
-    half = f" ± {mean_interval(last, LEVEL).half:.1f}" if last.size > 1 else ""
-    return f"{last.mean():.1f}{half}"
+    if last.size < 2:
+        return f"{last.mean():.1f}"
+    half = f"{mean_interval(last, LEVEL).half:.1f}"
+    return f"{last.mean():.1f} ± {'< 0.05' if half == '0.0' else half}"
+
+
+def training_loss(row: Trained) -> str:
+    """The training loss at the end, with its interval."""
+    return interval(row.loss[:, -1]) if row.success else _diverged(row)
+
+
+def _diverged(row: Trained) -> str:
+    """Of a method with several runs the record does not tell which of them diverged; with one, every step did."""
+    runs = len(row.loss)
+    return f"diverged in at least one of {runs} runs" if runs > 1 else "diverged with every step"
+
+
+def end_mark(step: float, grid) -> str:
+    """A star if the step is the shortest or the longest of the grid; see ``ENDS``.
+
+    Examples
+    --------
+    >>> [end_mark(step, (0.1, 0.2, 0.4)) for step in (0.1, 0.2, 0.4)]
+    ['*', '', '*']
+    """
+    return "*" if np.isclose(step, (min(grid), max(grid)), rtol=1e-6, atol=0.0).any() else ""
+
+
+def step_text(row: Trained, grid, scale: float = 1.0) -> str:
+    """The step of a row, ``scale`` times that of the grid, with a star at an end of the grid."""
+    return f"{scale * row.step:g}{end_mark(row.step, grid)}"
+
+
+def chosen_with(options) -> str:
+    """How the steps were chosen and what the seeds determine, for the text on a setting."""
+    return (
+        f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
+        "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
+        "under four held-out rows)"
+    )
 
 
 def not_worse(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> str:
@@ -307,24 +359,10 @@ def not_worse(row: Trained, other: Trained, margin: float, of: str = "accuracy")
     return "fails" if found.high < -margin else "undecided"
 
 
-def judged(trials: Iterable[str]) -> str:
-    """The verdict on a statement from those on its trials.
-
-    Examples
-    --------
-    >>> judged(["holds", "holds"]), judged(["holds", "fails"]), judged(["holds", "undecided"])
-    ('holds', 'in part', 'undecided')
-    """
-    seen = set(trials)
-    if len(seen) == 1:
-        return seen.pop()
-    return "in part" if {"holds", "fails"} <= seen else "undecided"
-
-
 def trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
     """The verdict of :func:`not_worse` on two rows, and their numbers."""
     how = not_worse(row, other, margin, of)
-    show = percent if of == "accuracy" else (lambda one: interval(one.loss[:, -1]) if one.success else "diverged")
+    show = percent if of == "accuracy" else training_loss
     return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
 
 

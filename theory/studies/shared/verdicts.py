@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["verdict"]
+__all__ = ["judged", "verdict"]
 
 
 def verdict(good: Iterable[bool] | int, of: int | None = None) -> str:
@@ -26,3 +26,23 @@ def verdict(good: Iterable[bool] | int, of: int | None = None) -> str:
         trials = list(good)
         good, of = sum(trials), len(trials)
     return "holds" if good == of else "in part" if good else "fails"
+
+
+def judged(trials: Iterable[str]) -> str:
+    """The verdict on a statement from those on its trials, of which some may be undecided.
+
+    One word if all agree; if any fails "in part" if any holds, and "fails" if none does; otherwise "undecided".
+
+    Examples
+    --------
+    >>> judged(["holds", "holds"]), judged(["holds", "fails"]), judged(["holds", "undecided"])
+    ('holds', 'in part', 'undecided')
+    >>> judged(["fails", "undecided"]), judged(["fails", "undecided", "holds"])
+    ('fails', 'in part')
+    """
+    seen = set(trials)
+    if len(seen) == 1:
+        return seen.pop()
+    if "fails" in seen:
+        return "in part" if "holds" in seen else "fails"
+    return "undecided"
