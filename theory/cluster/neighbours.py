@@ -46,6 +46,9 @@ class Neighbourhood(Sealed):
         self.per_source = np.array([part.size for part in incoming], np.int64)
         self.per_destination = np.array([part.size for part in self.outgoing], np.int64)
         self.order = np.concatenate(self.outgoing) if self.outgoing else np.empty(0, np.int64)
+        self.send_places, self.receive_places = _places(self.per_destination), _places(self.per_source)
+        self.each_one = bool((self.per_destination == 1).all()), bool((self.per_source == 1).all())
+        self.flat, self.rows = self.outbox.reshape(-1), self.order * self.outbox.shape[1]
         self.theirs = np.zeros(others.size, np.int64)
         self.received = self.receive_in(np.empty(max(1, others.size) * self.outbox.shape[1], np.uint8), 0, 0)
 
@@ -56,22 +59,31 @@ class Neighbourhood(Sealed):
         self.unpack(self.others)
 
     def exchange(self, t=0) -> None:
-        """Send the sizes, then the messages."""
-        sizes = self.mine[self.order]
-        self._call(sizes, self.per_destination, self.theirs, self.per_source)
-        parts = [self.outbox[w, : self.mine[w]] for w in self.order.tolist()]
-        message = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        inbox = self.received.inbox
-        self._call(message, _sums(sizes, self.per_destination), inbox, _sums(self.theirs, self.per_source))
-        self.sizes[self.heard], self.received.offset[self.heard] = self.theirs, _places(self.theirs)
-
-    def _call(self, outgoing, counts, incoming, expected) -> None:
-        comm = self.transport.neighbours(self.sources, self.destinations)
-        sent, received = [outgoing, (counts, _places(counts))], [incoming, (expected, _places(expected))]
-        if self.gives_way:
-            wait(comm.Ineighbor_alltoallv(sent, received), SHORT_NAP)
+        """Send the sizes, then the messages; a message alone for its rank is sent from where it was packed."""
+        sizes, theirs = self.mine[self.order], self.theirs
+        self._call((sizes, self.per_destination, self.send_places), (theirs, self.per_source, self.receive_places))
+        offset = _places(theirs)
+        if self.each_one[0]:
+            sent = self.flat, sizes, self.rows
         else:
-            comm.Neighbor_alltoallv(sent, received)
+            counts = np.add.reduceat(sizes, self.send_places)
+            message = np.concatenate([self.outbox[w, : self.mine[w]] for w in self.order.tolist()])
+            sent = message, counts, _places(counts)
+        if self.each_one[1]:
+            expected, places = theirs, offset
+        else:
+            expected, places = np.add.reduceat(theirs, self.receive_places), offset[self.receive_places]
+        self._call(sent, (self.received.inbox, expected, places))
+        self.sizes[self.heard], self.received.offset[self.heard] = theirs, offset
+
+    def _call(self, sent, received) -> None:
+        """Buffers with their counts and places, one of each for a neighbour."""
+        comm = self.transport.neighbours(self.sources, self.destinations)
+        outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
+        if self.gives_way:
+            wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), SHORT_NAP)
+        else:
+            comm.Neighbor_alltoallv([outgoing, those], [incoming, these])
 
 
 def _owners(index: np.ndarray) -> Owners:
@@ -80,9 +92,7 @@ def _owners(index: np.ndarray) -> Owners:
 
 def _places(counts: np.ndarray) -> np.ndarray:
     """Where each part begins."""
-    return np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
-
-
-def _sums(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The sums of consecutive parts of these lengths."""
-    return np.add.reduceat(sizes, _places(counts))
+    places = np.empty(counts.size, np.int64)
+    places[:1] = 0
+    np.cumsum(counts[:-1], out=places[1:])
+    return places
