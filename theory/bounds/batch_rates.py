@@ -43,6 +43,7 @@ def batch_delta(batch: int, batch_bound: float) -> float:
 
 
 def needed_rounds(gradients: int, batch: int) -> int:
+    """Rounds of one batch each that so many gradients make; a batch must divide them."""
     whole(1, gradients=gradients, batch=batch)
     require(gradients % batch == 0, "gradients", gradients, f"a multiple of batch = {batch}")
     return int(gradients) // int(batch)

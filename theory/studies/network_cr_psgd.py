@@ -180,7 +180,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
         numbers.append(f"{one.task}: {training_loss(one)} against {training_loss(other)} ({how})")
     said.append(
         Statement(
-            "In equally many rounds and gradients, growing batches end no higher than equal ones (training loss).",
+            "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss).",
             judged(trials),
             "; ".join(numbers) + ".",
             OURS,
