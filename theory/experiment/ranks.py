@@ -119,7 +119,6 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     from ..cluster import run
     from ..cluster.sealed import wait
-    from ..core import when_compiling
     from ..core.compile_cache import cache_folder
 
     kinds = list({_kind(job.entry): job for job in jobs}.values())  # methods of one family have one Numba type
@@ -130,11 +129,12 @@ def compile_together(jobs, problem, comm, say) -> None:
         return
     rank = comm.Get_rank()
     if rank == 0:
-        when_compiling(None)
         say("compiling for this machine, once; this takes about a minute")
     alone = comm.Split(rank)
     if rank < hands:
         for job in kinds[rank::hands]:
+            if rank == 0:
+                say(f"compiling for {job.title} and others")
             steps = job.method.local_steps
             run(job.method, problem, workers=job.cell.workers, steps=steps, comm=alone, compression_error=True)
     wait(comm.Ibarrier())
