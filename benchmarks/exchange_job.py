@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import theory as th
-from theory.cluster import mpi
+from theory.cluster import machines, mpi
 from theory.cluster.driver import Driver, make_run, merged
 from theory.cluster.setup import prepare
 from theory.core.bound_calls import replay
@@ -28,7 +28,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     method = th.ParallelSGD(compressor, step=th.Constant(0.1), exchange="gather")
     setup = prepare(method, problem, workers=ranks, steps=1, comm=comm)
     run = make_run(setup, mpi.Ranks(comm))
-    mpi.in_turn(comm, lambda: Driver(run))
+    machines.in_turn(comm, lambda: Driver(run))
     Driver(run).advance(0, 1)
     exchange = run.transport.gathering(run, run.phases["up"])
     _, *calls = run.list(lambda run: exchange.list())  # what follows packing

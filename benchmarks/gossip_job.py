@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 import theory as th
-from theory.cluster import mpi
+from theory.cluster import machines, mpi
 from theory.cluster.driver import Driver, make_run, merged
 from theory.cluster.neighbours import Neighbourhood
 from theory.cluster.setup import prepare
@@ -31,7 +31,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     method = th.DPSGD(compressor, th.Constant(0.1), graph, shards="shared")
     setup = prepare(method, problem, workers=ranks, steps=1, comm=comm)
     run = make_run(setup, mpi.Ranks(comm))
-    mpi.in_turn(comm, lambda: Driver(run))
+    machines.in_turn(comm, lambda: Driver(run))
     Driver(run).advance(0, 1)
     W = run.mixing(graph)
     exchange = run.once(("neighbourhood", "up"), lambda: Neighbourhood(run.transport, run, run.phases["up"], W))

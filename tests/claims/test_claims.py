@@ -22,7 +22,7 @@ from theory.claims import (
     upper,
     verify,
 )
-from theory.claims.base import REGISTRY
+from theory.claims.base import REGISTRY, registered
 from theory.claims.judgement import judge, overall
 from theory.claims.sources import BIBTEX, KNOWN, source_known
 from theory.measure import Interval, exactly
@@ -145,7 +145,7 @@ def test_the_worst_check_decides():
 @pytest.fixture
 def own():
     """Register claims, and forget them afterwards."""
-    before = dict(REGISTRY)
+    before = dict(registered())
     yield
     REGISTRY.clear()
     REGISTRY.update(before)

@@ -17,7 +17,7 @@ from chromium import Chromium
 from conftest import ROOT
 
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
-from theory.claims.base import REGISTRY
+from theory.claims.base import REGISTRY, registered
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
 from theory.experiment.ledger_page import alarms, page
@@ -37,7 +37,7 @@ def results():
 @pytest.fixture
 def own():
     """Register claims, and forget them afterwards."""
-    before = dict(REGISTRY)
+    before = dict(registered())
     yield
     REGISTRY.clear()
     REGISTRY.update(before)

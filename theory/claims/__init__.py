@@ -1,6 +1,5 @@
 """Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
 
-from . import topics
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .claim_list import ClaimTable, browse, make_callable
@@ -40,7 +39,6 @@ __all__ = [
     "rate",
     "resolution",
     "source_known",
-    "topics",
     "upper",
     "verify",
 ]

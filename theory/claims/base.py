@@ -129,7 +129,7 @@ class Claim:
         return f"{home}{function.__name__}{names}{given}"
 
 
-REGISTRY: dict[str, Claim] = {}
+REGISTRY: dict[str, Claim] = {}  # those that are loaded; `registered` has all
 
 
 def _origin(measure) -> str:
@@ -252,7 +252,7 @@ def claim(
     place = _place()
 
     def decorate(measure):
-        known = REGISTRY.get(id)
+        known = REGISTRY.get(id) if Path(place[0]).is_relative_to(PACKAGE) else _loaded(id)
         if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
         REGISTRY[id] = Claim(
@@ -296,7 +296,27 @@ def list_claims() -> list[str]:
     >>> "qsgd.variance" in list_claims()
     True
     """
-    return list(REGISTRY)
+    return list(registered())
+
+
+def registered() -> dict[str, Claim]:
+    """All claims by their ids: those of the package by topic, then those from outside it."""
+    from . import topics
+
+    if topics.load():
+        every = sorted(REGISTRY.values(), key=lambda known: topics.order(known.place[0]))
+        REGISTRY.clear()
+        REGISTRY.update((known.id, known) for known in every)
+    return REGISTRY
+
+
+def _loaded(id: str) -> Claim | None:
+    """The claim with this id, whose topic is imported if it is not yet."""
+    from . import topics
+
+    if id not in REGISTRY:
+        topics.load(id)
+    return REGISTRY.get(id)
 
 
 def find_claim(id: str) -> Claim:
@@ -322,10 +342,11 @@ def find_claim(id: str) -> Claim:
     'qsgd.variance'
     """
     name, _, version = str(id).partition("@")
-    if name in REGISTRY:
-        if version and version != str(REGISTRY[name].version):
-            raise ValueError(f"id: got {id!r}, allowed: {REGISTRY[name].cite}, as the statement has changed")
-        return REGISTRY[name]
+    known = _loaded(name) or registered().get(name)
+    if known is not None:
+        if version and version != str(known.version):
+            raise ValueError(f"id: got {id!r}, allowed: {known.cite}, as the statement has changed")
+        return known
     near = difflib.get_close_matches(str(id), REGISTRY, n=3, cutoff=0.4)
     near = near or [name for name in REGISTRY if name.split(".")[0] == str(id).split(".")[0]] or list(REGISTRY)[:5]
     raise ValueError(f"id: got {id!r}, allowed: a claim; the nearest are {', '.join(near)} (all: list_claims())")

@@ -7,7 +7,7 @@ import sys
 from html import escape
 from types import ModuleType
 
-from .base import REGISTRY, Claim
+from .base import Claim, registered
 from .display import formula, table
 
 __all__ = ["ClaimTable", "browse", "topic_of"]
@@ -49,7 +49,7 @@ class ClaimTable(list[Claim]):
 
 def topic_of(text: str) -> str:
     """The topic of this name, in any case: "qsgd" for "QSGD"; empty if there is none."""
-    return next((t for t in (id.split(".")[0] for id in REGISTRY) if t.lower() == text.strip().lower()), "")
+    return next((t for t in (id.split(".")[0] for id in registered()) if t.lower() == text.strip().lower()), "")
 
 
 def browse(text: str = "", *, source: str = "") -> ClaimTable:
@@ -87,11 +87,11 @@ def browse(text: str = "", *, source: str = "") -> ClaimTable:
     asked = source.lower().split()
     found = [
         claim
-        for claim in REGISTRY.values()
+        for claim in registered().values()
         if has(claim) and all(word in f"{claim.source} {claim.bibtex}".lower() for word in asked)
     ]
     if not found:
-        topics = list(dict.fromkeys(id.split(".")[0] for id in REGISTRY))
+        topics = list(dict.fromkeys(id.split(".")[0] for id in registered()))
         near = difflib.get_close_matches(text.lower(), topics, n=3, cutoff=0.4) or topics[:5]
         got = text if not source else f"{text} {source}".strip()
         raise ValueError(f"text: got {got!r}, allowed: a topic, or words of a claim; topics are {', '.join(near)}, ...")

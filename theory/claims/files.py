@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..reporting.files import FileRefused, run_file
-from .base import REGISTRY
+from .base import REGISTRY, registered
 
 __all__ = ["load_claims"]
 
@@ -40,7 +40,7 @@ def load_claims(path: str | Path) -> list[str]:
         ...
     theory.reporting.files.FileRefused: path: got 'nowhere.py', allowed: a Python file that exists
     """
-    before = dict(REGISTRY)
+    before = dict(registered())
     for id in [id for id, known in before.items() if known.file and Path(known.file) == Path(path).resolve()]:
         del REGISTRY[id]  # claims no longer in the file are removed
     try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import require
 from ..measure import moments
-from .base import REGISTRY, Claim, find_claim
+from .base import Claim, find_claim, registered
 from .checks import Check, Context, Measurement
 from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
 from .judgement import judge, overall
@@ -155,7 +155,7 @@ def _base(subject: Any) -> Any:
 def _known_errors(claim: Claim) -> dict[str, Callable]:
     """The mutants of the claim, then those of claims on the same compressor."""
     found = dict(claim.mutants)
-    for other in REGISTRY.values():
+    for other in registered().values():
         if other.subject == claim.subject or _base(other.subject) is _base(claim.subject):
             for name, mutant in other.mutants.items():
                 found.setdefault(name, mutant)

@@ -57,7 +57,7 @@ def explain(id: str) -> Explanation:
     >>> print(explain("RandK").splitlines()[-1])
     3 claims; th.explain(id), th.verify(id)
     """
-    if topic_of(id) and id not in list_claims():
+    if "." not in id and topic_of(id) and id not in list_claims():
         listed = browse(id)
         of_topic = Explanation(listed)
         of_topic.html = listed._repr_html_()

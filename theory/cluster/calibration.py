@@ -16,10 +16,11 @@ import numpy as np
 
 from ..bounds.collectives import allgather_cost
 from ..core import require
+from ..core.waiting import SHORT_NAP, wait
 from ..methods.rows import weighted_sum
 from .cost_model import Network, gather_seconds, gathering, reduce_seconds
-from .mpi import Reduction, crowded
-from .sealed import SHORT_NAP, wait
+from .machines import crowded
+from .mpi import Reduction
 
 __all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
 

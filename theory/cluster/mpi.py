@@ -8,7 +8,6 @@ every rank adds one piece of all of them, in worker order, and sends the sum to 
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 import traceback
@@ -17,25 +16,15 @@ import numpy as np
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
+from ..core.waiting import SHORT_NAP, wait
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
+from .machines import crowded
 from .neighbours import Neighbourhood
-from .sealed import SHORT_NAP, Sealed, wait
+from .sealed import Sealed
 from .shard import slice_edges
 
 MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
-
-
-def crowded(comm) -> bool:
-    """Whether some machine of this job has more ranks than processors available to them."""
-    from mpi4py import MPI
-
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    mine, worst = np.array([here.Get_size() > processors], np.int64), np.zeros(1, np.int64)
-    here.Free()
-    comm.Allreduce(mine, worst, op=MPI.MAX)
-    return bool(worst[0])
 
 
 @contextlib.contextmanager
@@ -77,27 +66,10 @@ def agree(comm, digest: str) -> None:
     """Raise ``ValueError`` on every rank unless the digests of the arguments agree on all ranks."""
     mine = np.frombuffer(bytes.fromhex(digest), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
-    comm.Allgather(mine, all_of_them)
+    wait(comm.Iallgather(mine, all_of_them))
     other = [rank for rank, its in enumerate(all_of_them) if (its != all_of_them[0]).any()]
     if other:
         raise ValueError(f"comm: ranks {other} were given other arguments or data than rank 0; all must be the same")
-
-
-def in_turn(comm, work) -> None:
-    """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load).
-
-    On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,
-    it has to compile again.
-    """
-    from mpi4py import MPI
-
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    turn = 0 if comm.Get_rank() == 0 else 1 if here.Get_rank() == 0 else 2
-    here.Free()
-    for k in range(3):
-        if turn == k:
-            work()
-        wait(comm.Ibarrier())
 
 
 def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int, str]:
@@ -109,7 +81,7 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
         buffer[row.nbytes : split].view(np.int64)[0] = status
         letters = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
         buffer[split : split + letters.size] = letters
-    wait(comm.Ibcast(buffer, root=0))
+    wait(comm.Ibcast(buffer, root=0), SHORT_NAP)
     row.view(np.uint8)[:] = buffer[: row.nbytes]
     text = bytes(buffer[split:]).rstrip(b"\0").decode(errors="ignore")
     return int(buffer[row.nbytes : split].view(np.int64)[0]), text

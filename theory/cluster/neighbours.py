@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
+from ..core.waiting import SHORT_NAP, wait
 from ..methods.graphs import Mixing
-from .sealed import SHORT_NAP, Sealed, wait
+from .sealed import Sealed
 
 __all__ = ["Neighbourhood"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -30,6 +31,7 @@ from ..methods.server import server_state
 from ..problems.base import value_and_gradient
 from . import mpi
 from .driver import Driver, make_run
+from .machines import in_turn
 from .setup import prepare
 from .simulator import Memory, replicate
 
@@ -183,8 +185,10 @@ def run(
             ),
         )
         transport = mpi.Ranks(comm)
-        mpi.in_turn(comm, lambda: _rehearse(setup, transport))
-    result = _run_once(setup, callback, transport, fast)
+        driver = in_turn(comm, lambda: _rehearsed(setup, transport, fast))
+    else:
+        driver = Driver(make_run(setup, transport), fast)
+    result = _run_once(driver, callback, transport)
     transport.close()
     return result
 
@@ -192,23 +196,22 @@ def run(
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-def _rehearse(setup, transport) -> None:
-    """Compile (or load) everything that a run calls, without communication."""
+def _rehearsed(setup, transport, fast) -> Driver:
+    """The driver, for which everything that a round calls was compiled (or loaded), without communication."""
     run = make_run(setup, transport)
-    Driver(run)
-    _evaluate(setup.problem, setup.x0)
+    driver = Driver(run)
+    return driver if fast else Driver(run, fast)
 
 
 def _evaluate(problem, x):
     slope = np.empty_like(x)
     found = value_and_gradient(problem, x, slope)
-    return found, float(np.linalg.norm(slope.astype(np.float64)))
+    # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
+    return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
 
 
-def _run_once(setup, callback, transport, fast):
-    comm = transport.comm
-    run = make_run(setup, transport)
-    driver = Driver(run, fast)
+def _run_once(driver, callback, transport):
+    comm, run, setup = transport.comm, driver.run, driver.run.setup
     history = np.zeros(setup.records.size, HISTORY)
     consensus = np.zeros(setup.records.size if run.several else 0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0

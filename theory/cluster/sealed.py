@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import numpy as np
 
 from ..compressors.base import buffer_bits
@@ -12,28 +9,7 @@ from ..core.bound_calls import CODING, Owners
 from ..methods.messages import Pack, Received, Seal, Unpack, Verify
 from ..wire.frame import WireError, header_template, verify
 
-__all__ = ["NAP", "SHORT_NAP", "Sealed", "wait"]
-
-NAP = 0.001  # seconds between polls, when a rank waits long and should yield the processor
-YIELDS = 1000  # polls before the first nap
-# the same within a round: 8 ranks on 2 cores then exchange 3 to 5 times faster than with blocking calls
-SHORT_NAP = 5e-5
-
-
-_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available on all systems
-
-
-def wait(request, nap=NAP) -> None:
-    """Wait for a non-blocking call without occupying a processor (a blocking MPI call would spin).
-
-    First yields to threads that are ready to run, then sleeps between polls.
-    """
-    for _ in range(YIELDS):
-        if request.Test():
-            return
-        _give_way()
-    while not request.Test():
-        time.sleep(nap)
+__all__ = ["Sealed"]
 
 
 class Sealed:

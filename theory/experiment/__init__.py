@@ -1,8 +1,6 @@
 """``python -m theory.experiment``: comparison of methods on data and ranks, with costs, bounds and a record."""
 
-from ..reporting.files import ConfigurationError as ConfigurationError
-from ..reporting.files import RecordError as RecordError
-from .configuration import Configuration as Configuration
-from .flagship import experiment as experiment
-from .records import Record as Record
-from .records import read_record as read_record
+import lazy_loader
+
+# Every rank of a job starts with this: a name loads its module when it is asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

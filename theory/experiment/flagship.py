@@ -16,12 +16,10 @@ from ..reporting.files import ConfigurationError, versions
 from ..reporting.progress import Progress
 from .catalog import Entry, compressor, find, title
 from .configuration import Cell, Configuration
-from .drawing import draw_record
 from .interruption import Interruption
 from .method_files import method_of_file
 from .method_names import written_method
 from .ranks import compile_together, from_root
-from .record_table import report
 from .records import Recorder, read_record
 from .theorems import Constants, judge, measure_constants, theorem_for
 from .variance_table import compression_ratio, gradient_numbers, stated_ratio
@@ -177,7 +175,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
 
 
 def _prepare(configuration: Configuration, comm):
-    """Data, problem, constants and cells.  Rank 0 fills the caches and solves; the others sleep, then load."""
+    """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
 
     def load():
@@ -187,15 +185,15 @@ def _prepare(configuration: Configuration, comm):
 
     mine = []
 
-    def first():
+    def first() -> None:
         try:
             mine.extend(load())
         except DataError as error:
             raise ConfigurationError(str(error)) from None
-        return [measure_constants(mine[1]), configuration.cells()]
 
-    constants, cells = from_root(comm, first)
+    from_root(comm, first)
     data, problem = mine or load()
+    constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
 
 
@@ -326,6 +324,9 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
+    from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
+    from .record_table import report
+
     interrupted = interruption.signal is not None
     interruption.running = True  # from here on a signal must not interrupt writing
     record = read_record(recorder.folder)

@@ -8,9 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..measure.processors import usable_cores
 from ..reporting.files import nearest, versions, write_whole
 from ..reporting.progress import on_terminal
+from .processes import each
 from .ranks import from_root, shared_out
+
+SEVERAL = 8  # claims, from which on further processes are worth their start
 
 
 class NoSuchClaim(ValueError):
@@ -29,13 +33,13 @@ def chosen(names) -> list[str]:
                 found += load_claims(name)
             except FileRefused as error:
                 raise NoSuchClaim(str(error)) from None
-        elif name.partition("@")[0] in list_claims():
+        else:
             try:
                 found.append(find_claim(name).id)
-            except ValueError as error:  # another version
-                raise NoSuchClaim(str(error)) from None
-        else:
-            raise NoSuchClaim(f"unknown claim {name!r}: {nearest(name, list_claims())}")
+            except ValueError as error:
+                if name.partition("@")[0] in list_claims():  # with another version
+                    raise NoSuchClaim(str(error)) from None
+                raise NoSuchClaim(f"unknown claim {name!r}: {nearest(name, list_claims())}") from None
     return list(dict.fromkeys(found))
 
 
@@ -87,19 +91,52 @@ def verify_all(
     rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
     with _bar(mine, comm, rows is not None) as bar:
 
-        def work(id: str) -> dict:
-            bar.set_description(id)
-            result = verify(id, seed=seed, quick=quick, data=data)
+        def show(result) -> None:
+            bar.set_description(result.id)
             bar.update()
             if rows is not None:
                 rows.show(result)
+
+        def work(id: str) -> dict:
+            bar.set_description(id)
+            result = verify(id, seed=seed, quick=quick, data=data)
+            show(result)
             return vars(result)
 
-        found, interrupted = shared_out(comm, ids, work)
+        if comm is None and data is None and len(ids) >= SEVERAL:
+            found, interrupted = _in_processes(ids, seed, quick, show)
+        else:
+            found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
     files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
     name = None if data is None else data.name
     return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
+
+
+def _in_processes(ids, seed: int, quick: bool, show) -> tuple[dict[int, dict], bool]:
+    """The results by the index of their claims, and whether there was an interruption; a process on each core."""
+    from ..claims import find_claim
+
+    items = [(id, find_claim(id).file, seed, quick) for id in ids]
+    found: dict[int, dict] = {}
+    try:
+        for k, result in each(_one, items, usable_cores(), life=len(items)):
+            found[k] = vars(result)
+            show(result)
+    except KeyboardInterrupt:
+        return found, True
+    return found, False
+
+
+def _one(item):
+    """Verify one claim in another process, which does not know the claims of a file yet."""
+    from ..claims import load_claims, verify
+    from ..claims.base import REGISTRY
+
+    id, file, seed, quick = item
+    if file and id not in REGISTRY:
+        load_claims(file)
+    return verify(id, seed=seed, quick=quick)
 
 
 def _show(

@@ -21,7 +21,7 @@ def from_root(comm, work):
     """
     if comm is None:
         return work()
-    from ..cluster.sealed import wait
+    from ..core.waiting import wait
 
     size, text = np.zeros(1, np.int64), b""
     if comm.Get_rank() == 0:
@@ -93,7 +93,7 @@ def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], b
 
 def _wait_for_all(comm) -> bool:
     """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
-    from ..cluster.sealed import wait
+    from ..core.waiting import wait
 
     request, interrupted = comm.Ibarrier(), False
     while True:
@@ -118,8 +118,8 @@ def compile_together(jobs, problem, comm, say) -> None:
     if comm is None or comm.Get_size() == 1:
         return
     from ..cluster import run
-    from ..cluster.sealed import wait
     from ..core.compile_cache import cache_folder
+    from ..core.waiting import wait
 
     kinds = list({_kind(job.entry): job for job in jobs}.values())  # methods of one family have one Numba type
     names = "-".join(sorted(_kind(job.entry) for job in kinds))

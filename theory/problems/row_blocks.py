@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import question, require
 from ..core.settings import digest
+from ..core.waiting import SHORT_NAP, wait
 from .base import rows
 from .matrix import CSR
 
@@ -77,11 +78,11 @@ def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarra
     mine, theirs, piece = np.zeros(ranks * width), np.empty((ranks, width)), np.zeros(width)
     for first in range(0, count, ranks):
         mine[:length] = block(first + rank) if first + rank < count else 0.0
-        comm.Alltoall(mine, theirs)
+        wait(comm.Ialltoall(mine, theirs), SHORT_NAP)
         for part in theirs[: count - first]:
             piece += part
     whole = np.empty((ranks, width))
-    comm.Allgather(piece, whole)
+    wait(comm.Iallgather(piece, whole), SHORT_NAP)
     return whole.reshape(-1)[:length]
 
 
@@ -91,7 +92,7 @@ def check_same(comm, what: str, problem, *points) -> None:
         return
     mine = np.frombuffer(bytes.fromhex(digest((_sample(problem), *points))), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
-    comm.Allgather(mine, all_of_them)
+    wait(comm.Iallgather(mine, all_of_them))
     require(bool((all_of_them == all_of_them[0]).all()), what, "other values on some ranks", "the same on all ranks")
 
 

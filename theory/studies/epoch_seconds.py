@@ -14,9 +14,9 @@ import numpy as np
 
 from ..cluster import calibrate, run
 from ..cluster import round_seconds as model_seconds
-from ..cluster.mpi import crowded
-from ..cluster.sealed import wait
+from ..cluster.machines import crowded
 from ..compressors import NUQSGD, QSGD, Bucketed, EntropyCoded, Identity, ScaledSign
+from ..core.waiting import wait
 from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..methods.topology import reduced

@@ -16,9 +16,9 @@ from .. import bounds
 from ..bounds.collectives import CollectiveCost, allreduce_cost
 from ..cluster.calibration import Calibration, Sample, fit_network
 from ..cluster.cost_model import NETWORKS, Network
-from ..cluster.mpi import crowded
-from ..cluster.sealed import wait
+from ..cluster.machines import crowded
 from ..core import require, setting
+from ..core.waiting import wait
 from ..plots.text import number
 from .shared.report import OURS, Statement, Study, Table
 from .shared.verdicts import judged, verdict

@@ -1,0 +1,73 @@
+"""Which ranks share a machine: whether they are too many for its processors, and which of them compiles first."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.waiting import wait
+
+__all__ = ["crowded", "in_turn"]
+
+
+class Place(NamedTuple):
+    """Where a rank runs.
+
+    Attributes
+    ----------
+    crowded : bool
+        Whether some machine of the job has more ranks than processors available to them.
+    turn : int
+        0 for rank 0, 1 for one rank of every other machine, 2 for all others.
+    """
+
+    crowded: bool
+    turn: int
+
+
+@cache
+def _keyval() -> int:
+    """The key under which a communicator keeps the place of its rank."""
+    from mpi4py import MPI
+
+    return MPI.Comm.Create_keyval()
+
+
+def _place(comm: Any) -> Place:
+    """Found by all ranks together, once for each communicator: 8 ranks on 2 processors need a tenth of a second."""
+    known = comm.Get_attr(_keyval())
+    if known is not None:
+        return known
+    from mpi4py import MPI
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    mine, worst = np.array([here.Get_size() > processors], np.int64), np.zeros(1, np.int64)
+    turn = 0 if comm.Get_rank() == 0 else 1 if here.Get_rank() == 0 else 2
+    here.Free()
+    wait(comm.Iallreduce(mine, worst, op=MPI.MAX))
+    found = Place(bool(worst[0]), turn)
+    comm.Set_attr(_keyval(), found)
+    return found
+
+
+def crowded(comm) -> bool:
+    """Whether some machine of this job has more ranks than processors available to them."""
+    return _place(comm).crowded
+
+
+def in_turn(comm, work):
+    """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load); return its result.
+
+    On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,
+    it has to compile again.
+    """
+    found = None
+    for turn in range(3):
+        if turn == _place(comm).turn:
+            found = work()
+        wait(comm.Ibarrier())
+    return found

@@ -1,0 +1,7 @@
+"""The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
+
+from .configuration import Configuration, ConfigurationError
+from .flagship import experiment
+from .records import Record, RecordError, read_record
+
+__all__ = ["Configuration", "ConfigurationError", "Record", "RecordError", "experiment", "read_record"]

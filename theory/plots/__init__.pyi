@@ -1,0 +1,19 @@
+"""The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
+
+from .comparison import Comparison, UnequalMethodsWarning, compare
+from .curves import Curve, draw_curves, draw_panels
+from .figure_style import new_figure, save_figure, style
+from .interactive import explore
+
+__all__ = [
+    "Comparison",
+    "Curve",
+    "UnequalMethodsWarning",
+    "compare",
+    "draw_curves",
+    "draw_panels",
+    "explore",
+    "new_figure",
+    "save_figure",
+    "style",
+]
