@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from conftest import run_mpi
 
 import theory as th
+from theory.claims import verify
+from theory.claims.base import REGISTRY, registered
 from theory.experiment.cli import main
 from theory.experiment.ranks import shared_out
 from theory.reporting.figure_records import read_record
@@ -133,3 +136,74 @@ def test_claims_on_data_of_ones_own(tmp_path, capsys):
     names = ["ridge.minimum.rcv1", "ridge.sgd.rcv1"]
     assert main(["verify", "--quick", "--data", "digits", *names, "--json", str(path)]) == 0
     assert "digits" in json.loads(path.read_text(encoding="utf-8"))["data"] and "on digits" in capsys.readouterr().out
+
+
+def test_processes_share_claims(tmp_path, capsys):
+    """From eight claims on, each core has a process; a claim of a user's file is known there, too."""
+    own = tmp_path / "own_claims.py"
+    own.write_text(
+        "from theory.claims import claim, identity\n"
+        '@claim("own.sum", title="A sum", statement="1 + 1 is 2.", source="derived", kind="identity", subject=1,\n'
+        '       mutants={"two": 2})\n'
+        "def _(context):\n"
+        '    yield identity("sum", context.subject + 1, 2)\n',
+        encoding="utf-8",
+    )
+    cheap = ["topk.contraction", "randk.variance", "randk.unbiased", "randk.contraction", "zero.volume", "zero.example"]
+    every = [*cheap, "qsgd.variance"]
+    arguments = ["verify", "--quick", str(own), *every]
+    before = dict(registered())
+    try:
+        assert main([*arguments, "--json", str(tmp_path / "many.json")]) == 0
+        many = capsys.readouterr().out
+        found = [verify(id, quick=True) for id in ("own.sum", *every)]
+    finally:
+        REGISTRY.clear()
+        REGISTRY.update(before)
+    assert ledger(tmp_path / "many.json") == [
+        {name: value for name, value in json.loads(json.dumps(one.as_dict())).items() if name != "seconds"}
+        for one in found
+    ]
+    assert "8 of 8 claims" in many
+
+
+def test_one_claim_needs_one_topic():
+    script = (
+        "import sys, theory as th\n"
+        "th.explain('qsgd.variance')\n"
+        "topics = [name for name in sys.modules if name.startswith('theory.claims.topics.')]\n"
+        "assert topics == ['theory.claims.topics.qsgd'], topics\n"
+        "every = th.list_claims()\n"
+        "assert len(every) == len(set(every)) > 300 and every.index('qsgd.variance') > every.index('adam.step')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_id_of_a_topic_that_is_not_loaded_is_taken():
+    script = (
+        "from theory.claims import claim\n"
+        "try:\n"
+        "    said = dict(title='x', statement='x', source='derived', kind='identity')\n"
+        "    claim('qsgd.variance', **said, subject=1, mutants={'a': 2})(lambda context: [])\n"
+        "except ValueError as error:\n"
+        "    assert 'not taken' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('registered twice')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_asks_no_blas(monkeypatch):
+    """Its threads wait for work by spinning, which takes a processor from other ranks."""
+    problem = th.quadratic(np.linspace(1.0, 2.0, 100), covariance=0.0)
+
+    def refuse(*_, **__):
+        raise AssertionError("a run called BLAS")
+
+    for module, name in ((np.linalg, "norm"), (np, "dot"), (np, "vdot"), (np, "inner"), (np, "matmul")):
+        monkeypatch.setattr(module, name, refuse)
+    result = th.run(th.ParallelSGD(step=th.Constant(0.1)), problem, workers=2, steps=3, x0=np.ones(100))
+    slope = np.linspace(1.0, 2.0, 100) * result.x
+    assert result.history["gradient_norm"][-1] == pytest.approx(np.sqrt(np.square(slope).sum()), rel=1e-12)
