@@ -611,7 +611,7 @@ def test_explain_prints_claims(capsys):
 
 
 ONE_KERNEL = """
-from theory.reporting.progress import announce_compiling
+from theory.reporting.compiling import announce_compiling
 announce_compiling()
 from theory.core.random import bits, threefry2x32
 assert int(bits(0, 0)) >= 0

@@ -11,8 +11,8 @@ import sys
 from dataclasses import fields
 from typing import Any, NoReturn
 
+from ..reporting.compiling import announce_compiling
 from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
-from ..reporting.progress import announce_compiling
 from .catalog import FAMILIES, FLAGSHIP
 from .configuration import PROBLEMS, Configuration
 from .launcher import world

@@ -15,6 +15,8 @@ LAUNCHERS = (  # an MPI launcher sets one of these in every process
 )
 
 
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+
 SLURM = "SLURM_STEP_NUM_TASKS"
 
 
@@ -45,6 +47,12 @@ def processes() -> int:
         return 1
     said = os.environ[name]
     return int(said) if said.isdecimal() else 1
+
+
+def first() -> bool:
+    """Whether this is rank 0 according to the launcher, or the only process."""
+    told = (os.environ.get(name) for name in RANKS)
+    return next((rank for rank in told if rank is not None), "0") == "0"
 
 
 def world():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError
 from ..reporting.json_values import from_json, to_json
+from ..reporting.progress import heartbeat
 
 
 def from_root(comm, work):
@@ -137,7 +139,8 @@ def compile_together(jobs, problem, comm, say) -> None:
                 say(f"compiling for {job.title} and others")
             steps = job.method.local_steps
             run(job.method, problem, workers=job.cell.workers, steps=steps, comm=alone, compression_error=True)
-    wait(comm.Ibarrier())
+    with heartbeat("compiling on other ranks") if rank == 0 else contextlib.nullcontext():
+        wait(comm.Ibarrier())
     alone.Free()
     if rank == 0:
         known.touch()

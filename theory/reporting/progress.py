@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
+from collections.abc import Callable
 
 BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than five
 
@@ -57,25 +60,35 @@ class Lines:
             self.now(text)
 
 
-def announce_compiling() -> None:
-    """Print a line when the first kernel has to be compiled, since that takes a while, and one for each long wait."""
-    from ..core import when_compiling
+class Heartbeat:
+    """A line every few seconds while something takes long; ``with Heartbeat(lines, text): ...``.
 
-    lines: list[Lines] = []
+    Parameters
+    ----------
+    lines : Lines
+    text : callable
+        What to print.
+    """
 
-    def tell(what, folder, stored) -> None:
-        if lines:
-            lines[0].when_due(f"compiling {what}")
-        elif on_terminal():
-            from tqdm import tqdm
+    def __init__(self, lines: Lines, text: Callable[[], str]):
+        self._lines, self._text, self._done = lines, text, threading.Event()
 
-            tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
-            when_compiling(None)
-        else:
-            lines.append(Lines())
-            lines[0].now(f"compiling (once; kept in {folder})")
+    def __enter__(self):
+        threading.Thread(target=self._beat, daemon=True).start()
+        return self
 
-    when_compiling(None if silenced() else tell)
+    def __exit__(self, *_):
+        self._done.set()
+
+    def _beat(self) -> None:
+        while not self._done.wait(BETWEEN_LINES / 4):
+            self._lines.when_due(self._text())
+
+
+def heartbeat(text: str):
+    """A context in which a line is printed every few seconds, unless standard error is a terminal or silenced."""
+    lines = None if on_terminal() or silenced() else Lines()
+    return contextlib.nullcontext() if lines is None else Heartbeat(lines, lambda: text)
 
 
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
