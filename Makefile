@@ -11,7 +11,7 @@
 #   make docs                 the documentation, lectures executed, into docs/_build/html
 #   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
-#   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (10 minutes)
+#   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (6 minutes)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
 #   make clean                remove what was built (runs/ and .venv stay)
