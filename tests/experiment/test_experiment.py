@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -629,6 +630,33 @@ def test_compiling_is_announced_only_where_it_happens(fresh_cache):
     assert said(watched="1") == ""  # is found in the cache
     shutil.rmtree(fresh_cache / "compiled")
     assert said(watched="1") == f"compiling (once; kept in {fresh_cache})"
+
+
+def test_a_kernel_that_takes_long_is_named_meanwhile(monkeypatch):
+    """Lines come from another thread, while this one compiles, and from here when the next kernel begins."""
+    from theory.reporting import compiling, progress
+
+    said, heard = [], threading.Event()
+
+    class Now(progress.Lines):
+        def now(self, text):
+            said.append((text, threading.current_thread() is threading.main_thread()))
+            if not said[-1][1]:
+                heard.set()
+
+    monkeypatch.setattr(progress, "BETWEEN_LINES", 0.01)
+    monkeypatch.setattr(compiling, "Lines", Now)
+    registered = []
+    monkeypatch.setattr(compiling, "register", lambda kind, listener: registered.append(kind))
+    listener = compiling._Compiling()
+    listener.tell("QSGD", "there", True)
+    assert said == [("compiling (once; kept in there)", True)] and registered == ["numba:compile"]
+    listener.on_start(None)
+    listener.on_start(None)  # a function that the first one calls
+    listener.on_end(None)
+    assert heard.wait(60) and ("compiling QSGD", False) in said
+    listener.on_end(None)
+    assert listener._depth == 0 and listener._beat is None
 
 
 def test_repeats_are_runs_of_their_own_and_one_curve():

@@ -7,7 +7,9 @@ import threading
 
 from .launcher import first, processes
 
-if (ranks := processes()) > 1:  # before NumPy is loaded: the threads of its BLAS wait by spinning, on processors of other ranks
+if (
+    ranks := processes()
+) > 1:  # before NumPy is loaded: the threads of its BLAS wait by spinning, on processors of other ranks
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if first() and os.environ.get("THEORY_PROGRESS") != "0":
         print(f"starting {ranks} ranks", file=sys.stderr, flush=True)  # which load the package all at once
