@@ -41,7 +41,7 @@ run: $(STAMP)-mpi
 
 # Lab opens on the index.  Its root is this folder, so that links from lectures to the documentation work, too.
 lectures: $(STAMP)-lectures,mpi
-	@echo 'The first run of a lecture compiles, for 20 seconds to a minute and a half on a quiet machine; `make warm` compiles everything ahead (about 4 minutes).'
+	@echo 'The first run of a lecture compiles, for half a minute to a minute and a half (the table in notebooks/README.md); `make warm` compiles everything ahead (about 4 minutes).'
 	@$(PY) notebooks/prepare.py
 	$(PY) -m jupyterlab --notebook-dir=. --LabApp.default_url=/lab/tree/lectures/index.ipynb $(ARGS)
 

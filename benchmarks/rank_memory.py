@@ -17,9 +17,10 @@ def peak() -> float:
 
 
 if __name__ == "__main__":
+    from theory.experiment.__main__ import leave  # which sets what the command sets before NumPy is loaded
     from theory.experiment.cli import main
 
     code = main()
     sys.stdout.write(f"\npeak {peak():.1f} MB\n")
     sys.stdout.flush()
-    sys.exit(code)
+    leave(code)

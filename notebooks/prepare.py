@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import re
 import sys
@@ -38,14 +39,24 @@ def with_links(text: str, folder: str = "") -> str:
     return LINK.sub(lambda found: f"]({folder}{notebook_name(found[1])}{found[2]})", text)
 
 
-def fold(cell) -> None:
+def checked(cells: list, number: int) -> list[str]:
+    """The names that a solution defines and the cells below it, up to the next text, use."""
+    from sheets import asked, is_solution
+
+    if not is_solution(cells[number]):
+        return []
+    below = list(itertools.takewhile(lambda cell: cell.cell_type == "code", cells[number + 1 :]))
+    return asked(cells[number], below) if below else []
+
+
+def fold(cell, named: list[str]) -> None:
     """Fold a solution, or a cell whose input is of little interest: Jupyter shows its first line until it is opened."""
     tags = cell.metadata.get("tags", [])
     if SOLUTION in tags or "hide-input" in tags:
         cell.metadata["jupyter"] = {"source_hidden": True}
         cell.metadata["tags"] = [tag for tag in tags if not tag.startswith("hide")]
     if SOLUTION in tags:
-        cell.source = f"# Solution\n{cell.source}"
+        cell.source = f"# Solution{': ' if named else ''}{', '.join(named)}\n{cell.source}"
     if not cell.metadata.get("tags", ["one"]):
         del cell.metadata["tags"]
 
@@ -70,11 +81,17 @@ def convert(page: Path):
         if cell.cell_type == "markdown":
             cell.source = with_links(cell.source)
         else:
-            fold(cell)
+            fold(cell, checked(notebook.cells, number))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     notebook.metadata = type(notebook.metadata)(kernelspec=kernel)  # no word of jupytext: nothing is paired
     notebook.metadata["theory"] = {"words": words(notebook)}
     return notebook
+
+
+def free_name(path: Path) -> Path:
+    """Where what somebody wrote in a notebook is kept: a name that is not taken."""
+    names = (path.with_suffix(f".mine{n}.ipynb") for n in ("", *range(2, 1000)))
+    return next(name for name in names if not name.exists())
 
 
 def write(folder: Path, *, fresh: bool = False) -> list[str]:
@@ -94,8 +111,9 @@ def write(folder: Path, *, fresh: bool = False) -> list[str]:
                 if not fresh:
                     said.append(f"{path.name}: you wrote in it, and the lecture changed; rename it to get the new one")
                     continue
-                path.replace(path.with_suffix(".mine.ipynb"))
-                said.append(f"{path.name}: written anew; yours is {path.stem}.mine.ipynb")
+                kept = free_name(path)
+                path.replace(kept)
+                said.append(f"{path.name}: written anew; yours is {kept.name}")
         nbformat.write(made, path)
     return said
 

@@ -5,6 +5,8 @@ python notebooks/sheets.py 04 07          # these two
 python notebooks/sheets.py 04 --only 1,3  # two exercises of one
 python notebooks/sheets.py --run          # and runs every sheet of solutions, each by itself
 
+A sheet in which somebody wrote is never replaced.
+
 A lecture's exercises begin at the heading "## Exercises"; a cell with the tag `solution` holds a solution, and
 `<details>` after the question a proof. The sheet of exercises has empty cells in their places, and the cell that checks
 a solution. Both sheets begin with those cells of the lecture that define what the exercises use, found by their names,
@@ -25,7 +27,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
-from prepare import FOLDER, NOTEBOOKS, SOLUTION, with_links
+from prepare import FOLDER, NOTEBOOKS, SOLUTION, with_links, words
 from prepare import write as write_lectures
 
 HEADING, EXERCISE = "## Exercises", "### Exercise "
@@ -287,7 +289,8 @@ def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] 
     head = (
         f"# {kind}: {lecture.title}\n\nThese are the exercises of [lecture {int(lecture.path.name[:2])}]"
         f"({links}{lecture.path.stem}.ipynb), with the lecture's cells that they need. {way}\n\n"
-        f"*Made from the lecture by `make sheets`, which writes this file anew.*"
+        f"*Made from the lecture by `make sheets`. What you write here stays: a sheet in which somebody wrote is not "
+        f"replaced.*"
     )
     cells = [new_markdown_cell(head), *map(deepcopy, setup), new_markdown_cell(HEADING)]
     blanks = {}
@@ -306,7 +309,7 @@ def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] 
 
 
 def write(folder: Path, paths: list[Path], only: frozenset[int] | set[int] = frozenset()) -> list[Path]:
-    """Both sheets of each lecture, as Jupyter notebooks."""
+    """Both sheets of each lecture, as Jupyter notebooks; those in which somebody wrote are left alone, with a line."""
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -315,9 +318,25 @@ def write(folder: Path, paths: list[Path], only: frozenset[int] | set[int] = fro
     for path in paths:
         lecture = read(path)
         for kind, solutions in (("exercises", False), ("solutions", True)):
-            written.append(folder / f"{kind}-{path.stem}.ipynb")
-            nbformat.write(sheet(lecture, solutions=solutions, only=only, links=links), written[-1])
+            made, target = (
+                sheet(lecture, solutions=solutions, only=only, links=links),
+                folder / f"{kind}-{path.stem}.ipynb",
+            )
+            made.metadata["theory"] = {"words": words(made)}
+            if target.exists() and wrote_in(target):
+                print(f"{target}: left alone, as you wrote in it; rename it to get a new one", flush=True)
+                continue
+            nbformat.write(made, target)
+            written.append(target)
     return written
+
+
+def wrote_in(path: Path) -> bool:
+    """Whether somebody changed the cells of a sheet since it was made."""
+    import nbformat
+
+    there = nbformat.read(path, as_version=4)
+    return there.metadata.get("theory", {}).get("words") != words(there)
 
 
 def run(path: Path) -> float:
@@ -341,6 +360,9 @@ def main(*words: str) -> int:
     parser.add_argument("--only", metavar="1,3", default="", help="these exercises of each lecture")
     parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
     arguments = parser.parse_args(words)
+    for number in arguments.numbers:
+        if not number.isdecimal() or not lectures(number):
+            parser.error(f"lecture: got {number}, allowed: {', '.join(path.name[:2] for path in lectures())}")
     failed, only = 0, {int(number) for number in arguments.only.split(",") if number}
     write_lectures(FOLDER)  # to which the sheets link
     for made in write(arguments.out, lectures(*arguments.numbers), only):

@@ -213,7 +213,19 @@ def scale_of_the_norm(v):
     return np.linalg.norm(v) / np.sqrt(v.size) * np.where(v >= 0, 1.0, -1.0)
 
 
+def itself(v, rng, s):
+    return v
+
+
+def nearest_without_zero(v, rng, s):
+    norm = np.linalg.norm(v)
+    with np.errstate(all="ignore"):
+        return norm * np.rint(s * v / norm) / s
+
+
 WRONG = [
+    (itself, "qsgd.variance", "returns v itself: nothing is compressed"),
+    (nearest_without_zero, "qsgd.variance", "rounding to the nearest level"),
     (inverted, "qsgd.variance", "rounding with the probability inverted"),
     (nearest, "qsgd.variance", "rounding to the nearest level"),
     (down, "qsgd.variance", "rounding down"),
@@ -249,6 +261,12 @@ def test_a_typical_error_is_named(mine, id, named):
     found = th.grade(mine, id)
     print(found)
     assert not found and re.search(named, found.faults[0]), found
+
+
+def test_what_is_wrong_at_zero_hides_no_other_error():
+    assert [fault[:5] for fault in th.grade(nearest_without_zero, "qsgd.variance").faults] == ["it me", "v = 0"]
+    found = th.grade(no_zero, "qsgd.variance")
+    assert len(found.faults) == 1 and found.checks and not found.passed
 
 
 def test_an_unknown_error_is_described_in_numbers():

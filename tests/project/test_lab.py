@@ -169,7 +169,7 @@ def test_no_page_has_raw_markup_or_a_dead_link(lab, clone):
             lab, "return panel().content.widgets.filter(c => c.inputHidden).map(c => c.model.sharedModel.source);"
         )
         if path.name[0].isdigit():
-            assert sum(source.startswith("# Solution\n") for source in hidden) >= 3, path.name
+            assert sum(source.startswith("# Solution") for source in hidden) >= 3, path.name
         ask(lab, 'await app().commands.execute("docmanager:save"); panel().close();')
     assert git(clone, "status", "--porcelain") == ""
 

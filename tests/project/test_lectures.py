@@ -163,6 +163,26 @@ def test_the_code_of_lectures_is_python_alone():
         assert not re.search(r"^\s*[%!]", "\n".join(code(sheets.read(path).notebook.cells)), re.MULTILINE), path.name
 
 
+def test_a_sheet_in_which_somebody_wrote_is_left_alone(tmp_path, capsys):
+    import nbformat
+
+    paths = sheets.lectures("2")
+    exercises, solutions = sheets.write(tmp_path, paths)
+    assert sheets.write(tmp_path, paths, {1}) == [exercises, solutions]  # nobody wrote in them
+    assert capsys.readouterr().out == ""
+    mine = nbformat.read(exercises, as_version=4)
+    mine.cells[-1].source = "# mine"
+    nbformat.write(mine, exercises)
+    assert sheets.write(tmp_path, paths) == [solutions] and "left alone" in capsys.readouterr().out
+    assert nbformat.read(exercises, as_version=4).cells[-1].source == "# mine"
+
+
+def test_a_lecture_that_does_not_exist_is_refused(capsys):
+    with pytest.raises(SystemExit) as stop:
+        sheets.main("44")
+    assert stop.value.code == 2 and "lecture: got 44, allowed: 01, 02" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", CHEAPEST)
 def test_the_sheet_of_solutions_runs_by_itself(number, tmp_path):
@@ -242,7 +262,8 @@ def test_notebooks_lead_to_notebooks_and_fold_their_solutions():
     assert not re.search(r"\]\((?!\.\./docs/)[\w-]+\.md\)", text) and "jupytext" not in made.metadata
     solutions = [cell for cell in made.cells if "solution" in cell.metadata.get("tags", [])]
     assert len(solutions) == 6 and all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
-    assert all(cell.source.startswith("# Solution\n") for cell in solutions)
+    assert all(cell.source.startswith("# Solution") for cell in solutions)
+    assert solutions[0].source.startswith("# Solution: saving, least_at, most_at, gaussian\n")  # what the check uses
 
 
 def test_what_somebody_wrote_is_never_replaced(tmp_path, monkeypatch):

@@ -277,6 +277,8 @@ def diagnose(
     for suspicion in _suspicions(truth, mutants, cases):
         if _fits(suspicion, cases, found, right, seed + 2):
             return [suspicion.sentence]
+    if all(np.array_equal(rows, np.broadcast_to(case.v, rows.shape)) for rows, case in zip(found, cases, strict=True)):
+        return ["it returns v itself: nothing is compressed"]
     if all(map(_still, found)) and not all(map(_still, right)):
         looks = all(_one_of(rows[0], wanted, case.v) for rows, wanted, case in zip(found, right, cases, strict=True))
         return [

@@ -217,8 +217,7 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
         return handed.made(settings_of(claim, args, kwargs), args, kwargs)
 
     try:
-        for case in wanted:
-            look_at(handed, case)
+        at_zero = [said for case in wanted if (said := look_at(handed, case))][:1]
         for effort in EFFORTS:
             checks = _measure(claim, handed, effort, seed)
             verdict = overall(checks)
@@ -232,6 +231,7 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
         found = diagnose(pairs, claim.subject, _known_errors(claim), wanted, seed) or _headline(checks, verdict)
     elif shares_its_coins(pairs):
         found = [SHARED]
+    found += at_zero
     return Grade(claim.id, not found, tuple(found), checks)
 
 

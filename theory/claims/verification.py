@@ -212,7 +212,7 @@ class Verification:
         said = [
             ("verdict", verdict_html(self.verdict, self.text)),
             ("mutants", escape(mutants)),
-            ("blind to factors", escape(str(self.blind)) if self.blind is not None else ""),
+            ("a wrong formula", escape(str(self.blind)) if self.blind is not None else ""),
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
             ("note", escape(self.note)),
             ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
@@ -240,7 +240,7 @@ class Verification:
         for name, fate in self.mutants.items():
             lines.append(f"  mutant {fate}: {name}")
         if self.blind is not None:
-            lines.append(f"  blind to factors {self.blind}")
+            lines.append(f"  a wrong formula: {self.blind}")
         lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
         if self.note:
             lines.append(f"  note: {self.note}")

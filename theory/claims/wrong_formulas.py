@@ -42,8 +42,9 @@ class Blind(NamedTuple):
         return max(1.0 / self.low, self.high)
 
     def __str__(self) -> str:
-        forgotten = f"; without {', '.join(self.terms)}" if self.terms else ""
-        return f"{self.low:.3g} to {self.high:.3g}{forgotten}"
+        low, high = f"{self.low:.3g}", f"{self.high:.3g}"
+        factor = "with any factor it would be refuted" if low == high else f"it would pass times {low} to {high}"
+        return factor + (f", and without {', '.join(self.terms)}" if self.terms else "")
 
 
 def _of(number, formula: str) -> TypeGuard[Value]:

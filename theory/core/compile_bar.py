@@ -54,8 +54,10 @@ class CompileBar:
         from IPython.display import display
 
         self._shown = time.monotonic()
-        text = f"{'compiled' if ended else 'compiling'} {', '.join(self._pieces)}: {self._done} kernels"
-        text += f", {self._shown - self._since:.0f} s{f'; {self._later}' if ended else ''}"
+        kernels = f"{self._done} kernel{'' if self._done == 1 else 's'}"
+        # the cell may have done other work since, so its seconds are not those of compiling
+        text = f"{'compiled' if ended else 'compiling'} {', '.join(self._pieces)}: {kernels}"
+        text += f"; {self._later}" if ended else f", {self._shown - self._since:.0f} s"
         share = 1.0 if ended else self._done / self._total
         bar = "" if ended else f'<progress value="{share:.3f}" style="width: 12em"></progress> '
         data = {

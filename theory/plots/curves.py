@@ -21,6 +21,7 @@ MARKS = 8  # markers per curve: enough to distinguish curves, few enough to see 
 START = r"start, $f(x_0) - f^*$"
 # The colour of a bound is that of the curve that it bounds.
 BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
+DOTS_AND_DASHES = (0, (3, 1, 1, 1, 1, 1))  # in place of the cycle's dotted lines, which here are bounds
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
 NEAR = 0.02  # relative distance below which two curves are one to the eye
@@ -94,6 +95,8 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
         gap = np.median(gaps, axis=0)
         every = max(1, place.size // MARKS)
         (line,) = axes.plot(place, gap, label=curve.label, markevery=every, markerfacecolor="none")
+        if line.get_linestyle() == ":":
+            line.set_linestyle(DOTS_AND_DASHES)
         if curve.others:
             band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0.0}
             axes.fill_between(place, gaps.min(axis=0), gaps.max(axis=0), **band)
