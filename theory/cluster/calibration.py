@@ -16,7 +16,7 @@ import numpy as np
 
 from ..bounds.collectives import allgather_cost
 from ..core import require
-from ..core.waiting import SHORT_NAP, wait
+from ..core.waiting import IN_ROUNDS, wait
 from ..methods.rows import weighted_sum
 from .cost_model import Network, gather_seconds, gathering, reduce_seconds
 from .machines import crowded
@@ -157,12 +157,12 @@ class _Clock:
     def slowest(self, call, calls) -> float:
         from mpi4py import MPI
 
-        wait(self.comm.Ibarrier(), SHORT_NAP)
+        wait(self.comm.Ibarrier(), IN_ROUNDS)
         begin = time.perf_counter()
         for _ in range(calls):
             call()
         mine, worst = np.array([(time.perf_counter() - begin) / calls]), np.empty(1)
-        wait(self.comm.Iallreduce(mine, worst, op=MPI.MAX), SHORT_NAP)
+        wait(self.comm.Iallreduce(mine, worst, op=MPI.MAX), IN_ROUNDS)
         return float(worst[0])
 
     def median(self, call) -> float:
@@ -178,10 +178,10 @@ def _ping(comm, size, gives_way):
     rank, buffer = comm.Get_rank(), np.zeros(size, np.uint8)
 
     def receive(source):
-        wait(comm.Irecv(buffer, source), SHORT_NAP) if gives_way else comm.Recv(buffer, source)
+        wait(comm.Irecv(buffer, source), IN_ROUNDS) if gives_way else comm.Recv(buffer, source)
 
     def send(target):
-        wait(comm.Isend(buffer, target), SHORT_NAP) if gives_way else comm.Send(buffer, target)
+        wait(comm.Isend(buffer, target), IN_ROUNDS) if gives_way else comm.Send(buffer, target)
 
     def call():
         if rank == 0:
@@ -201,7 +201,7 @@ def _gather(comm, size, gives_way):
 
     def call():
         if gives_way:
-            wait(comm.Iallgatherv(mine, target), SHORT_NAP)
+            wait(comm.Iallgatherv(mine, target), IN_ROUNDS)
         else:
             comm.Allgatherv(mine, target)
 
@@ -221,7 +221,7 @@ def _gathered(comm, size, gives_way):
 
     def call():
         if gives_way:
-            wait(comm.Iallgather(sizes, everybody), SHORT_NAP)
+            wait(comm.Iallgather(sizes, everybody), IN_ROUNDS)
         else:
             comm.Allgather(sizes, everybody)
         messages()

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
-from ..core.waiting import SHORT_NAP, wait
+from ..core.waiting import AT_RECORDS, IN_ROUNDS, wait
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
 from .machines import crowded
@@ -81,7 +81,7 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
         buffer[row.nbytes : split].view(np.int64)[0] = status
         letters = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
         buffer[split : split + letters.size] = letters
-    wait(comm.Ibcast(buffer, root=0), SHORT_NAP)
+    wait(comm.Ibcast(buffer, root=0), AT_RECORDS)
     row.view(np.uint8)[:] = buffer[: row.nbytes]
     text = bytes(buffer[split:]).rstrip(b"\0").decode(errors="ignore")
     return int(buffer[row.nbytes : split].view(np.int64)[0]), text
@@ -131,7 +131,7 @@ class Reduction:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
         self.scatter(rows, maximum, gives_way)
         if gives_way:
-            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), SHORT_NAP)
+            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
@@ -142,7 +142,7 @@ class Reduction:
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
         if gives_way:
-            wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), SHORT_NAP)
+            wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), IN_ROUNDS)
         else:
             self.comm.Alltoallv([self.outbox, (counts, None)], received)
         if self.mine:  # there may be more ranks than numbers
@@ -177,14 +177,14 @@ class Gathering(Sealed):
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
         if self.gives_way:
-            wait(self.comm.Iallgather(self.mine, self.sizes), SHORT_NAP)
+            wait(self.comm.Iallgather(self.mine, self.sizes), IN_ROUNDS)
         else:
             self.comm.Allgather(self.mine, self.sizes)
         received = self.received
         _place(self.sizes, self.run.here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
         if self.gives_way:
-            wait(self.comm.Iallgatherv(self.message, target), SHORT_NAP)
+            wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.message, target)
 
@@ -213,7 +213,7 @@ class Broadcast(Sealed):
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
             if self.gives_way:
-                wait(self.comm.Ibcast(part, root=0), SHORT_NAP)
+                wait(self.comm.Ibcast(part, root=0), IN_ROUNDS)
             else:
                 self.comm.Bcast(part, root=0)
 
@@ -262,7 +262,7 @@ class Ranks:
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
         if self.gives_way:
-            wait(self.comm.Iallreduce(mine, links), SHORT_NAP)
+            wait(self.comm.Iallreduce(mine, links), IN_ROUNDS)
         else:
             self.comm.Allreduce(mine, links)
         total[:, LINK_BITS:] = links
@@ -277,7 +277,7 @@ class Ranks:
         mine = np.ascontiguousarray(numbers)
         found = np.empty((self.ranks, *mine.shape), mine.dtype)
         if self.gives_way:
-            wait(self.comm.Iallgather(mine, found), SHORT_NAP)
+            wait(self.comm.Iallgather(mine, found), IN_ROUNDS)
         else:
             self.comm.Allgather(mine, found)
         return found
@@ -316,7 +316,7 @@ class Ranks:
         def gather(t: int) -> None:
             mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
             if self.gives_way:
-                wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), SHORT_NAP)
+                wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), IN_ROUNDS)
             else:
                 self.comm.Allgatherv(mine, [x, (pieces, None)])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
-from ..core.waiting import SHORT_NAP, wait
+from ..core.waiting import IN_ROUNDS, wait
 from ..methods.graphs import Mixing
 from .sealed import Sealed
 
@@ -82,7 +82,7 @@ class Neighbourhood(Sealed):
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
         if self.gives_way:
-            wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), SHORT_NAP)
+            wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), IN_ROUNDS)
         else:
             comm.Neighbor_alltoallv([outgoing, those], [incoming, these])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import question, require
 from ..core.settings import digest
-from ..core.waiting import SHORT_NAP, wait
+from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
 from .matrix import CSR
 
@@ -78,11 +78,11 @@ def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarra
     mine, theirs, piece = np.zeros(ranks * width), np.empty((ranks, width)), np.zeros(width)
     for first in range(0, count, ranks):
         mine[:length] = block(first + rank) if first + rank < count else 0.0
-        wait(comm.Ialltoall(mine, theirs), SHORT_NAP)
+        wait(comm.Ialltoall(mine, theirs), IN_ROUNDS)
         for part in theirs[: count - first]:
             piece += part
     whole = np.empty((ranks, width))
-    wait(comm.Iallgather(piece, whole), SHORT_NAP)
+    wait(comm.Iallgather(piece, whole), IN_ROUNDS)
     return whole.reshape(-1)[:length]
 
 
