@@ -52,7 +52,7 @@ def test_every_lecture_has_the_parts_of_a_lecture(path):
     found = sheets.groups(sheets.read(path).exercises)
     assert 3 <= len(found) <= 6
     assert [heading.split(":")[0] for heading, _ in found] == [f"Exercise {k + 1}" for k in range(len(found))]
-    assert "delete the solutions and write in their place" in text
+    assert "delete a solution, whose first line names what is checked, and write in its place" in text
 
 
 def test_links_lead_somewhere():
