@@ -169,7 +169,7 @@ def test_a_loose_bound_is_called_loose_and_raises_no_alarm(own):
     assert result.note == "a remark" and [check.label for check in result.assumptions] == ["the start"]
     assert result.measured == 1.5  # an assumption is never the headline
     assert result.blind.terms == ("start", "noise") and "0 of 1 claims" in resolution([result])
-    assert "a wrong formula: it would pass times 0.188 to 1, and without start, noise" in str(result)
+    assert "a wrong formula: it would pass times 0.187 to 1, and without start, noise" in str(result)
     assert json.loads(json.dumps(result.as_dict()))["blind"]["terms"] == ["start", "noise"]
 
 
