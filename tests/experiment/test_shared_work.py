@@ -167,6 +167,12 @@ def test_processes_share_claims(tmp_path, capsys):
     assert "8 of 8 claims" in many
 
 
+def passes_alone(script: str) -> None:
+    """In a process that has imported nothing yet."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_one_claim_needs_one_topic():
     script = (
         "import sys, theory as th\n"
@@ -176,8 +182,7 @@ def test_one_claim_needs_one_topic():
         "every = th.list_claims()\n"
         "assert len(every) == len(set(every)) > 300 and every.index('qsgd.variance') > every.index('adam.step')\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    passes_alone(script)
 
 
 def test_the_id_of_a_topic_that_is_not_loaded_is_taken():
@@ -191,8 +196,7 @@ def test_the_id_of_a_topic_that_is_not_loaded_is_taken():
         "else:\n"
         "    raise SystemExit('registered twice')\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    passes_alone(script)
 
 
 def test_a_run_asks_no_blas(monkeypatch):

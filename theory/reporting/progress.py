@@ -86,9 +86,12 @@ class Heartbeat:
 
 
 def heartbeat(text: str):
-    """A context in which a line is printed every few seconds, unless standard error is a terminal or silenced."""
-    lines = None if on_terminal() or silenced() else Lines()
-    return contextlib.nullcontext() if lines is None else Heartbeat(lines, lambda: text)
+    """A context that prints a line now and every few seconds, unless standard error is a terminal or silenced."""
+    if on_terminal() or silenced():
+        return contextlib.nullcontext()
+    lines = Lines()
+    lines.now(text)  # the line before may be seconds old
+    return Heartbeat(lines, lambda: text)
 
 
 def track(items, label: str, total: int | None = None, quiet: bool | None = None):
