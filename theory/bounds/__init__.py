@@ -7,8 +7,6 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 # ruff: noqa: F403
 
-from types import ModuleType as _ModuleType
-
 from .adaptive import *
 from .atomo import *
 from .averages import *
@@ -76,10 +74,8 @@ from .time_to_accuracy import *
 from .tradeoff import *
 from .zero import *
 
-_MODULES = [module for module in globals().values() if isinstance(module, _ModuleType)]
-
-__all__ = sorted(name for module in _MODULES for name in getattr(module, "__all__", ()) if name in globals())
+__all__ = sorted(name for name, value in list(globals().items()) if callable(value) and hasattr(value, "theorem"))
 
 
 def __dir__() -> list[str]:
-    return __all__  # the formulas, without their modules
+    return __all__  # the formulas alone

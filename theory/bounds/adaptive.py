@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula
-
-__all__ = ["adam_step", "adam_step_in_print", "frozen_adam_rate", "lamb_step", "momentum_memory"]
 
 
 def _factors(beta1: float, beta2: float) -> None:
@@ -16,7 +13,7 @@ def _factors(beta1: float, beta2: float) -> None:
     require(0 < beta2 < 1, "beta2", beta2, "a number in (0, 1)")
 
 
-@formula
+@formula("eta > 0")
 def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
     """The longest step of Adam in a coordinate.
 
@@ -28,15 +25,13 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     sum beta2^k g_{t-k}^2.
     beta1: In [0, 1).
     beta2: In (0, 1).
-    steps: t, at least 1.
-    eta: Step size, above 0.
+    steps: t.
+    eta: Step size.
 
     >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
     (1.0, 7.2703)
     """
     _factors(beta1, beta2)
-    whole(1, steps=steps)
-    positive(eta=eta)
     r = beta1 * beta1 / beta2
     # sum of r^k, k < t
     powers = float(steps) if r == 1.0 else math.expm1(steps * math.log(r)) / (r - 1.0) if r > 0.0 else 1.0
@@ -44,7 +39,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     return eta * first * math.sqrt(second * powers)
 
 
-@formula
+@formula("eta > 0")
 def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     """The longest step of Adam in a coordinate, as printed.
 
@@ -54,17 +49,16 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     Source: Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015, section 2.1.
     beta1: In [0, 1).
     beta2: In (0, 1).
-    eta: Step size, above 0.
+    eta: Step size.
 
     >>> round(adam_step_in_print(0.9, 0.999), 4)
     3.1623
     """
     _factors(beta1, beta2)
-    positive(eta=eta)
     return eta * max(1.0, (1.0 - beta1) / math.sqrt(1.0 - beta2))
 
 
-@formula
+@formula("0 < mu <= lipschitz", "eta > 0", "0 <= beta1 < 1")
 def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> float:
     """The rate of Adam with a frozen variance on quadratics.
 
@@ -75,15 +69,10 @@ def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> f
     Kind: tight (every start with a share in the slowest direction, in the limit of many steps).
     Source: derived: with x = P^{1/2} y the recursion is heavy ball on f(P^{1/2} y); Polyak 1964.
     mu, lipschitz: Above 0, mu <= L.
-    eta: Above 0.
-    beta1: In [0, 1).
 
     >>> frozen_adam_rate(1.0, 1.0, 0.5, 0.0)
     0.5
     """
-    positive(mu=mu, lipschitz=lipschitz, eta=eta)
-    require(mu <= lipschitz, "mu", mu, f"at most L = {lipschitz:g}")
-    require(0 <= beta1 < 1, "beta1", beta1, "a number in [0, 1)")
     return max(_largest_root(1.0 + beta1 - eta * (1.0 - beta1) * h, beta1) for h in (mu, lipschitz))
 
 
@@ -93,7 +82,7 @@ def _largest_root(b: float, c: float) -> float:
     return math.sqrt(c) if inside < 0.0 else (abs(b) + math.sqrt(inside)) / 2.0
 
 
-@formula
+@formula("eta > 0", "size > 0", "low >= 0", "low <= high")
 def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf) -> float:
     """How far LAMB moves a layer.
 
@@ -108,13 +97,10 @@ def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf)
     >>> lamb_step(0.1, 20.0), lamb_step(0.1, 20.0, high=10.0)
     (2.0, 1.0)
     """
-    positive(eta=eta, size=size)
-    non_negative(low=low)
-    require(low <= high, "high", high, f"at least low = {low:g}")
     return eta * min(max(size, low), high)
 
 
-@formula
+@formula("error >= 0")
 def momentum_memory(error: float, beta: float) -> float:
     """How far momentum carries the iterates from those without compression, behind a memory.
 
@@ -125,11 +111,8 @@ def momentum_memory(error: float, beta: float) -> float:
     Kind: tight (a memory that no longer changes).
     Source: derived: what is sent is eta g_t + e_t - e_{t+1}, and the velocity is linear in what is sent.
     error: Largest norm of the mean memory.
-    beta: In [0, 1).
 
     >>> momentum_memory(0.5, 0.75)
     2.0
     """
-    non_negative(error=error)
-    require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
     return error / (1.0 - beta)

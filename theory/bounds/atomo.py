@@ -7,10 +7,7 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula
-
-__all__ = ["atomo_probabilities", "atomo_variance", "ternary_budget"]
 
 
 def _sizes(values) -> np.ndarray:
@@ -20,7 +17,7 @@ def _sizes(values) -> np.ndarray:
     return values
 
 
-@formula
+@formula("budget > 0")
 def atomo_probabilities(values, budget: float) -> np.ndarray:
     """The probabilities with which ATOMO sends its atoms.
 
@@ -42,7 +39,6 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     array([1.  , 0.5 , 0.25, 0.25])
     """
     sizes = _sizes(values)
-    positive(budget=budget)
     order = np.argsort(-sizes, kind="stable")
     ranked = sizes[order] / (sizes.max() or 1.0)
     count = int(np.count_nonzero(ranked))
@@ -75,7 +71,7 @@ def atomo_variance(values, budget: float) -> float:
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 
-@formula
+@formula("norm >= 1")
 def ternary_budget(values, norm: float = 2.0) -> float:
     """The budget at which ATOMO is ternary rounding with a norm as its scale.
 
@@ -91,7 +87,6 @@ def ternary_budget(values, norm: float = 2.0) -> float:
     (1.4, 1.75)
     """
     sizes = _sizes(values)
-    require(norm >= 1.0, "norm", norm, "a number from 1 to infinity")
     top = float(sizes.max())
     require(top > 0.0, "values", "zeros only", "at least one that is not 0")
     u = sizes / top

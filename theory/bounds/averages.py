@@ -10,19 +10,10 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 
-__all__ = [
-    "averaged_second_moment",
-    "averaged_variance",
-    "sgd_average",
-    "sgd_uniform_average",
-    "sgd_weighted_average",
-]
 
-
-@formula
+@formula("second_moment >= variance")
 def averaged_variance(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0
 ) -> float:
@@ -36,14 +27,11 @@ def averaged_variance(
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. (QSGD, NIPS 2017, Theorem 3.2 prints
     only the first part as the variance; see the claim qsgd.gradient-noise.)
     second_moment: M^2, at least ``variance``.
-    workers, batch: N and B, at least 1.
+    workers, batch: N and B.
 
     >>> averaged_variance(3.0, 4.0, workers=2, batch=3, omega=9.0)  # (1 + 9 (1 + 1))/2
     9.5
     """
-    non_negative(variance=variance, omega=omega)
-    require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
-    whole(1, workers=workers, batch=batch)
     noise = variance / batch
     return total(sampling=noise, compressor=omega * (noise + second_moment - variance)) / workers
 
@@ -59,7 +47,7 @@ def averaged_second_moment(
     Kind: tight, as averaged_variance.
     Source: derived.
     second_moment: M^2, at least ``variance``.
-    workers, batch: N and B, at least 1.
+    workers, batch: N and B.
 
     >>> averaged_second_moment(3.0, 4.0, workers=2, batch=3, omega=9.0)
     10.5
@@ -82,9 +70,6 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     >>> sgd_weighted_average(99, mu=0.1, second_moment=1.0)
     0.2
     """
-    whole(1, steps=steps)
-    positive(mu=mu)
-    non_negative(second_moment=second_moment)
     return 2.0 * second_moment / (mu * (steps + 1.0))
 
 
@@ -100,9 +85,6 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
     >>> sgd_uniform_average(1, mu=0.5, second_moment=1.0)
     1.0
     """
-    whole(1, steps=steps)
-    positive(mu=mu)
-    non_negative(second_moment=second_moment)
     return second_moment / (2.0 * mu * steps) * total(first=1.0, logarithm=math.log(steps))
 
 
@@ -130,8 +112,6 @@ def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distanc
     require(eta.size >= 1 and bool(np.all(eta > 0)), "step_sizes", step_sizes, "one or more numbers above 0")
     require(w.size == eta.size, "weights", w.size, f"as many as step_sizes, {eta.size}")
     require(bool(np.all(w >= 0)) and w.sum() > 0, "weights", weights, "numbers, at least 0 and not all 0")
-    positive(mu=mu)
-    non_negative(second_moment=second_moment, distance=distance)
     bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= G^2 and mu ||x - x*|| <= ||grad f||
     bounds = []
     for shrink, added in zip(np.maximum(0.0, 1.0 - 2.0 * mu * eta).tolist(), (eta**2).tolist(), strict=True):

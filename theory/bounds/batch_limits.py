@@ -9,25 +9,13 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive, whole
 from .batch_rates import batch_delta, needed_rounds
 from .closed_form import formula, total
 from .sgd import sgd_constant_step_floor
 
-__all__ = [
-    "batch_speed_up",
-    "divergent_batch",
-    "kink_cycle",
-    "largest_batch",
-    "minibatch_worst_case",
-    "signed_slopes_gap",
-    "sphere_quadratic_delta",
-    "sphere_quadratic_distance",
-    "sphere_quadratic_floor",
-]
 
-
-@formula
+@formula("batch_bound >= 1", "0 <= delta < inf")
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after equally many gradients.
 
@@ -38,7 +26,6 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     does).
     Source: Yin et al., AISTATS 2018, Theorems 2 to 5.
     batch_bound: B_D, at least 1; may be infinite.
-    delta: At least 0. With 1 the accuracy is at most 1.5 times as large.
 
     Returns
     -------
@@ -48,8 +35,6 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     >>> largest_batch(20.0), largest_batch(20.0, delta=0.1)
     (21.0, 3.0)
     """
-    require(batch_bound >= 1, "batch_bound", batch_bound, "a number, at least 1")
-    require(0 <= delta < math.inf, "delta", delta, "a number, at least 0")
     return 1.0 if delta == 0 else delta * batch_bound + 1.0
 
 
@@ -74,7 +59,7 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 # --- no better in the worst case --------------------------------------------------------------------------------------
 
 
-@formula
+@formula("0 <= delta < inf", "passes > 0", "second_moment > 0")
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
     """A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
 
@@ -89,13 +74,11 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     (R = 1).
     delta: At least 0. In this construction, once the start is forgotten, below 1/3: :func:`sphere_quadratic_delta`.
     passes: c, above 0: T gamma mu.
-    step, mu, second_moment: gamma, mu and M^2 = 2 mu^2 R^2, above 0.
+    step, mu, second_moment: gamma, mu and M^2 = 2 mu^2 R^2.
 
     >>> minibatch_worst_case(1.0, passes=math.log(2) / 2, step=0.1, mu=0.5, second_moment=0.5)  # 1/8 * 2 * 0.1
     0.025
     """
-    require(0 <= delta < math.inf, "delta", delta, "a number, at least 0")
-    positive(passes=passes, step=step, mu=mu, second_moment=second_moment)
     return -math.expm1(-2.0 * passes) / 4.0 * (1.0 + delta) * step * second_moment / mu
 
 
@@ -106,7 +89,7 @@ def _converges(batch: int, step: float, mu: float) -> None:
     require(step * mu * batch < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu):g}")
 
 
-@formula
+@formula("rounds >= 0")
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
     """Squared distance on quadratics around points of the unit sphere, exactly.
 
@@ -115,15 +98,13 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     Statement: r_{k+1} = (1 - gamma mu B)^2 r_k + B gamma^2 mu^2 for r_k = E||w_k||^2.
     Kind: identity.
     Source: derived, for the construction in the proof of Yin et al., AISTATS 2018, Theorem 6.
-    rounds: At least 0.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
-    distance: ||w_0||^2, at least 0.
+    distance: ||w_0||^2.
 
     >>> sphere_quadratic_distance(1, batch=4, step=0.125, mu=1.0, distance=1.0)  # 1/4 + 4/64
     0.3125
     """
     _converges(batch, step, mu)
-    whole(0, rounds=rounds)
     left = (1.0 - step * mu * batch) ** (2 * rounds)
     return total(start=left * distance, noise=(1.0 - left) * sphere_quadratic_floor(batch, step, mu))
 
@@ -156,14 +137,11 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     Kind: upper (E(1/||w||^2) >= 1/E||w||^2; equality if ||w|| does not vary).
     Source: derived; a limit of the proof of Yin et al., AISTATS 2018, Theorem 6, which does not mention it.
     :func:`kink_cycle` has none.
-    batch: B, at least 1 (1/(2 gamma mu) need not be whole).
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
 
     >>> sphere_quadratic_delta(10, 0.05, 1.0)  # 0.9/3.1
     0.29032
     """
-    require(batch >= 1, "batch", batch, "a number, at least 1")
-    positive(step=step, mu=mu)
     x = step * mu
     require(x * batch < 2.0, "batch", batch, f"a number below 2/(step mu) = {2.0 / x}")
     return (batch - 1.0) * x / (2.0 - x * batch + x)
@@ -172,7 +150,7 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
 # --- exact for every delta --------------------------------------------------------------------------------------------
 
 
-@formula
+@formula("slope > 0", "spread >= 0", "last >= 0")
 def signed_slopes_gap(
     gradients: int, *, batch: int, step: float, slope: float, spread: float, distance: float, last: float
 ) -> float:
@@ -187,20 +165,18 @@ def signed_slopes_gap(
     Source: derived: <g, w> = G abs(w), and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
     gradients: T, a multiple of ``batch``.
     slope, spread: G above 0, sigma at least 0.
-    distance, last: ||w_0||^2 and E||w_K||^2, at least 0.
+    distance, last: ||w_0||^2 and E||w_K||^2.
 
     >>> signed_slopes_gap(24, batch=6, step=0.1, slope=1.0, spread=2.0, distance=5.8, last=1.0)  # 1 + 2 * 0.1 * 5/2
     1.5
     """
     needed_rounds(gradients, batch)
-    positive(step=step, slope=slope)
-    non_negative(spread=spread, distance=distance, last=last)
     second_moment = slope**2 + spread**2
     noise, delta = 0.5 * step * second_moment, batch_delta(batch, second_moment / slope**2)
     return total(start=(distance - last) / (2.0 * step * gradients), noise=noise, batch=delta * noise)
 
 
-@formula
+@formula("slope > 0")
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     """Squared distance at which identical kinks keep a batch forever, whatever its delta.
 
@@ -216,8 +192,6 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     >>> kink_cycle(25, 0.02, 1.0, 3.0), kink_cycle(100, 0.005, 1.0, 3.0)
     (1.0, 1.0)
     """
-    whole(1, batch=batch)
-    positive(step=step, mu=mu, slope=slope)
     kick = step * batch
     require(kick * mu < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu)}")
     return (kick * slope / (2.0 - kick * mu)) ** 2
@@ -234,10 +208,9 @@ def divergent_batch(step: float, mu: float) -> float:
     batch converges to within its noise).
     Source: Yin et al., AISTATS 2018, supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F||
     - ||w - w*||, and ||grad F|| >= mu ||w - w*||.
-    step, mu: gamma and mu, above 0.
+    step, mu: gamma and mu.
 
     >>> divergent_batch(0.01, 2.0)
     100.0
     """
-    positive(step=step, mu=mu)
     return 2.0 / (step * mu)

@@ -14,16 +14,8 @@ from ..core import require
 from ._domain import positive, whole
 from .closed_form import formula, total
 
-__all__ = [
-    "batch_delta",
-    "minibatch_convex",
-    "minibatch_pl",
-    "minibatch_smooth",
-    "minibatch_strongly_convex",
-]
 
-
-@formula
+@formula("batch_bound >= 1")
 def batch_delta(batch: int, batch_bound: float) -> float:
     """The delta at which a batch is exactly as large as B = delta B_D + 1.
 
@@ -37,8 +29,6 @@ def batch_delta(batch: int, batch_bound: float) -> float:
     >>> batch_delta(11, 20.0), batch_delta(1, 20.0)
     (0.5, 0.0)
     """
-    whole(1, batch=batch)
-    require(batch_bound >= 1, "batch_bound", batch_bound, "a number, at least 1")
     return (batch - 1) / batch_bound
 
 
@@ -64,7 +54,7 @@ def _batch_within(batch: int, step: float, mu: float) -> None:
 # --- smooth -----------------------------------------------------------------------------------------------------------
 
 
-@formula
+@formula("smoothness > 0", "second_moment > 0", "gap > 0")
 def minibatch_smooth(
     gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> float:
@@ -78,20 +68,19 @@ def minibatch_smooth(
     beta B = 1 and B near B_D; and far from the minimiser with short steps, by its first term).
     Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
     gradients: T, a multiple of ``batch``.
-    smoothness: beta, above 0.
-    second_moment: M^2, above 0.
-    gap: F(w_0) - F*, above 0.
+    smoothness: beta.
+    second_moment: M^2.
+    gap: F(w_0) - F*.
     batch_bound: B_D, at least 1.
 
     >>> minibatch_smooth(100, batch=5, step=0.1, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=4.0)
     0.3
     """
     needed_rounds(gradients, batch)
-    positive(step=step, smoothness=smoothness, second_moment=second_moment, gap=gap)
     return _summands(gap / (step * gradients), 0.5 * smoothness * step * second_moment, batch, batch_bound)
 
 
-@formula
+@formula("smoothness > 0", "second_moment > 0", "gap > 0", "0 < mu <= smoothness")
 def minibatch_pl(
     gradients: int,
     *,
@@ -119,8 +108,6 @@ def minibatch_pl(
     >>> minibatch_pl(2, batch=2, step=0.125, smoothness=1.0, mu=1.0, second_moment=2.0, gap=1.0, batch_bound=1.0)
     0.5625
     """
-    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
-    require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
     rounds = needed_rounds(gradients, batch)
     _batch_within(batch, step, mu)
     left = (1.0 - 2.0 * step * mu * batch) ** rounds
@@ -131,7 +118,7 @@ def minibatch_pl(
 # --- convex -----------------------------------------------------------------------------------------------------------
 
 
-@formula
+@formula("second_moment > 0", "distance > 0")
 def minibatch_convex(
     gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -146,19 +133,18 @@ def minibatch_convex(
     E||w_K - w*||^2/(2 gamma T), for every delta).
     Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
     gradients: T, a multiple of ``batch``.
-    second_moment: M^2, above 0.
-    distance: ||w_0 - w*||^2, above 0.
+    second_moment: M^2.
+    distance: ||w_0 - w*||^2.
     batch_bound: B_D, at least 1.
 
     >>> minibatch_convex(100, batch=5, step=0.1, second_moment=2.0, distance=4.0, batch_bound=4.0)
     0.4
     """
     needed_rounds(gradients, batch)
-    positive(step=step, second_moment=second_moment, distance=distance)
     return _summands(distance / (2.0 * step * gradients), 0.5 * step * second_moment, batch, batch_bound)
 
 
-@formula
+@formula("second_moment > 0", "distance > 0")
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -173,12 +159,11 @@ def minibatch_strongly_convex(
     in many dimensions, where ||w|| hardly varies).
     Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
-    step: gamma, above 0, at most 1/(2 B mu).
+    step: gamma, above 0.
 
     >>> minibatch_strongly_convex(2, batch=2, step=0.125, mu=1.0, second_moment=2.0, distance=1.0, batch_bound=1.0)
     0.625
     """
-    positive(second_moment=second_moment, distance=distance)
     rounds = needed_rounds(gradients, batch)
     _batch_within(batch, step, mu)
     left = (1.0 - 2.0 * step * mu * batch) ** rounds

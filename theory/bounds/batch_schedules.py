@@ -9,17 +9,8 @@ import math
 from typing import NamedTuple
 
 from ..core import require
-from ._domain import positive
 from .batch_rates import batch_delta
 from .closed_form import Value, formula
-
-__all__ = [
-    "BatchSchedule",
-    "minibatch_convex_schedule",
-    "minibatch_pl_schedule",
-    "minibatch_smooth_schedule",
-    "minibatch_strongly_convex_schedule",
-]
 
 
 class BatchSchedule(NamedTuple):
@@ -58,7 +49,7 @@ def _accuracy(accuracy: float) -> None:
     require(0 < accuracy < math.inf, "accuracy", accuracy, "a number above 0")
 
 
-@formula
+@formula("smoothness > 0", "second_moment > 0", "gap > 0")
 def minibatch_smooth_schedule(
     accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
@@ -76,13 +67,12 @@ def minibatch_smooth_schedule(
     BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
     """
     _accuracy(accuracy)
-    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
     promised = _promise("minibatch_smooth_schedule", accuracy, batch, batch_bound)
     needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
     return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
 
 
-@formula
+@formula("smoothness > 0", "second_moment > 0", "gap > 0", "0 < accuracy < 2 * gap", "0 < mu <= smoothness")
 def minibatch_pl_schedule(
     accuracy: float, *, batch: int, smoothness: float, mu: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
@@ -93,22 +83,19 @@ def minibatch_pl_schedule(
     mu) give E F(w_T) - F* <= (1 + delta/2) eps.
     Kind: upper.
     Source: Yin et al., AISTATS 2018, Theorem 3, as printed.
-    accuracy: eps, above 0, below 2 (F(w_0) - F*).
+    accuracy: eps, above 0.
     batch, smoothness, mu, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_pl`.
 
     >>> found = minibatch_pl_schedule(0.5, batch=2, smoothness=1.0, mu=0.5, second_moment=2.0, gap=1.0, batch_bound=2.0)
     >>> found.step, found.gradients, found.largest, found.promised  # 0.25, 4 log 4, 4, 1.25 * 0.5
     (0.25, 5.545, 4.0, 0.625)
     """
-    positive(smoothness=smoothness, second_moment=second_moment, gap=gap)
-    require(0 < accuracy < 2.0 * gap, "accuracy", accuracy, f"a number in (0, 2 gap) = (0, {2.0 * gap})")
-    require(0 < mu <= smoothness, "mu", mu, f"a number in (0, smoothness] = (0, {smoothness}]")
     step = 2.0 * accuracy * mu / (second_moment * smoothness)
     needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
     return _limited(step, needed, mu, batch, _promise("minibatch_pl_schedule", accuracy, batch, batch_bound))
 
 
-@formula
+@formula("second_moment > 0", "distance > 0")
 def minibatch_convex_schedule(
     accuracy: float, *, batch: int, second_moment: float, distance: float, batch_bound: float
 ) -> BatchSchedule:
@@ -125,12 +112,11 @@ def minibatch_convex_schedule(
     BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
     """
     _accuracy(accuracy)
-    positive(second_moment=second_moment, distance=distance)
     promised = _promise("minibatch_convex_schedule", accuracy, batch, batch_bound)
     return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
 
 
-@formula
+@formula("second_moment > 0", "distance > 0", "0 < accuracy < 2 * distance")
 def minibatch_strongly_convex_schedule(
     accuracy: float, *, batch: int, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> BatchSchedule:
@@ -149,8 +135,6 @@ def minibatch_strongly_convex_schedule(
     >>> found.step, found.gradients, found.largest, found.promised  # 0.125, 8 log 4, 8, 1.5 * 0.5
     (0.125, 11.090, 8.0, 0.75)
     """
-    positive(mu=mu, second_moment=second_moment, distance=distance)
-    require(0 < accuracy < 2.0 * distance, "accuracy", accuracy, f"a number in (0, 2 distance) = (0, {2.0 * distance})")
     step = accuracy * mu / second_moment
     needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
     return _limited(

@@ -8,16 +8,8 @@ whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k
 from __future__ import annotations
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .closed_form import formula, total
-
-__all__ = [
-    "bottou_constant_step",
-    "bottou_constant_step_floor",
-    "bottou_decreasing_step",
-    "bottou_decreasing_step_plan",
-    "bottou_nonconvex",
-]
 
 
 def _largest_step(step: float, lipschitz: float, first: float, second: float, form: str, *extra: str) -> None:
@@ -28,7 +20,7 @@ def _largest_step(step: float, lipschitz: float, first: float, second: float, fo
     require(0 < step <= largest * (1 + 1e-12), "step", step, f"a number in (0, first/(L second)] = (0, {largest}]")
 
 
-@formula
+@formula("0 < mu <= lipschitz", "noise >= 0")
 def bottou_constant_step_floor(
     *,
     mu: float,
@@ -45,10 +37,9 @@ def bottou_constant_step_floor(
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper); sharp is derived.
-    mu: c, above 0.
-    lipschitz: L, at least c.
+    mu: c.
     step: alpha in (0, mu/(L M_G)].
-    noise: M, at least 0.
+    noise: M.
     first, second: Their mu, above 0, and M_G, at least its square.
     form ({"sharp", "paper"}):
 
@@ -57,13 +48,11 @@ def bottou_constant_step_floor(
     [1.0, 1.5]
     """
     _largest_step(step, lipschitz, first, second, form)
-    require(0 < mu <= lipschitz, "mu", mu, f"a number in (0, L] = (0, {lipschitz}]")
-    non_negative(noise=noise)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return step * lipschitz * noise / (2.0 * mu * slope)
 
 
-@formula
+@formula("steps >= 0")
 def bottou_constant_step(
     steps: int,
     *,
@@ -86,15 +75,12 @@ def bottou_constant_step(
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper).  Sharp is derived: their Lemma 4.4,
     E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
-    steps: T, at least 0.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)
     ...  for form in ("sharp", "paper")]  # 5/4 + 3/4 and 5/2 + 3/4
     [2.0, 3.25]
     """
-    whole(0, steps=steps)
-    non_negative(gap=gap)
     floor = bottou_constant_step_floor(
         mu=mu, lipschitz=lipschitz, step=step, noise=noise, first=first, second=second, form=form
     )
@@ -103,7 +89,7 @@ def bottou_constant_step(
     return total(start=left * gap, noise=(1.0 - left) * floor)
 
 
-@formula
+@formula("first > 0", "lipschitz >= mu", "second >= first ** 2")
 def bottou_decreasing_step_plan(
     *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
 ) -> tuple[float, float]:
@@ -114,8 +100,8 @@ def bottou_decreasing_step_plan(
     alpha_1 <= mu/(L M_G) then requires gamma >= beta L M_G/mu - 1.
     Kind: identity.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), (4.24).
-    mu, lipschitz: c and L, 0 < c <= L.
-    first, second: Their mu, above 0, and M_G, at least its square.
+    mu, lipschitz: c and L.
+    first, second: Their mu, above 0, and M_G.
 
     Returns
     -------
@@ -125,14 +111,11 @@ def bottou_decreasing_step_plan(
     >>> bottou_decreasing_step_plan(mu=0.5, lipschitz=1.0)
     (4.0, 4.0)
     """
-    positive(mu=mu, first=first)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-    require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
     beta = 2.0 / (mu * first)
     return beta, beta * lipschitz * second / first
 
 
-@formula
+@formula("steps >= 0", "noise >= 0", "0 < mu <= lipschitz", "first > 0", "shift > 1", "beta > 1 / (mu * first)")
 def bottou_decreasing_step(
     steps: int,
     *,
@@ -151,25 +134,18 @@ def bottou_decreasing_step(
     Statement: E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c mu - 1)), (gamma + 1)(f(x_0) - f*)).
     Kind: rate and upper.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.7.
-    steps: T, at least 0.
     mu, lipschitz, noise, gap, first, second: As for bottou_constant_step.
     beta, shift: beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
 
     >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
-    whole(0, steps=steps)
-    non_negative(noise=noise, gap=gap)
-    require(0 < mu <= lipschitz, "mu", mu, f"a number in (0, L] = (0, {lipschitz}]")
-    positive(first=first)
-    require(shift > 1, "shift", shift, "a number above 1: gamma + 1")
-    require(beta > 1.0 / (mu * first), "beta", beta, f"a number above 1/(mu first) = {1.0 / (mu * first)}")
     _largest_step(beta / shift, lipschitz, first, second, "paper")
     nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), shift * gap)
     return nu / (shift + steps)
 
 
-@formula
+@formula("noise >= 0")
 def bottou_nonconvex(
     steps: int,
     *,
@@ -191,13 +167,11 @@ def bottou_nonconvex(
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8 (paper).  Sharp is derived: their Lemma 4.4
     summed up, with its factor not halved.
     lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
-    gap: f(x_0) - f_inf, at least 0.
+    gap: f(x_0) - f_inf.
 
     >>> [bottou_nonconvex(4, lipschitz=1.0, step=0.5, noise=1.0, gap=1.0, form=form) for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
-    whole(1, steps=steps)
     _largest_step(step, lipschitz, first, second, form)
-    non_negative(noise=noise, gap=gap)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return total(noise=step * lipschitz * noise, start=2.0 * gap / (steps * step)) / slope

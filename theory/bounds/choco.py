@@ -7,26 +7,14 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, probability, whole
 from .closed_form import formula
 from .gossip import spectrum
-
-__all__ = [
-    "choco_best_gamma",
-    "choco_consensus",
-    "choco_consensus_exact",
-    "choco_factor",
-    "choco_gamma",
-    "choco_gossip",
-    "choco_lemma_factor",
-    "choco_rate",
-]
 
 FORMS = ("derived", "quoted")
 RATES = {"theorem": 82.0, "derived": 17.0}
 
 
-@formula
+@formula("0 < rho <= 1", "0 < beta <= 2", "form in ('derived', 'quoted')")
 def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") -> float:
     """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
 
@@ -35,22 +23,17 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     Kind: identity.
     Source: derived from the lemma of :func:`choco_lemma_factor`.  The theorem (Koloskova, Stich, Jaggi, ICML 2019,
     Theorem 2) is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
-    rho: The spectral gap, in (0, 1].
-    beta: In (0, 2].
-    delta: In (0, 1].
+    rho: The spectral gap.
     form (str): "derived", or "quoted" for the numerator rho^2 delta.
 
     >>> round(choco_gamma(0.5, 1.0, 1.0), 4), round(choco_gamma(0.5, 1.0, 1.0, form="quoted"), 4)
     (0.0541, 0.027)
     """
-    probability(rho=rho, delta=delta)
-    require(0 < beta <= 2, "beta", beta, "a number in (0, 2]")
-    require(form in FORMS, "form", form, " or ".join(map(repr, FORMS)))
     below = 16 * rho + rho**2 + 4 * beta**2 + 2 * rho * beta**2 - 8 * rho * delta
     return (rho if form == "derived" else rho**2) * delta / below
 
 
-@formula
+@formula("0 < rho <= 1")
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     """Rate of CHOCO-Gossip in its theorem.
 
@@ -60,19 +43,17 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     Kind: upper.
     Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at
     most 2 - rho.
-    rho: The spectral gap, in (0, 1].
-    delta: In (0, 1].
+    rho: The spectral gap.
     form (str): "theorem" for 82, "derived" for 17.
 
     >>> choco_rate(1.0, 0.82), choco_rate(1.0, 0.17, form="derived")
     (0.01, 0.01)
     """
-    probability(rho=rho, delta=delta)
     require(form in RATES, "form", form, " or ".join(map(repr, RATES)))
     return rho**2 * delta / RATES[form]
 
 
-@formula
+@formula("rounds >= 0", "start >= 0")
 def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     """Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
@@ -81,19 +62,16 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     Kind: upper.
     Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2.
     rho: The spectral gap, in (0, 1].
-    delta: In (0, 1].
-    rounds: T, at least 0.
-    start: E_0, at least 0.
+    rounds: T.
+    start: E_0.
 
     >>> round(choco_gossip(1.0, 0.82, 100, 1.0), 4)
     0.366
     """
-    whole(0, rounds=rounds)
-    non_negative(start=start)
     return (1.0 - choco_rate(rho, delta)) ** rounds * start
 
 
-@formula
+@formula("0 < rho <= 1", "0 < gamma <= 1", "0 < beta <= 2")
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
     """Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 
@@ -103,16 +81,11 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
     Kind: upper.
     Source: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
     then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
-    rho: The spectral gap, in (0, 1].
-    beta: In (0, 2].
-    delta: In (0, 1].
-    gamma: In (0, 1].
+    rho: The spectral gap.
 
     >>> choco_lemma_factor(0.5, 1.0, 1.0, choco_gamma(0.5, 1.0, 1.0)) <= 1.0 - choco_rate(0.5, 1.0)
     True
     """
-    probability(rho=rho, delta=delta, gamma=gamma)
-    require(0 < beta <= 2, "beta", beta, "a number in (0, 2]")
     a, b = gamma * rho / 2.0, delta / 2.0
     p = (1 + a) * (1 - rho * gamma) ** 2 + (1 - delta) * (1 + 1 / b) * (gamma * beta) ** 2
     q = (1 + 1 / a) * (gamma * beta) ** 2 + (1 - delta) * (1 + b) * (1 + gamma * beta) ** 2
@@ -130,17 +103,11 @@ def choco_consensus(rho: float, delta: float, step: float, second_moment: float,
     most 2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
     (1 + 2/c) 2 N eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
     rho: The spectral gap, in (0, 1].
-    delta: In (0, 1].
     step: eta.
-    second_moment: G^2.
-    workers: N.
 
     >>> round(choco_consensus(1.0, 0.82, 0.01, 1.0, 1), 4)
     12.0
     """
-    positive(step=step)
-    non_negative(second_moment=second_moment)
-    whole(1, workers=workers)
     return 12.0 * workers * step**2 * second_moment / choco_rate(rho, delta) ** 2
 
 
@@ -165,7 +132,7 @@ def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
     return M
 
 
-@formula
+@formula("0 < kept <= 1", "0 < gamma <= 1")
 def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     """Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
 
@@ -175,20 +142,19 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     Kind: identity.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
     eigenvalues (array_like, shape (N,)): Of W.
-    kept: The share of coordinates that are sent, in (0, 1].
-    gamma: The consensus step, in (0, 1].
+    kept: The share of coordinates that are sent.
+    gamma: The consensus step.
 
     >>> round(choco_factor([1.0, 0.5, 0.5], 1.0, 1.0), 6)
     0.25
     """
-    probability(kept=kept, gamma=gamma)
     values = spectrum(eigenvalues)
     mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
     M = np.delete(np.delete(_moments(values, kept, gamma), [mean, mean + 1], axis=0), [mean, mean + 1], axis=1)
     return float(np.abs(np.linalg.eigvals(M)).max())
 
 
-@formula
+@formula("0 < kept <= 1", "0 < gamma <= 1", "curvature > 0")
 def choco_consensus_exact(
     eigenvalues, kept: float, gamma: float, *, step: float, curvature: float, variance: float
 ) -> float:
@@ -201,11 +167,10 @@ def choco_consensus_exact(
     Kind: identity.
     Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
-    kept: The share of coordinates that are sent, in (0, 1].
-    gamma: The consensus step, in (0, 1].
+    kept: The share of coordinates that are sent.
+    gamma: The consensus step.
     step: eta.
     curvature: a.
-    variance: sigma^2, at least 0.
 
     Raises
     ------
@@ -215,9 +180,6 @@ def choco_consensus_exact(
     >>> round(choco_consensus_exact([1.0, 0.5], 1.0, 1.0, step=0.5, curvature=1.0, variance=4.0), 6)
     0.266667
     """
-    probability(kept=kept, gamma=gamma)
-    positive(step=step, curvature=curvature)
-    non_negative(variance=variance)
     values, s = spectrum(eigenvalues), step * curvature
     descent = np.kron(
         np.eye(values.size),

@@ -1,22 +1,20 @@
-"""What all closed forms share: values that know their formula and its summands, and the rest of the docstring.
+"""What all closed forms share: arguments that are checked, and values that know their formula and its summands.
 
-``@formula`` adds to a docstring what would be said everywhere: the common symbols, what is returned, what is raised.
-Its values are numbers; that they remember their summands lets a claim find out which wrong formulas it would notice.
+Values are numbers; that they remember their summands lets a claim find out which wrong formulas it would notice.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
-import re
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
-from ._domain import number
+from .domains import domain
+from .theorem import completed, theorem
 
 __all__ = ["Value", "formula", "total"]
 
@@ -149,126 +147,53 @@ def total(**terms: Any) -> Any:
     return Value(value, "", numbers)
 
 
-# --- docstrings -------------------------------------------------------------------------------------------------------
-
-SYMBOLS = {
-    "batch": ("int", "B, at least 1."),
-    "beta": ("float", "Share of the memory that is not fed back, in [0, 1)."),
-    "d": ("int", "Dimension, at least 1."),
-    "delta": ("float", "In (0, 1]."),
-    "gap": ("float", "f(x_0) - f*, at least 0."),
-    "lipschitz": ("float", "L, above 0."),
-    "local_steps": ("int", "H, at least 1."),
-    "mu": ("float", "Above 0."),
-    "omega": ("float", "At least 0."),
-    "p": ("float", "In (0, 1]."),
-    "residual": ("float", "1 - delta of the gradient compressor, in [0, 1)."),
-    "second_moment": ("float", "G^2, at least 0."),
-    "step": ("float", "gamma, above 0."),
-    "steps": ("int", "T, at least 1."),
-    "theta": ("float", "omega of the error compressor, at least 0."),
-    "v": ("array_like", "Finite numbers."),
-    "variance": ("float", "sigma^2, at least 0."),
-    "workers": ("int", "N, at least 1."),
-}
-RAISED = "Raises\n------\nValueError\n    If an argument is outside its domain."
-PART = re.compile(r"\n+(?=(?:Setting|Statement|Kind|Source): )")
-ENTRY = re.compile(
-    r"(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$"
-)
+# --- formulas ---------------------------------------------------------------------------------------------------------
 
 
-def _pieces(function: Callable[..., Any]) -> tuple[str, dict[str, str], dict[str, str]]:
-    """A short docstring's text, the entries of its parameters by names, and its other sections by title."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    text = re.sub(r"\n\n(?=>>>)", "\n\nExamples\n--------\n", text, count=1)
-    head, *sections = re.split(r"\n(?=[A-Z]\w+\n-{4,}\n)", text)
-    signature = inspect.signature(function)
-    kinds = {p.name: "" if p.annotation is p.empty else str(p.annotation) for p in signature.parameters.values()}
-    entries, kept, last = {}, [], 0
-    for found in re.finditer(rf"^{ENTRY.pattern}", head, re.MULTILINE):
-        names = found["names"].split(", ")
-        if set(names) <= set(kinds):
-            kind = found["type"] or kinds[names[0]]
-            entries[found["names"]] = f"{found['names']} : {kind}" + (f"\n    {found['text']}" if found["text"] else "")
-            kept.append(head[last : found.start()])
-            last = found.end() + 1
-    head = "".join([*kept, head[last:]]).strip()
-    return head, entries, {s.split("\n", 1)[0]: s.strip() for s in sections}
+@overload
+def formula(given: F) -> F: ...
+@overload
+def formula(given: str = ..., *more: str) -> Callable[[F], F]: ...
+def formula(given: Any = "", *more: str) -> Any:
+    """Make a closed form of a function: checked arguments, values that know where they come from, a whole docstring.
 
+    Parameters
+    ----------
+    given, *more : str
+        Conditions on the arguments, such as ``"0 < step <= 1 / lipschitz"``, besides those of the common symbols.
 
-def _parameters(function: Callable[..., Any], entries: dict[str, str]) -> list[str]:
-    """The entries of all parameters, in the order of the signature: those given, and the common symbols."""
-    found, done = [], set()
-    home = {name: names for names in entries for name in names.split(", ")}
-    for name in inspect.signature(function).parameters:
-        if name in home and home[name] not in done:
-            done.add(home[name])
-            found.append(entries[home[name]])
-        elif name not in home and name in SYMBOLS:
-            found.append(f"{name} : {SYMBOLS[name][0]}\n    {SYMBOLS[name][1]}")
-    return found
-
-
-def completed(function: Callable[..., Any]) -> str:
-    """The docstring with what formulas share, in numpydoc's form."""
-    head, entries, sections = _pieces(function)
-    kind = str(function.__annotations__.get("return", "float")).replace("np.", "numpy.")
-    parts = [PART.sub("\n\n", head)]
-    some = bool(inspect.signature(function).parameters)
-    listed = "\n".join(_parameters(function, entries)) if some else "None\n    It has no arguments."
-    parts.append(sections.pop("Parameters", f"Parameters\n----------\n{listed}"))
-    parts.append(sections.pop("Returns", f"Returns\n-------\n{kind}"))
-    parts.append(sections.pop("Raises", RAISED if some else "Raises\n------\nTypeError\n    If an argument is given."))
-    return "\n\n".join([*parts, *sections.values()]) + "\n"
-
-
-def described(function: Callable[..., Any]) -> dict[str, str]:
-    """What a formula's docstring says, by "title", "setting", "statement", "kind" and "source".
+    Returns
+    -------
+    function
+        A decorator; or, without conditions, the closed form.
 
     Examples
     --------
-    >>> from theory import bounds
-    >>> described(bounds.qsgd_nonzeros_exact)["kind"]
-    'identity.'
+    >>> @formula("half >= 1")
+    ... def twice(half: float) -> float:
+    ...     return 2.0 * half
+    >>> twice(0.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: half: got 0.5, allowed: a number, at least 1
     """
-    head = inspect.cleandoc(function.__doc__ or "").split("\n\nParameters\n---")[0]
-    found = {"title": head.split("\n", 1)[0].rstrip(".")}
-    for name, text in re.findall(r"^(Setting|Statement|Kind|Source): (.*?)(?=\n\n|\Z)", head, re.DOTALL | re.MULTILINE):
-        found[name.lower()] = " ".join(text.split())
-    return found
+    if callable(given):
+        return _closed_form(given, ())
+    return functools.partial(_closed_form, conditions=tuple(filter(None, (given, *more))))
 
 
-def formula(function: F) -> F:
-    """Complete the docstring; let values know where they come from; name an argument that is a string.
-
-    The arguments are checked for being numbers only after a failure, so that the formula is not slowed down.
-    """
-    name = function.__name__
+def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
+    name, allowed = function.__name__, domain(function, conditions)
+    check = allowed.check
 
     @functools.wraps(function)
     def closed_form(*arguments, **named):
-        try:
-            found = function(*arguments, **named)
-        except TypeError:
-            _name_the_string(function, arguments, named)
-            raise
+        check(arguments, named)
+        found = function(*arguments, **named)
         if isinstance(found, Value):
             return Value(found, name, found.terms)
         return Value(found, name) if isinstance(found, float) else found
 
-    closed_form.__doc__ = completed(function)
+    closed_form.__doc__ = completed(function, allowed)
+    vars(closed_form).update(domain=allowed, theorem=functools.partial(theorem, function))
     return cast(F, closed_form)
-
-
-def _name_the_string(function, arguments, named) -> None:
-    """Reject a string that was passed for a number, by its name."""
-    signature = inspect.signature(function)
-    try:
-        given = signature.bind(*arguments, **named).arguments
-    except TypeError:
-        return  # a missing or unknown argument: Python's own message is clear
-    for name, value in given.items():
-        wanted = str(signature.parameters[name].annotation)
-        if wanted.startswith(("int", "float")) and not (value is None and "None" in wanted):
-            number(**{name: value})

@@ -5,21 +5,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
-
-__all__ = [
-    "bucketed_bits",
-    "elias_length",
-    "geometric_entropy",
-    "qsgd_arithmetic_length",
-    "qsgd_code_length",
-    "qsgd_flat_entropy",
-    "qsgd_unary_length",
-    "rice_length",
-    "rice_redundancy",
-]
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
@@ -50,7 +37,7 @@ def elias_length(k: int) -> int:
     return length
 
 
-@formula
+@formula("form in ('theorem-3.2', 'theorem-3.4')")
 def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     """Expected bits of QSGD's Elias code, with o(1) read as 0.
 
@@ -61,19 +48,16 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
     Source: QSGD, NIPS 2017, Theorems 3.2 and 3.4.
-    d, s: Both at least 1.
-    form ({"theorem-3.2", "theorem-3.4"}):
 
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
     """
     dimension_and_levels(d, s)
-    require(form in ("theorem-3.2", "theorem-3.4"), "form", form, "'theorem-3.2' or 'theorem-3.4'")
     most = qsgd_nonzeros(d, s, form="paper") if form == "theorem-3.2" else s * s + math.sqrt(d)
     return total(nonzeros=(3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most, norm=32.0)
 
 
-@formula
+@formula("s * s <= d")
 def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     """Bits that every code of QSGD needs for vectors of equal magnitudes.
 
@@ -90,7 +74,6 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     (1614.41, 1527.7)
     """
     dimension_and_levels(d, s)
-    require(s * s <= d, "s", s, f"an integer, at most sqrt(d) = {math.sqrt(d):g}")
     p = s / math.sqrt(d)
     entropy = p * math.log2(1.0 / p) - ((1.0 - p) * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
     return d * total(levels=entropy, signs=p if signs else 0.0)
@@ -106,7 +89,6 @@ def qsgd_unary_length(d: int, s: int) -> float:
     Kind: tight (attained by vectors of equal magnitudes).
     Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d).  QSGD, NIPS 2017, Corollary 3.3 says that at
     s = sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
-    d, s: Both at least 1.
 
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
@@ -115,7 +97,7 @@ def qsgd_unary_length(d: int, s: int) -> float:
     return total(ends=d, levels=s * math.sqrt(d), signs=qsgd_nonzeros(d, s), norm=32.0)
 
 
-@formula
+@formula("0 < a < inf")
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     """Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
@@ -125,13 +107,10 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     this is 2.21 d + 34.
     Kind: tight but for the 2 bits (attained where omega is).
     Source: derived: sum log2(1/q(z_i)) = d log2 Z + a log2(e) sum z_i^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
-    d, s: Both at least 1.
-    a: Above 0.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
     True
     """
-    require(0.0 < a < math.inf, "a", a, "a number above 0")
     reach = 1 + math.ceil(math.sqrt(40.0 / a))
     z = 1.0 + 2.0 * sum(math.exp(-a * k * k) for k in range(1, reach + 1))
     squares = a * math.log2(math.e) * s * s * (1.0 + qsgd_variance(d=d, s=s))
@@ -155,7 +134,6 @@ def geometric_entropy(p: float) -> float:
     >>> geometric_entropy(0.5)
     2.0
     """
-    require(0.0 < p <= 1.0, "p", p, "a probability above 0")
     return -math.log2(p) - ((1.0 - p) / p * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
 
 
@@ -176,7 +154,6 @@ def rice_length(p: float) -> float:
     >>> rice_length(0.5)
     2.0
     """
-    require(0.0 < p <= 1.0, "p", p, "a probability above 0")
     b = 0
     while True:
         q = math.exp(2.0**b * math.log1p(-p)) if p < 1.0 else 0.0
@@ -202,7 +179,7 @@ def rice_redundancy() -> float:
     return math.log2(2.0 * math.log(GOLDEN)) + GOLDEN - math.log2(math.e)
 
 
-@formula
+@formula("bucket >= 1", "bits >= 1", "float_bits >= 1", "floats >= 0")
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
     """Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
@@ -213,16 +190,10 @@ def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: i
     Kind: identity.
     Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
     Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD", JMLR 22(114), 2021, and counts two scales.
-    bucket: At least 1.
-    bits: At least 1.
-    floats: At least 0.
-    float_bits: At least 1.
 
     >>> bucketed_bits(d=64, bucket=64, bits=1), bucketed_bits(d=64, bucket=64, bits=1, floats=2)
     (96, 128)
     >>> bucketed_bits(d=100, bucket=64, bits=4)
     464
     """
-    whole(1, d=d, bucket=bucket, bits=bits, float_bits=float_bits)
-    whole(0, floats=floats)
     return int(d * bits + -(-d // bucket) * floats * float_bits)

@@ -10,19 +10,8 @@ import math
 from typing import NamedTuple
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import non_negative
 from .closed_form import formula
-
-__all__ = [
-    "CollectiveCost",
-    "allgather_cost",
-    "allreduce_cost",
-    "allreduce_words_lower_bound",
-    "gather_break_even",
-    "ring_best_ranks",
-    "ring_doubling_crossover",
-    "ring_speed_up",
-]
 
 ALLREDUCE = (
     "ring",
@@ -69,7 +58,11 @@ def _levels(ranks: int) -> int:
     return (int(ranks) - 1).bit_length()
 
 
-@formula
+@formula(
+    "algorithm in ('ring', 'recursive-doubling', 'rabenseifner', 'tree', 'server', 'server-overlapped', 'server-sharded')",
+    "ranks >= 1",
+    "words >= 0",
+)
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     """Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
@@ -89,16 +82,13 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     3 n/2); servers derived.
     algorithm: One of those above.
     ranks: p, at least 1; one rank sends nothing, except to a server.
-    words: n, at least 0.
+    words: n.
 
     >>> allreduce_cost("ring", 4, 100)
     CollectiveCost(starts=6, words=150.0, adds=75.0)
     >>> allreduce_cost("recursive-doubling", 4, 100)
     CollectiveCost(starts=2, words=200, adds=200)
     """
-    require(algorithm in ALLREDUCE, "algorithm", algorithm, ", ".join(map(repr, ALLREDUCE)))
-    whole(1, ranks=ranks)
-    non_negative(words=words)
     p, n = int(ranks), words
     if algorithm.startswith("server") and algorithm != "server-sharded":
         return CollectiveCost(2 if algorithm == "server-overlapped" else 2 * p, 2 * p * n, (p - 1) * n)
@@ -118,7 +108,7 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     return CollectiveCost(2 * (p - 1), 2 * share, share)  # ring and shards
 
 
-@formula
+@formula("algorithm in ('ring', 'doubling')", "ranks >= 1", "words >= 0")
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     """Cost of an all-gather: every rank gets the messages of all.
 
@@ -127,9 +117,8 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     of two): ceil(log2 p); (p-1) m.
     Kind: identity.
     Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005 (which writes n for p m).
-    algorithm ({"ring", "doubling"}):
-    ranks: p, at least 1.
-    words: m, of one rank's message, at least 0.
+    ranks: p.
+    words: m, of one rank's message.
 
     Returns
     -------
@@ -139,14 +128,11 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     >>> allgather_cost("ring", 8, 10), allgather_cost("doubling", 8, 10)
     (CollectiveCost(starts=7, words=70, adds=0.0), CollectiveCost(starts=3, words=70, adds=0.0))
     """
-    require(algorithm in ALLGATHER, "algorithm", algorithm, ", ".join(map(repr, ALLGATHER)))
-    whole(1, ranks=ranks)
-    non_negative(words=words)
     starts = ranks - 1 if algorithm == "ring" else _levels(ranks)
     return CollectiveCost(starts, (ranks - 1) * words, 0.0)
 
 
-@formula
+@formula("ranks >= 1", "words >= 0")
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     """Words that some rank must send in any all-reduce that adds whole words.
 
@@ -154,18 +140,16 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     Statement: at least 2 ((p-1)/p) n.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
     Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
-    ranks: p, at least 1.
-    words: n, at least 0.
+    ranks: p.
+    words: n.
 
     >>> allreduce_words_lower_bound(4, 100)
     150.0
     """
-    whole(1, ranks=ranks)
-    non_negative(words=words)
     return 2.0 * (ranks - 1) / ranks * words
 
 
-@formula
+@formula("ranks >= 2", "alpha >= 0", "gamma >= 0", "beta > 0")
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Length from which a ring is faster than recursive doubling.
 
@@ -174,9 +158,8 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     (p = 2 and gamma = 0).
     Kind: identity.
     Source: derived from :func:`allreduce_cost`.
-    ranks: p, a power of two, at least 2.
+    ranks: p, a power of two.
     alpha, beta: alpha at least 0, beta above 0.
-    gamma: At least 0.
 
     Returns
     -------
@@ -186,17 +169,14 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     >>> ring_doubling_crossover(8, alpha=1.0, beta=1.0)  # (14 - 3)/(3 - 14/8)
     8.8
     """
-    whole(2, ranks=ranks)
     p = int(ranks)
     require(p & (p - 1) == 0, "ranks", ranks, "a power of two, at least 2")
-    non_negative(alpha=alpha, gamma=gamma)
-    positive(beta=beta)
     ring, doubling = allreduce_cost("ring", p, 1.0), allreduce_cost("recursive-doubling", p, 1.0)
     saved = beta * (doubling.words - ring.words) + gamma * (doubling.adds - ring.adds)
     return alpha * (ring.starts - doubling.starts) / saved if saved > 0 else math.inf
 
 
-@formula
+@formula("ranks >= 2", "words > 0", "beta > 0", "alpha >= 0", "gamma >= 0")
 def gather_break_even(
     ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
 ) -> float:
@@ -208,10 +188,8 @@ def gather_break_even(
     for long vectors, in bandwidth alone.
     Kind: identity.
     Source: derived: (p-1)(alpha + m beta) < 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma).
-    ranks: p, at least 2.
+    ranks: p.
     words: n, above 0; infinite for the limit.
-    alpha, gamma: At least 0.
-    beta: Above 0.
 
     Returns
     -------
@@ -221,13 +199,10 @@ def gather_break_even(
     >>> gather_break_even(8), gather_break_even(8, 4.0, alpha=1.0)  # 8/2, 8/(2 + 8/4)
     (4.0, 2.0)
     """
-    whole(2, ranks=ranks)
-    positive(words=words, beta=beta)
-    non_negative(alpha=alpha, gamma=gamma)
     return ranks / (2.0 + gamma / beta + ranks * alpha / (words * beta))
 
 
-@formula
+@formula("work > 0")
 def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Speed-up of p ranks over one, on the same batch.
 
@@ -236,17 +211,16 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
     Kind: identity.
     Source: derived from allreduce_cost.
     ranks: p, at least 1.
-    work: W, above 0.
+    work: W.
     words, alpha, beta, gamma: At least 0.
 
     >>> ring_speed_up(2, work=2.0, words=1.0, alpha=0.25, beta=0.5)  # 2/(1 + 0.5 + 0.5)
     1.0
     """
-    positive(work=work)
     return work / (work / ranks + allreduce_cost("ring", ranks, words).seconds(alpha, beta, gamma))
 
 
-@formula
+@formula("work > 0", "words >= 0", "alpha >= 0", "beta >= 0", "gamma >= 0")
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Number of ranks beyond which adding ranks is slower.
 
@@ -255,8 +229,7 @@ def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gam
     infinite if alpha = 0 and they do not.
     Kind: identity (p as a real number).
     Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
-    work: W, above 0.
-    words, alpha, beta, gamma: At least 0.
+    work: W.
 
     Returns
     -------
@@ -266,8 +239,6 @@ def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gam
     >>> ring_best_ranks(work=34.0, words=1.0, alpha=1.0, beta=1.0)  # sqrt(32/2)
     4.0
     """
-    positive(work=work)
-    non_negative(words=words, alpha=alpha, beta=beta, gamma=gamma)
     left = work - words * (2.0 * beta + gamma)
     if left <= 0.0:
         return 1.0

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from ..core import require
-from ._domain import non_negative
 from .closed_form import formula, total
 
-__all__ = ["composed_contraction", "composed_variance", "scaled_contraction"]
 
-
-@formula
+@formula("outer >= 0", "inner >= 0")
 def composed_variance(outer: float, inner: float) -> float:
     """Relative variance of one unbiased compressor after another.
 
@@ -17,7 +14,6 @@ def composed_variance(outer: float, inner: float) -> float:
     Statement: E||Q(v) - v||^2 <= omega ||v||^2 with omega = outer inner + outer + inner.
     Kind: tight (where both are: E||Q1(u)||^2 <= (1 + outer) ||u||^2 is an equality at u = Q2(v), and so on).
     Source: Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural compression", MSML 2022, Theorem 5.
-    outer, inner: At least 0.
 
     Returns
     -------
@@ -27,11 +23,10 @@ def composed_variance(outer: float, inner: float) -> float:
     >>> composed_variance(outer=0.125, inner=3.0)
     3.5
     """
-    non_negative(outer=outer, inner=inner)
     return total(both=outer * inner, outer=outer, inner=inner)
 
 
-@formula
+@formula("0 < outer <= 1", "0 < inner <= 1")
 def composed_contraction(outer: float, inner: float) -> float:
     """Contraction factor of a compressor applied to the coordinates kept by another one.
 
@@ -42,7 +37,6 @@ def composed_contraction(outer: float, inner: float) -> float:
     Kind: tight (where both are).
     Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most
     (1 - outer) ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
-    outer, inner: In (0, 1].
 
     Returns
     -------
@@ -52,8 +46,6 @@ def composed_contraction(outer: float, inner: float) -> float:
     >>> composed_contraction(outer=0.875, inner=0.5)
     0.4375
     """
-    require(0 < outer <= 1, "outer", outer, "a number in (0, 1]")
-    require(0 < inner <= 1, "inner", inner, "a number in (0, 1]")
     return outer * inner
 
 
@@ -76,7 +68,6 @@ def scaled_contraction(omega: float, factor: float | None = None) -> float:
     >>> scaled_contraction(omega=3.0), scaled_contraction(omega=3.0, factor=0.5)
     (0.25, 0.0)
     """
-    non_negative(omega=omega)
     if factor is None:
         return 1.0 / (1.0 + omega)
     require(factor > 0, "factor", factor, "a number above 0")

@@ -8,11 +8,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
-
-__all__ = ["conef", "conef_noise", "conef_noise_frontier"]
 
 
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:
@@ -23,7 +20,7 @@ def _moment_factor(theta: float, residual: float, accounting: str) -> float:
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
 
 
-@formula
+@formula("0 < step <= 0.5 / lipschitz", "second_moment >= variance")
 def conef(
     steps: int,
     *,
@@ -65,12 +62,7 @@ def conef(
     >>> bound, bound.terms["noise"]
     (1.5389, 0.05)
     """
-    whole(1, steps=steps, workers=workers)
     moment = _moment_factor(theta, residual, "worst") * second_moment
-    positive(lipschitz=lipschitz)
-    require(0 < step <= 0.5 / lipschitz, "step", step, f"a number in (0, 1/(2 L)] = (0, {0.5 / lipschitz:.6g}]")
-    non_negative(variance=variance, gap=gap)
-    require(second_moment >= variance, "second_moment", second_moment, f"a number, at least variance = {variance}")
     slope = 2.0 * lipschitz * step
     return total(
         start=4.0 * gap / (step * steps),
@@ -94,7 +86,7 @@ def conef_noise(
     sigma^2 + omega G^2, omega = residual/(1 - residual).
     Kind: upper (worst), identity (zero-mean).
     Source: derived, as there.
-    variance, second_moment: sigma^2 and G^2, at least 0.
+    variance, second_moment: sigma^2 and G^2.
     accounting ({"worst", "zero-mean"}):
 
     Raises
@@ -106,11 +98,10 @@ def conef_noise(
     [3.3981, 1.3333]
     """
     moment = _moment_factor(theta, residual, accounting)
-    non_negative(variance=variance, second_moment=second_moment)
     return total(gradients=variance, compressor=theta * residual * moment * second_moment)
 
 
-@formula
+@formula("0 < residual < 1", "accounting in ('worst', 'zero-mean')")
 def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
     """Variance of the error compressor up to which a compressed memory beats an unbiased compressor.
 
@@ -122,8 +113,6 @@ def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
     Kind: identity.
     Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in
     s = sqrt(1 - theta residual).
-    residual: 1 - delta of the gradient compressor, in (0, 1).
-    accounting ({"worst", "zero-mean"}):
 
     Returns
     -------
@@ -133,8 +122,6 @@ def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
     >>> conef_noise_frontier(0.9), conef_noise_frontier(0.9, accounting="zero-mean")
     (0.0185, 0.1)
     """
-    require(0 < residual < 1, "residual", residual, "a number in (0, 1)")
-    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
     if accounting == "zero-mean":
         return 1.0 - residual
     s = residual**1.5 + (1.0 - residual) * math.sqrt(1.0 + residual)

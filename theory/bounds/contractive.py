@@ -13,18 +13,8 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import whole
 from .closed_form import formula
-
-__all__ = [
-    "conef_factor",
-    "conef_frontier",
-    "conef_loss",
-    "conef_memory",
-    "conef_memory_exact",
-    "conef_memory_schedule",
-    "iconef_variance",
-]
 
 VERSIONS = ("conef", "v1", "v2")
 
@@ -56,12 +46,11 @@ def conef_factor(theta: float, residual: float) -> float:
     >>> conef_factor(theta=0.5, residual=0.5), conef_factor(theta=9.0, residual=0.9)
     (0.75, 9.0)
     """
-    non_negative(theta=theta)
     in_residual(residual)
     return (1.0 + theta) * residual
 
 
-@formula
+@formula("version in ('conef', 'v1', 'v2')")
 def conef_frontier(residual: float, version: str = "conef") -> float:
     """Variance of the error compressor from which a compressed memory is unbounded.
 
@@ -70,7 +59,6 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
     v2: (1/residual - 1)/residual.
     Kind: identity.
     Source: derived: solve (1 + theta) residual = 1, with theta^2 (v1) or theta residual (v2) in place of theta.
-    version ({"conef", "v1", "v2"}):
 
     Returns
     -------
@@ -81,14 +69,13 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
     (0.25, 0.5, 0.3125)
     """
     in_residual(residual)
-    require(version in VERSIONS, "version", version, "'conef', 'v1' or 'v2'")
     if residual == 0:
         return math.inf
     theta = 1.0 / residual - 1.0
     return {"conef": theta, "v1": math.sqrt(theta), "v2": theta / residual}[version]
 
 
-@formula
+@formula("memory >= 0")
 def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     """Mean square of what a compressed memory loses in a step, from its size after it.
 
@@ -96,17 +83,15 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
     Kind: tight (an equality if C's error is one: ``equal C``).
     Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
-    memory: M, at least 0.
+    memory: M.
 
     >>> conef_loss(0.5, 6.0, workers=4)
     0.5
     """
-    non_negative(theta=theta, memory=memory)
-    whole(1, workers=workers)
     return theta / (1.0 + theta) * memory / workers
 
 
-@formula
+@formula("version in ('v1', 'v2')")
 def iconef_variance(theta: float, residual: float, version: str) -> float:
     """Relative variance of iConEF's memory, which is stored in two parts.
 
@@ -117,7 +102,6 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
     Kind: tight (an equality if both compressors' errors are equalities).
     Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
     residual: 1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
-    version ({"v1", "v2"}):
 
     Returns
     -------
@@ -127,13 +111,11 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
     >>> iconef_variance(2.0, 0.75, version="v1"), iconef_variance(2.0, 0.75, version="v2")
     (4.0, 1.5)
     """
-    non_negative(theta=theta)
     in_residual(residual)
-    require(version in ("v1", "v2"), "version", version, "'v1' or 'v2'")
     return theta**2 if version == "v1" else theta * residual
 
 
-@formula
+@formula("form in ('sharp', 'minkowski')")
 def conef_memory(
     theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
@@ -151,17 +133,13 @@ def conef_memory(
     error p_t - Delta_t, scaled to E||g||^2 = G^2), upper (minkowski).
     Source: derived: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
     inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
-    step: eta, above 0.
-    form ({"sharp", "minkowski"}):
+    step: eta.
     steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
 
     >>> conef_memory(0.5, 0.5, 1.0, 1.0), conef_memory(0.5, 0.5, 1.0, 1.0, form="minkowski")
     (29.6969, 41.7846)
     """
     kappa = conef_factor(theta, residual)
-    positive(step=step)
-    non_negative(second_moment=second_moment)
-    require(form in ("sharp", "minkowski"), "form", form, "'sharp' or 'minkowski'")
     if steps is not None:
         whole(0, steps=steps)
         if form == "sharp":
@@ -202,7 +180,6 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
     kappa = conef_factor(theta, residual)
     sizes = np.asarray(steps, float).ravel()
     require(bool(np.all(sizes >= 0)), "steps", steps, "numbers, at least 0")
-    non_negative(second_moment=second_moment)
     moment, found = 0.0, [0.0]
     for eta in sizes.tolist():
         moment = (eta + math.sqrt(residual * moment)) ** 2 + theta * residual * moment
@@ -226,7 +203,7 @@ def conef_memory_exact(
     Source: derived: E p_t is a geometric series, and <g, E(C(u))> = shrink <g, E p>.
     shrink: In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
         Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.
-    step: eta, above 0.
+    step: eta.
     steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
 
     >>> conef_memory_exact(0.5, 0.5, 0.5, 1.0, 1.0), conef_memory_exact(0.5, 0.5, 0.0, 1.0, 1.0)
@@ -235,8 +212,6 @@ def conef_memory_exact(
     kappa = conef_factor(theta, residual)
     highest = math.sqrt(residual)
     require(0 <= shrink <= highest * (1 + 1e-12), "shrink", shrink, f"in [0, sqrt(residual)] = [0, {highest:.6g}]")
-    positive(step=step)
-    non_negative(second_moment=second_moment)
     if steps is None:
         below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
         return step**2 * second_moment * kappa / (1.0 - kappa) * (1.0 + shrink) / (1.0 - shrink)

@@ -10,12 +10,10 @@ import math
 from typing import Any
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .closed_form import formula, total
 from .dynamic_batches import cr_psgd, growing_rounds
 from .polyak_lojasiewicz import pl_contraction
-
-__all__ = ["catalyst", "catalyst_budget", "catalyst_factor", "catalyst_rounds", "catalyst_theta", "square_root_batch"]
 
 
 def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
@@ -39,11 +37,10 @@ def catalyst_theta(lipschitz: float) -> float:
     >>> catalyst_theta(2.0)
     6.0
     """
-    positive(lipschitz=lipschitz)
     return 3.0 * lipschitz
 
 
-@formula
+@formula("form in ('sharp', 'distance')")
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     """Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
@@ -53,17 +50,15 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
     Source: derived.  Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth.  Distance: ||grad h(y)|| <=
     (theta + L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
     theta (float, optional): Above L; 3 L by default.
-    form ({"sharp", "distance"}):
 
     >>> catalyst_factor(1.0), catalyst_factor(1.0, form="distance")
     (8.0, 16.0)
     """
-    require(form in ("sharp", "distance"), "form", form, "'sharp' or 'distance'")
     mu, top = _curvatures(lipschitz, theta)
     return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
 
 
-@formula
+@formula("outer >= 1")
 def catalyst(
     outer: int,
     batches,
@@ -86,18 +81,16 @@ def catalyst(
     Kind: upper.
     Source: derived, for Algorithm 2 of Yu, Jin, ICML 2019: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
     `catalyst_factor`; telescope.
-    outer: K, at least 1.
+    outer: K.
     batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
     lipschitz, theta (float): L and theta > L (3 L by default).
     step (float, optional): gamma in (0, 2/(theta + L)); 1/(theta + L) by default.
-    gap: f(y_0) - f*, at least 0.
+    gap: f(y_0) - f*.
     form ({"sharp", "distance"}): Of `catalyst_factor`.
 
     >>> catalyst(4, (1,), lipschitz=1.0, variance=0.0, gap=2.0)  # 8/(1/2) 2/4
     8.0
     """
-    whole(1, outer=outer)
-    non_negative(gap=gap)
     mu, top = _curvatures(lipschitz, theta)
     batches = tuple(batches)
     require(len(batches) > 0, "batches", batches, "at least one round")
@@ -108,7 +101,7 @@ def catalyst(
     return total(start=factor * gap / outer, noise=factor * float(noise))
 
 
-@formula
+@formula("samples >= 1", "samples >= workers")
 def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     """Division of a budget: outer steps, and gradients of each worker per outer step.
 
@@ -116,7 +109,7 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     Statement: K = floor(sqrt(N T)) outer steps, each with floor(sqrt(T/N)) gradients for each worker.
     Kind: identity.
     Source: Yu, Jin, ICML 2019, Algorithm 2.
-    samples: T, at least N.
+    samples: T.
 
     Returns
     -------
@@ -125,8 +118,6 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     >>> catalyst_budget(400, 4)
     (40, 10)
     """
-    whole(1, workers=workers, samples=samples)
-    require(samples >= workers, "samples", samples, f"at least workers = {workers}: one gradient in an outer step")
     return math.isqrt(int(samples) * int(workers)), math.isqrt(int(samples) // int(workers))
 
 
@@ -161,12 +152,10 @@ def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance:
     Kind: upper (on (L/2)||x||^2 what is missing is sigma^2/(K N B)).
     Source: derived from the descent lemma; cf. Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8.
     samples: T, at least N.
-    variance, gap: sigma^2 and f(x_0) - f*, at least 0.
+    variance, gap: sigma^2 and f(x_0) - f*.
 
     >>> square_root_batch(400, 4, lipschitz=1.0, variance=8.0, gap=2.0)  # 4/40 + 8/(4 10)
     0.3
     """
-    positive(lipschitz=lipschitz)
-    non_negative(variance=variance, gap=gap)
     steps, batch = catalyst_budget(samples, workers)
     return total(start=2.0 * lipschitz * gap / steps, noise=variance / (workers * batch))

@@ -7,19 +7,8 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula
 from .gossip import response
-
-__all__ = [
-    "dcd_condition",
-    "dcd_energy_factor",
-    "dcd_threshold",
-    "ecd_error",
-    "ecd_error_bound",
-    "ecd_relative_error",
-    "ring_dcd_share",
-]
 
 
 @formula
@@ -39,7 +28,7 @@ def dcd_threshold(eigenvalues) -> float:
     return np.size(eigenvalues) / response(eigenvalues)
 
 
-@formula
+@formula("workers >= 3")
 def ring_dcd_share(workers: int) -> float:
     """Share of the coordinates that DCD-PSGD with rand-k must send on a ring.
 
@@ -47,17 +36,15 @@ def ring_dcd_share(workers: int) -> float:
     Statement: k/d > 1 - (1/sqrt(3)) (1 - q^N)/(1 + q^N), q = sqrt(3) - 2; for N to infinity 1 - 1/sqrt(3).
     Kind: identity.
     Source: derived, from :func:`ring_response`.
-    workers: N, at least 3.
 
     >>> round(ring_dcd_share(8), 5), round(ring_dcd_share(1000), 5)
     (0.42268, 0.42265)
     """
-    whole(3, workers=workers)
     q = (math.sqrt(3.0) - 2.0) ** int(workers)
     return 1.0 - (1.0 - q) / (1.0 + q) / math.sqrt(3.0)
 
 
-@formula
+@formula("alpha_squared >= 0")
 def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
     """Exact factor per round of DCD-PSGD without gradients, in the long run.
 
@@ -67,12 +54,11 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
     Kind: identity.
     Source: derived, as :func:`dcd_threshold`.
     eigenvalues (array_like, shape (N,)): Of W.
-    alpha_squared: alpha^2, at least 0.
+    alpha_squared: alpha^2.
 
     >>> round(dcd_energy_factor([1.0, 0.5], 6.0), 6)
     1.0
     """
-    non_negative(alpha_squared=alpha_squared)
     response(eigenvalues)
     values = np.sort(np.asarray(eigenvalues, float).ravel())[:-1]
     matrix = np.diag(values**2) + alpha_squared / (values.size + 1) * np.ones((values.size, 1)) * (1.0 - values) ** 2
@@ -99,7 +85,7 @@ def dcd_condition(eigenvalues) -> float:
     return ((1.0 - rho) / (2.0 * mu)) ** 2
 
 
-@formula
+@formula("update >= 2")
 def ecd_error(update: int, variance: float) -> float:
     """Variance of ECD-PSGD's estimate of a model, for messages with errors of fixed variance.
 
@@ -109,17 +95,15 @@ def ecd_error(update: int, variance: float) -> float:
     Kind: identity.
     Source: derived; the paper's Lemma 12 has the bound 2 v/t (:func:`ecd_error_bound`).
     update: t, at least 2; after the first the variance is 4 v.
-    variance: v, at least 0.
+    variance: v.
 
     >>> ecd_error(2, 1.0), round(ecd_error(3, 9.0), 6)
     (1.0, 5.0)
     """
-    whole(2, update=update)
-    non_negative(variance=variance)
     return 2.0 * variance / 3.0 * (2 * update - 1) / (update * (update - 1))
 
 
-@formula
+@formula("update >= 2")
 def ecd_error_bound(update: int, variance: float) -> float:
     """Bound of the variance of ECD-PSGD's estimate, in the paper.
 
@@ -127,14 +111,12 @@ def ecd_error_bound(update: int, variance: float) -> float:
     Statement: E||xhat - x_{t+1}||^2 <= sigma~^2/t = 2 v/t; the limit of the exact value is 2/3 of it.
     Kind: upper.
     Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Lemma 12, as remembered.
-    update: t, at least 2.
-    variance: v, at least 0.
+    update: t.
+    variance: v.
 
     >>> ecd_error_bound(4, 2.0)
     1.0
     """
-    whole(2, update=update)
-    non_negative(variance=variance)
     return 2.0 * variance / update
 
 
@@ -150,12 +132,10 @@ def ecd_relative_error(squares, omega: float) -> float:
     Kind: identity.
     Source: derived.
     squares (array_like, shape (t,)): ||z_1||^2, ..., ||z_t||^2, t at least 2.
-    omega: At least 0.
 
     >>> ecd_relative_error([7.0, 1.0], 1.0), round(ecd_relative_error([1.0] * 3, 9.0), 6)
     (1.0, 5.0)
     """
-    non_negative(omega=omega)
     z = np.asarray(squares, float).ravel()
     require(z.size >= 2 and bool(np.all(z >= 0)), "squares", squares, "at least 2 numbers, at least 0")
     t, s = z.size, np.arange(1, z.size + 1)

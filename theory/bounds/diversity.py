@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula
 
-__all__ = ["conflict_batch_bound", "glm_batch_bound", "random_features_batch_bound"]
 
-
-@formula
+@formula("n >= 1", "spectral > 0", "0 <= smallest_row <= spectral")
 def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     """Lower bound of the batch-size bound of a generalized linear model.
 
@@ -23,21 +20,18 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     differential version with quadratic l_i, if w - w' is a top right singular vector).
     Source: Yin et al., AISTATS 2018, Remark 1 and supplement 1.1.  Supplement 5.5 prints the differential version
     without the factor n; that would be true, too, but never above 1.
-    n: Number of rows, at least 1.
-    smallest_row: min_i ||x_i||^2 (squared), at least 0.
+    n: Number of rows.
+    smallest_row: min_i ||x_i||^2 (squared).
     spectral: sigma_max(X)^2 (squared), above 0 and at least ``smallest_row``.
 
     >>> glm_batch_bound(12, smallest_row=1.0, spectral=3.0)  # say, four groups of three equal unit rows, orthogonal
     4.0
     """
-    whole(1, n=n)
-    positive(spectral=spectral)
     allowed = f"a number from 0 to spectral = {spectral}"
-    require(0 <= smallest_row <= spectral * (1 + 1e-9), "smallest_row", smallest_row, allowed)
     return n * smallest_row / spectral
 
 
-@formula
+@formula("n >= 1", "form in ('asymptotic', 'guaranteed', 'printed')")
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
     """Lower bound of the batch-size bound of a generalized linear model on random signs.
 
@@ -53,7 +47,6 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     and 1-Lipschitz, so above its mean by t with probability at most exp(-t^2/8) (Boucheron, Lugosi, Massart,
     "Concentration inequalities", Theorem 6.10, for entries in an interval of length 2).
     n, d: At least 1; for ``form="printed"`` n >= d.
-    form ({"asymptotic", "guaranteed", "printed"}):
     failure: In (0, 1); for ``form="guaranteed"``.
 
     >>> random_features_batch_bound(400, 100)  # 100/(1 + 1/2)^2
@@ -61,8 +54,6 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     >>> random_features_batch_bound(100, 100), random_features_batch_bound(100, 100, form="printed")
     (25.0, 25.0)
     """
-    whole(1, n=n, d=d)
-    require(form in ("asymptotic", "guaranteed", "printed"), "form", form, "'asymptotic', 'guaranteed' or 'printed'")
     if form == "printed":
         require(n >= d, "n", n, f"at least d = {d}")
         return d / 4.0
@@ -73,7 +64,7 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     return glm_batch_bound(n, d, max(d, spectral**2))
 
 
-@formula
+@formula("n >= 1", "degree >= 0", "degree <= n - 1")
 def conflict_batch_bound(n: int, degree: int) -> float:
     """Lower bound of the batch-size bound if few gradients share coordinates.
 
@@ -83,13 +74,10 @@ def conflict_batch_bound(n: int, degree: int) -> float:
     for the differential version.
     Kind: tight (disjoint groups of rho + 1 rows with equal gradients).
     Source: Yin et al., AISTATS 2018, Remark 2 and Proposition 3.
-    n: Number of rows, at least 1.
+    n: Number of rows.
     degree: rho, from 0 (orthogonal gradients) to n - 1.
 
     >>> conflict_batch_bound(12, degree=2)
     4.0
     """
-    whole(1, n=n)
-    whole(0, degree=degree)
-    require(degree <= n - 1, "degree", degree, f"at most n - 1 = {n - 1}")
     return n / (degree + 1)

@@ -5,17 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .closed_form import formula
 from .gossip import spectrum
-
-__all__ = [
-    "dpsgd_bias",
-    "dpsgd_consensus",
-    "dpsgd_disagreement",
-    "dpsgd_floor",
-    "gradient_tracking_factor",
-]
 
 
 def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
@@ -37,17 +29,15 @@ def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: flo
     eigenvalues (array_like, shape (N,)): Of W.
     step: eta, with |lambda_i - eta a| < 1 for all i.
     curvature: a.
-    variance: sigma^2, at least 0.
 
     >>> round(dpsgd_consensus([1.0, 0.5], step=0.5, curvature=1.0, variance=4.0), 6)
     1.0
     """
-    non_negative(variance=variance)
     modes = _modes(eigenvalues, step, curvature)[:-1]
     return float(np.sum(step**2 * variance / (1.0 - modes**2)))
 
 
-@formula
+@formula("step > 0", "curvature > 0", "step * curvature < 2")
 def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float) -> float:
     """Floor of the mean model of D-PSGD, with quadratics of the same curvature: that of parallel SGD, on any graph.
 
@@ -56,18 +46,12 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
     preserve the mean, as CHOCO-SGD's.
     Kind: identity.
     Source: derived; the mean moves by the mean of the gradients, which is that at the mean.
-    workers: N.
-    step: eta, below 2/a.
+    step: eta.
     curvature: a.
-    variance: sigma^2, at least 0.
 
     >>> dpsgd_floor(2, step=1.0, curvature=1.0, variance=4.0)
     2.0
     """
-    whole(1, workers=workers)
-    non_negative(variance=variance)
-    positive(step=step, curvature=curvature)
-    require(step * curvature < 2.0, "step", step, "a number below 2/curvature")
     return step * variance / (workers * curvature * (2.0 - step * curvature))
 
 
@@ -96,7 +80,7 @@ def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) 
     return float(np.sum(share**2 * squares[others]))
 
 
-@formula
+@formula("0 < weight < 1")
 def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     """Bias of D-PSGD's mean model, for two workers with different data.
 
@@ -105,7 +89,7 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
     Kind: identity.
     Source: derived, from the fixed point of x = W x - eta A (x - b).
-    weight: w, in (0, 1).
+    weight: w.
     step: eta, so short that the eigenvalues of W - eta A are above -1.
     curvatures (pair of float): a_1 and a_2, above 0.
     minima (pair of float): b_1 and b_2.
@@ -113,8 +97,6 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     >>> dpsgd_bias(0.5, step=0.25, curvatures=(2.0, 1.0), minima=(12.0, 0.0))
     -0.5
     """
-    positive(step=step)
-    require(0 < weight < 1, "weight", weight, "a number in (0, 1)")
     (a, other), (b, c) = map(float, curvatures), map(float, minima)
     positive(first_curvature=a, second_curvature=other)
     first, second = 2.0 - weight - step * a, 2.0 - weight - step * other  # the diagonal of I + W - eta A
@@ -123,7 +105,7 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     return -step * a * other * (a - other) * (b - c) / (2.0 * (a + other) * below)
 
 
-@formula
+@formula("curvature > 0")
 def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> float:
     """Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
@@ -140,7 +122,6 @@ def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> f
     >>> round(gradient_tracking_factor([1.0, 0.0], step=0.25, curvature=1.0), 4)
     0.75
     """
-    positive(step=step, curvature=curvature)
     values, s = np.sort(spectrum(eigenvalues)), step * curvature
     found = [abs(1.0 - s)]
     for value in values[:-1]:

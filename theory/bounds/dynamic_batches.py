@@ -10,19 +10,9 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import non_negative, whole
 from .closed_form import formula, total
 from .polyak_lojasiewicz import pl_contraction
-
-__all__ = [
-    "cr_psgd",
-    "cr_psgd_geometric",
-    "cr_psgd_rate",
-    "growing_batches",
-    "growing_rounds",
-    "growth_limit",
-    "optimal_rho",
-]
 
 WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
 
@@ -87,7 +77,7 @@ def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float
     return 1.0 / math.sqrt(left)
 
 
-@formula
+@formula("first >= 1", "1 < rho < inf", "samples >= first", "rounding in ('floor', 'ceil')")
 def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = "floor") -> tuple[int, ...]:
     """The batches that a budget allows: floor(rho^t B_1) for t = 0, 1, ..., in all at most T.
 
@@ -96,9 +86,7 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
     Kind: identity.
     Source: Yu, Jin, ICML 2019, Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
     samples: T, the budget of one worker, at least ``first``.
-    rho: Above 1.
-    first: B_1, at least 1.
-    rounding ({"floor", "ceil"}):
+    first: B_1.
 
     Returns
     -------
@@ -107,10 +95,6 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
     >>> growing_batches(20, 1.5), growing_batches(20, 1.5, rounding="ceil")
     ((1, 1, 2, 3, 5, 7), (1, 2, 3, 4, 6))
     """
-    whole(1, first=first)
-    require(1.0 < rho < math.inf, "rho", rho, "a number above 1")
-    require(samples >= first, "samples", samples, f"at least one round: first = {first}")
-    require(rounding in ("floor", "ceil"), "rounding", rounding, "'floor' or 'ceil'")
     batches, left, size = [], float(samples), int(first)
     while size <= left:
         batches.append(size)
@@ -120,7 +104,7 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
     return tuple(batches)
 
 
-@formula
+@formula("first >= 1", "1 < rho < inf", "samples >= first", "batches in ('whole', 'real')")
 def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
     """Number of rounds of a budget with growing batches.
 
@@ -131,17 +115,11 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
     Source: Yu, Jin, ICML 2019, Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 =
     B_1 (rho^t - 1)/(rho - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
     samples: T, at least ``first``.
-    rho: Above 1.
-    first: B_1, at least 1.
-    batches ({"whole", "real"}):
+    first: B_1.
 
     >>> growing_rounds(31, 2.0, batches="real"), len(growing_batches(31, 2.0))
     (5.0, 5)
     """
-    whole(1, first=first)
-    require(1.0 < rho < math.inf, "rho", rho, "a number above 1")
-    require(samples >= first, "samples", samples, f"at least one round: first = {first}")
-    require(batches in ("whole", "real"), "batches", batches, "'whole' or 'real'")
     spent = (1.0 + 1.0 / first if batches == "whole" else 1.0) * (rho - 1.0) * samples / first
     return math.log1p(spent) / math.log(rho)
 
@@ -159,14 +137,12 @@ def cr_psgd(
     Source: derived; the recursion in the proof of Yu, Jin, ICML 2019, Theorem 1.
     batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
     mu, lipschitz, step (float): As in `pl_contraction`.
-    gap: f(x_1) - f*, at least 0.
+    gap: f(x_1) - f*.
 
     >>> cr_psgd((1, 2), mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)  # 1 + 1/8 + 1/4
     1.375
     """
     q = pl_contraction(mu, lipschitz, step)
-    non_negative(variance=variance, gap=gap)
-    whole(1, workers=workers)
     gamma, noise = 1.0 / lipschitz if step is None else step, 0.0
     for size in batches:
         require(size > 0, "batches", size, "numbers above 0")
@@ -175,7 +151,7 @@ def cr_psgd(
     return total(start=gap, noise=lipschitz * gamma**2 * variance / (2.0 * workers) * noise)
 
 
-@formula
+@formula("rounds >= 0", "first > 0")
 def cr_psgd_geometric(
     rounds: float,
     *,
@@ -195,9 +171,9 @@ def cr_psgd_geometric(
     + (L gamma^2 sigma^2/(2 N B_1)) rho^{-(t-1)} (1 - (q rho)^t)/(1 - q rho).
     Kind: tight: an equality for (L/2)||x||^2.
     Source: derived: the geometric sum in :func:`cr_psgd`.
-    rounds: t, at least 0.
+    rounds: t.
     rho: In (1, 1/(1 - nu)).
-    first: B_1, above 0.
+    first: B_1.
     mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`.
 
     Raises
@@ -209,16 +185,13 @@ def cr_psgd_geometric(
     1.375
     """
     q = _growth(rho, mu, lipschitz, step)
-    non_negative(rounds=rounds, variance=variance, gap=gap)
-    positive(first=first)
-    whole(1, workers=workers)
     gamma = 1.0 / lipschitz if step is None else step
     noise = lipschitz * gamma**2 * variance / (2.0 * workers * first)
     noise *= rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
     return total(start=q**rounds * gap, noise=noise)
 
 
-@formula
+@formula("batches in ('whole', 'real')")
 def cr_psgd_rate(
     samples: float,
     *,
@@ -247,7 +220,6 @@ def cr_psgd_rate(
     rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first: B_1, at least 1.
     mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`, with q > 0.
-    batches ({"whole", "real"}):
 
     Raises
     ------
@@ -258,7 +230,6 @@ def cr_psgd_rate(
     >>> cr_psgd_rate(3, rho=2.0, **known, batches="real")  # two rounds, as 1 + 2 = 3, without (q rho)^2 in the sum
     1.5
     """
-    require(batches in ("whole", "real"), "batches", batches, "'whole' or 'real'")
     if rho is None:
         rho = optimal_rho(mu, lipschitz, step)
     q = _growth(rho, mu, lipschitz, step)

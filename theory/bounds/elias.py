@@ -15,12 +15,9 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .coding import elias_length
 from .quantization import dimension_and_levels, qsgd_nonzeros
-
-__all__ = ["elias_envelope", "elias_gaps", "expected_elias_bits", "qsgd_elias_length"]
 
 
 def _lengths(numbers: np.ndarray) -> np.ndarray:
@@ -121,7 +118,7 @@ def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
     return (b[1] - a[1]) / (b[0] - a[0])
 
 
-@formula
+@formula("1 <= x < inf")
 def elias_envelope(x: float) -> float:
     """The least concave function above the lengths of the Elias omega codes.
 
@@ -130,17 +127,15 @@ def elias_envelope(x: float) -> float:
     1 + (5/2) log2 x.
     Kind: tight (at the corners).
     Source: derived: the length is constant between powers of 2.
-    x: At least 1.
 
     >>> elias_envelope(4.0), elias_envelope(10.0)  # 6, and 6 + 6 (11 - 6)/12
     (6.0, 8.5)
     """
-    require(1.0 <= x < math.inf, "x", x, "a number from 1 on")
     top = int(x).bit_length() + 5  # the next corners
     return _hull([(2.0**m, float(elias_length(2**m))) for m in range(2 * top)], float(x))
 
 
-@formula
+@formula("0 <= n < inf")
 def elias_gaps(d: int, n: float) -> float:
     """The largest expected bits of the distances between non-zeros, in Elias omega codes.
 
@@ -150,14 +145,10 @@ def elias_gaps(d: int, n: float) -> float:
     Kind: tight (where d/m is a corner of :func:`elias_envelope` and the distances are all equal).
     Source: derived: N distances sum to at most d, so Jensen's inequality, first over the distances and then over N, as
     N envelope(d/N) is concave in N; it is largest for N in [d/4, d/2].
-    d: At least 1.
-    n: At least 0.
 
     >>> elias_gaps(1024, 64.0), elias_gaps(1024, 1000.0)
     (704.0, 1536.0)
     """
-    whole(1, d=d)
-    require(0.0 <= n < math.inf, "n", n, "a number from 0 on")
     m = min(float(n), d / 2.0)
     return m * elias_envelope(d / m) if m > 0.0 else 0.0
 
@@ -175,7 +166,6 @@ def qsgd_elias_length(d: int, s: int) -> float:
     Source: derived; QSGD, NIPS 2017, Theorem 3.2, has o(1) in the place of what the Elias code of a small number takes
     above its logarithm.  Between integers the expected bits of sign and level are linear in u_i, so at most
     Lambda(u_i^2), and sum u_i^2 = s^2.
-    d, s: Both at least 1.
 
     >>> qsgd_elias_length(d=1024, s=32)  # 32 + 18, 2 d and 1.5 d
     3634.0

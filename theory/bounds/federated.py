@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula
-
-__all__ = ["local_sgd_fixed_point"]
 
 
 @formula
@@ -26,7 +23,7 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
     local steps differs from the minimiser: Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020.
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
-    step: eta, above 0.
+    step: eta.
 
     Returns
     -------
@@ -49,8 +46,6 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
     require(b.ndim == 2 and bool(np.isfinite(b).all()), "minimisers", b.shape, "(N, d), finite")
     fits = A.shape == (*b.shape, b.shape[1]) and bool(np.isfinite(A).all()) and np.allclose(A, A.transpose(0, 2, 1))
     require(fits, "curvatures", A.shape, f"({b.shape[0]}, {b.shape[1]}, {b.shape[1]}), finite, symmetric")
-    positive(step=step)
-    whole(1, local_steps=local_steps)
     unit = np.eye(b.shape[1])
     kept = np.stack([np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A])
     radius = float(np.abs(np.linalg.eigvalsh(kept.mean(axis=0))).max())

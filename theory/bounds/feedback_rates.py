@@ -9,25 +9,16 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import non_negative, positive
 from .closed_form import formula, total
 from .memory import memory_error
-
-__all__ = [
-    "ef_sgd",
-    "ef_sgd_convex",
-    "ef_sgd_convex_step",
-    "ef_sgd_descent",
-    "ef_sgd_memory_step",
-    "ef_sgd_variance",
-]
 
 
 def _in_delta(delta: float) -> None:
     require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
 
 
-@formula
+@formula("reading in ('derived', 'quoted')")
 def ef_sgd(
     steps: int,
     *,
@@ -57,10 +48,10 @@ def ef_sgd(
     -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t and at x_t - e_t.  N workers (derived): x_t
     minus the mean memory is SGD's iterate, so the second moment of the *averaged* gradient may replace G^2 in the
     second term.
-    second_moment: G^2 of one worker's gradient, at least 0.
+    second_moment: G^2 of one worker's gradient.
     rho (float, optional): In (0, 2); None takes the best.
     memory ({"paper", "sharp"}):
-    reading ({"derived", "quoted"}): ``quoted`` requires rho = 1.
+    reading: ``quoted`` requires rho = 1.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
 
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0)  # 0.2 + 0.1 + 0.08
@@ -68,12 +59,8 @@ def ef_sgd(
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, rho=None, memory="sharp")
     0.2771
     """
-    whole(1, steps=steps)
     _in_delta(delta)
-    positive(lipschitz=lipschitz, step=step)
-    non_negative(second_moment=second_moment, gap=gap)
     require(rho is None or 0 < rho < 2, "rho", rho, "a number in (0, 2), or None for the best")
-    require(reading in ("derived", "quoted"), "reading", reading, "'derived' or 'quoted'")
     require(reading == "derived" or rho == 1, "rho", rho, "1 with the quoted reading")
     averaged = second_moment if averaged_second_moment is None else averaged_second_moment
     non_negative(averaged_second_moment=averaged)
@@ -114,15 +101,12 @@ def ef_sgd_variance(
     Kind: upper.
     Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
     that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
-    variance: sigma^2 of one worker, at least 0.
+    variance: sigma^2 of one worker.
 
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04
     0.49
     """
-    whole(1, steps=steps, workers=workers)
     _in_delta(delta)
-    positive(lipschitz=lipschitz)
-    non_negative(variance=variance, gap=gap)
     rest = math.sqrt(1.0 - delta)
     longest = min(1.0, delta / rest if rest > 0 else 1.0) / (4.0 * lipschitz)
     require(0 < step <= longest * (1 + 1e-12), "step", step, f"a number in (0, {longest:.6g}]")
@@ -133,7 +117,7 @@ def ef_sgd_variance(
     )
 
 
-@formula
+@formula("gradient >= 0", "memory >= 0", "0 < rho < 2")
 def ef_sgd_descent(
     *, lipschitz: float, step: float, gradient: float, second_moment: float, memory: float, rho: float = 1.0
 ) -> float:
@@ -146,17 +130,13 @@ def ef_sgd_descent(
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
     Source: derived; in Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the step of the
     proof of Theorem II.
-    gradient: E||grad f(x_t)||^2, at least 0.
-    second_moment: G^2 of the mean gradient, at least 0.
-    memory: E||e_t||^2, at least 0.
-    rho: In (0, 2).
+    gradient: E||grad f(x_t)||^2.
+    second_moment: G^2 of the mean gradient.
+    memory: E||e_t||^2.
 
     >>> ef_sgd_descent(lipschitz=1.0, step=0.1, gradient=1.0, second_moment=2.0, memory=1.0)  # -0.05 + 0.05 + 0.01
     0.01
     """
-    positive(lipschitz=lipschitz, step=step)
-    non_negative(gradient=gradient, second_moment=second_moment, memory=memory)
-    require(0 < rho < 2, "rho", rho, "a number in (0, 2)")
     return total(
         descent=-step * (1.0 - rho / 2.0) * gradient,
         memory=step * lipschitz**2 * memory / (2.0 * rho),
@@ -164,7 +144,7 @@ def ef_sgd_descent(
     )
 
 
-@formula
+@formula("memory >= 0", "gradient >= 0")
 def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: float, variance: float) -> float:
     """Mean squared norm of a memory after a step, from that before it.
 
@@ -175,15 +155,13 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
     term is larger than needed, by the factor 1/(1 - delta/2).
     Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with
     b = delta/(2 (1 - delta)).
-    memory: E||e_t||^2, at least 0.
-    gradient: E||grad f(x_t)||^2, at least 0.
+    memory: E||e_t||^2.
+    gradient: E||grad f(x_t)||^2.
 
     >>> ef_sgd_memory_step(0.5, step=0.1, memory=1.0, gradient=1.0, variance=1.0)  # 0.75 + 0.02 + 0.005
     0.775
     """
     _in_delta(delta)
-    positive(step=step)
-    non_negative(memory=memory, gradient=gradient, variance=variance)
     return total(
         memory=(1.0 - delta / 2.0) * memory,
         gradient=2.0 * (1.0 - delta) / delta * step**2 * gradient,
@@ -197,7 +175,7 @@ def _detour(delta: float, memory: str) -> float:
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
-@formula
+@formula("second_moment > 0", "distance > 0")
 def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"):
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
@@ -206,15 +184,11 @@ def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distan
     q/(1 - q), q = sqrt(1 - delta) (sharp).
     Kind: identity.
     Source: derived: a/gamma + b gamma is least at sqrt(a/b).
-    second_moment: G^2, above 0.
-    distance: Above 0.
     memory ({"paper", "sharp"}):
 
     >>> ef_sgd_convex_step(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # m = 1
     0.0577
     """
-    whole(1, steps=steps)
-    positive(second_moment=second_moment, distance=distance)
     return math.sqrt(distance / (second_moment * steps * (1.0 + 2.0 * _detour(delta, memory))))
 
 
@@ -238,8 +212,6 @@ def ef_sgd_convex(
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the theorem for convex
     functions (paper); sharp by the sharp form of ``memory_error``.  Proof: ||x_t - e_t - x*||^2 as for SGD, and
     ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
-    second_moment: G^2, above 0.
-    distance: Above 0.
     step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
     memory ({"paper", "sharp"}):
 

@@ -7,17 +7,7 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula
-
-__all__ = [
-    "compressed_gossip_floor",
-    "gossip_gap",
-    "gossip_rounding",
-    "noisy_gossip_floor",
-    "ring_gossip_factor",
-    "ring_response",
-]
 
 GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 
@@ -31,7 +21,6 @@ def ring_gossip_factor(workers: int) -> float:
     ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
     Kind: tight (x_k = cos(2 pi k/N)).
     Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
-    workers: N, at least 3.
 
     Raises
     ------
@@ -46,7 +35,7 @@ def ring_gossip_factor(workers: int) -> float:
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))
 
 
-@formula
+@formula("graph in ('ring', 'torus', 'hypercube', 'complete', 'star')", "workers >= 3", "height >= 0")
 def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     """Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
 
@@ -63,9 +52,6 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     >>> [round(gossip_gap(graph, 16), 4) for graph in ("ring", "torus", "hypercube", "complete", "star")]
     [0.0507, 0.4, 0.4, 1.0, 0.0625]
     """
-    require(graph in GRAPHS, "graph", graph, " or ".join(map(repr, GRAPHS)))
-    whole(3, workers=workers)
-    whole(0, height=height)
     if graph == "ring":
         return 1.0 - ring_gossip_factor(workers)
     if graph == "torus":
@@ -81,7 +67,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     return 1.0 if graph == "complete" else 1.0 / workers
 
 
-@formula
+@formula("rounds >= 1", "largest >= 0")
 def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     """How far rounding errors move the mean of the workers' vectors.
 
@@ -91,15 +77,12 @@ def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     Kind: upper.
     Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by
     2 2^-53 in all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
-    workers: N.
     rounds: T.
-    largest: The largest absolute value of a number on the way, at least 0.
+    largest: The largest absolute value of a number on the way.
 
     >>> gossip_rounding(8, 1000, 1.0) < 2e-12
     True
     """
-    whole(1, workers=workers, rounds=rounds)
-    non_negative(largest=largest)
     return workers * rounds * 2.0**-52 * largest
 
 
@@ -117,7 +100,7 @@ def response(eigenvalues) -> float:
     return float(np.sum((1.0 - values) / (1.0 + values)))
 
 
-@formula
+@formula("workers >= 3")
 def ring_response(workers: int) -> float:
     """How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
 
@@ -125,12 +108,10 @@ def ring_response(workers: int) -> float:
     Statement: (1/N) sum_j (1 - lambda_j)/(1 + lambda_j) = sqrt(3) (1 + q^N)/(1 - q^N) - 1, q = sqrt(3) - 2.
     Kind: identity.
     Source: derived, from the Fourier series of 1/(2 + cos).
-    workers: N, at least 3.
 
     >>> round(ring_response(8), 5), round(ring_response(1000), 5)
     (0.73214, 0.73205)
     """
-    whole(3, workers=workers)
     q = (math.sqrt(3.0) - 2.0) ** int(workers)
     return math.sqrt(3.0) * (1.0 + q) / (1.0 - q) - 1.0
 
@@ -145,16 +126,15 @@ def noisy_gossip_floor(eigenvalues, variance: float) -> float:
     Kind: identity.
     Source: derived; mode i is multiplied by lambda_i and gets an error of variance (1 - lambda_i)^2 v.
     eigenvalues (array_like, shape (N,)): Of W; the first is 1, all are above -1.
-    variance: v, at least 0.
+    variance: v.
 
     >>> round(noisy_gossip_floor([1.0, 0.5], 3.0), 6)
     1.0
     """
-    non_negative(variance=variance)
     return variance * response(eigenvalues)
 
 
-@formula
+@formula("mean_square >= 0")
 def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> float:
     """Where gossip with naively compressed messages ends.
 
@@ -165,13 +145,11 @@ def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> fl
     Kind: identity.
     Source: derived; every worker's error has the variance omega E||x_i||^2, in which the distances themselves are.
     eigenvalues (array_like, shape (N,)): Of W.
-    omega: At least 0.
     mean_square: ||mean||^2, at least 0; the mean never changes.
 
     >>> round(compressed_gossip_floor([1.0, 0.5], 3.0, 1.0), 6)
     2.0
     """
-    non_negative(omega=omega, mean_square=mean_square)
     count = np.size(eigenvalues)
     r = omega / count * response(eigenvalues)
     require(r < 1.0, "omega", omega, f"below {omega / r if r else math.inf:.4g}: distances grow without bound")

@@ -9,17 +9,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .closed_form import formula, total
-
-__all__ = [
-    "batch_error",
-    "growing_batch_gradients",
-    "growing_batch_limit",
-    "inexact_gradients",
-    "shrinking_noise",
-    "shrinking_noise_recursion",
-]
 
 
 def _product(step: float, curvature: float, lipschitz: float, alignment: float, length: float) -> float:
@@ -37,7 +28,7 @@ def _product(step: float, curvature: float, lipschitz: float, alignment: float, 
     return step * curvature * alignment
 
 
-@formula
+@formula("steps >= 0", "noise >= 0", "0 < decay <= 1")
 def shrinking_noise(
     steps: int,
     *,
@@ -60,25 +51,22 @@ def shrinking_noise(
     Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned
     by the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and both numbers in omega are equal).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.1 and Corollary 5.2 (mini-batches).
-    steps: t, at least 0.
+    steps: t.
     step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
     curvature, lipschitz: c and L, above 0, c <= L.
-    noise: M, at least 0.
+    noise: M.
     decay: zeta in (0, 1].
     alignment, length: mu and mu_G; both 1 for unbiased gradients.
 
     >>> shrinking_noise(2, step=0.5, curvature=1.0, lipschitz=2.0, noise=3.0, decay=0.5, gap=1.0)  # 3 (3/4)^2
     1.6875
     """
-    whole(0, steps=steps)
-    non_negative(noise=noise, gap=gap)
-    require(0 < decay <= 1, "decay", decay, "a number in (0, 1]")
     product = _product(step, curvature, lipschitz, alignment, length)
     omega = max(step * lipschitz * noise / (curvature * alignment), gap)
     return omega * max(1.0 - product / 2.0, decay) ** steps
 
 
-@formula
+@formula("steps >= 0", "noise >= 0", "0 < decay <= 1")
 def shrinking_noise_recursion(
     steps: int,
     *,
@@ -105,9 +93,6 @@ def shrinking_noise_recursion(
     >>> shrinking_noise_recursion(1, **known), shrinking_noise_recursion(2, **known)  # 4/2 + 2, then 4/2 + 1
     (4.0, 3.0)
     """
-    whole(0, steps=steps)
-    non_negative(noise=noise, gap=gap)
-    require(0 < decay <= 1, "decay", decay, "a number in (0, 1]")
     left, added = 1.0 - _product(step, curvature, lipschitz, alignment, length), 0.0
     for t in range(steps):
         gap, added = left * gap, left * added + 0.5 * step**2 * lipschitz * noise * decay**t
@@ -130,7 +115,7 @@ def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alig
     return 1.0 / (1.0 - _product(step, curvature, lipschitz, alignment, length) / 2.0)
 
 
-@formula
+@formula("accuracy > 0", "form in ('paper', 'sharp')")
 def growing_batch_gradients(
     accuracy: float,
     *,
@@ -154,29 +139,26 @@ def growing_batch_gradients(
     Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is 2 times as much).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3 (the order): sum of ceil(tau^j) <=
     2 tau^t/(tau - 1), and tau^t < tau omega/eps.  Sharp is derived: ceil(z) < z + 1, and ceil(1) = 1.
-    accuracy: eps, in (0, omega).
+    accuracy: eps.
     tau: In (1, 1/(1 - alpha c mu/2)].
     step, curvature, lipschitz, noise, gap, alignment, length: As in `shrinking_noise`.
-    form ({"paper", "sharp"}):
 
     >>> known = dict(step=0.5, curvature=1.0, lipschitz=2.0, noise=1.0, gap=1.0)
     >>> round(growing_batch_gradients(0.5, tau=4 / 3, **known), 9)  # 4/(1/2 1/2)
     16.0
     """
-    positive(accuracy=accuracy)
     limit = growing_batch_limit(step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
     require(1.0 < tau <= limit * (1 + 1e-12), "tau", tau, f"a number in (1, 1/(1 - alpha c mu/2)] = (1, {limit:.6g}]")
     known = dict(step=step, curvature=curvature, lipschitz=lipschitz, alignment=alignment, length=length)
     omega = shrinking_noise(0, **known, noise=noise, decay=1.0 / tau, gap=gap)
     require(accuracy < omega, "accuracy", accuracy, f"less than omega = {omega:.6g}")
-    require(form in ("paper", "sharp"), "form", form, "'paper' or 'sharp'")
     if form == "paper":
         return 2.0 * float(omega) / (accuracy * (1.0 - 1.0 / tau))
     steps = math.ceil(math.log(omega / accuracy) / math.log(tau) * (1.0 - 1e-12))
     return total(powers=(tau * omega / accuracy - 1.0) / (tau - 1.0), rounding=steps - 1.0)
 
 
-@formula
+@formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "decay >= 0")
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
     """The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
 
@@ -186,19 +168,15 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     E f(x_t) - f* <= q^t D_0 + (E_0/(2L)) (q^t - g^t)/(q - g), or t q^(t-1) E_0/(2L) where g = q.
     Kind: tight: an equality for (L/2)||x||^2, where q = 0, whatever the errors are; upper for q > 0.
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), Theorem 2.2; the closed form is derived.
-    steps: t, at least 0.
+    steps: t.
     mu, lipschitz: Above 0, mu <= L.
-    error: E_0, at least 0.
-    decay: g, at least 0.
-    gap: D_0 = f(x_0) - f*, at least 0.
+    error: E_0.
+    decay: g.
+    gap: D_0 = f(x_0) - f*.
 
     >>> inexact_gradients(2, mu=1.0, lipschitz=2.0, error=4.0, decay=0.25, gap=1.0)  # (1/2 + 1)/2 + 1/4
     1.0
     """
-    whole(0, steps=steps)
-    positive(lipschitz=lipschitz)
-    require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}")
-    non_negative(error=error, decay=decay, gap=gap)
     left = 1.0 - mu / lipschitz
     errors = math.fsum(left ** (steps - 1 - s) * decay**s for s in range(steps))
     return total(start=left**steps * gap, errors=error / (2.0 * lipschitz) * errors)
@@ -213,13 +191,11 @@ def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     draws.
     Kind: identity.
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), section 3; Cochran, Sampling Techniques.
-    variance: S^2 with the divisor n - 1 (without replacement), or sigma^2, at least 0.
+    variance: S^2 with the divisor n - 1 (without replacement), or sigma^2.
     n (int, optional): Number of gradients n, at least B.
 
     >>> batch_error(2, 6.0), batch_error(2, 6.0, n=6), batch_error(6, 6.0, n=6)
     (3.0, 2.0, 0.0)
     """
-    whole(1, batch=batch)
-    non_negative(variance=variance)
     require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
     return variance / batch if n is None else variance * (n - batch) / (n * batch)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ._domain import non_negative, positive
+from ._domain import non_negative
 from .closed_form import formula
-
-__all__ = ["level_set_gradient", "level_set_second_moment"]
 
 
 @formula
@@ -22,12 +20,11 @@ def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     >>> level_set_gradient(lipschitz=2.0, start=9.0, minimum=0.0)  # f = x^2 at x_0 = 3: (2 * 3)^2
     36.0
     """
-    positive(lipschitz=lipschitz)
     non_negative(**{"start - minimum": start - minimum})
     return 2.0 * lipschitz * (start - minimum)
 
 
-@formula
+@formula("max_lipschitz > 0", "start >= 0")
 def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     """Largest second moment of one sample's gradient on the level set of the start.
 
@@ -35,12 +32,10 @@ def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     Statement: (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x_0).
     Kind: tight, for f_i = (L_max/2)||x||^2 at x_0.
     Source: derived: :func:`level_set_gradient` for each f_i, whose infimum is at least 0, averaged.
-    max_lipschitz: L_max, above 0.
-    start: f(x_0), at least 0.
+    max_lipschitz: L_max.
+    start: f(x_0).
 
     >>> level_set_second_moment(max_lipschitz=0.25, start=2.0)
     1.0
     """
-    positive(max_lipschitz=max_lipschitz)
-    non_negative(start=start)
     return 2.0 * max_lipschitz * start

@@ -12,10 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-__all__ = ["lloyd_max_distortion", "lloyd_max_levels"]
 
 MOST_BITS = 8
 STEPS = 40  # of Newton's method, which needs up to eight
@@ -69,7 +66,7 @@ def _positive_levels(bits: int) -> np.ndarray:
     return levels
 
 
-@formula
+@formula("bits >= 1")
 def lloyd_max_levels(bits: int) -> np.ndarray:
     """Positive levels of the Lloyd-Max quantizer of the standard normal law.
 
@@ -94,12 +91,11 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     >>> lloyd_max_levels(2)
     array([0.4528, 1.5104])
     """
-    whole(1, bits=bits)
     require(bits <= MOST_BITS, "bits", bits, f"an integer from 1 to {MOST_BITS}")
     return _positive_levels(int(bits)).copy()
 
 
-@formula
+@formula("bits >= 0")
 def lloyd_max_distortion(bits: int) -> float:
     """Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
@@ -118,7 +114,6 @@ def lloyd_max_distortion(bits: int) -> float:
     >>> lloyd_max_distortion(1), lloyd_max_distortion(2), lloyd_max_distortion(4)
     (0.3634, 0.1175, 0.0095)
     """
-    whole(0, bits=bits)
     require(bits <= MOST_BITS, "bits", bits, f"an integer from 0 to {MOST_BITS}")
     if bits == 0:
         return 1.0

@@ -9,22 +9,12 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import whole
 from .closed_form import formula, total
 from .memsgd import mem_sgd_weight_sum
 
-__all__ = [
-    "local_sgd",
-    "local_sgd_deviation",
-    "local_sgd_deviation_exact",
-    "local_sgd_nonconvex",
-    "local_sgd_shift",
-    "local_sgd_step",
-    "local_steps_limit",
-]
 
-
-@formula
+@formula("0 < mu <= lipschitz")
 def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     """The smallest shift a of the step sizes 4/(mu (a + t)) that local SGD's theorem allows.
 
@@ -37,13 +27,10 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     >>> local_sgd_shift(1.0, 2.0, 8), local_sgd_shift(1.0, 2.0, 100)
     (32.0, 100.0)
     """
-    positive(mu=mu, lipschitz=lipschitz)
-    require(mu <= lipschitz, "mu", mu, f"at most lipschitz = {lipschitz:g}")
-    whole(1, local_steps=local_steps)
     return max(16.0 * lipschitz / mu, float(local_steps))
 
 
-@formula
+@formula("variance >= 0", "variance <= second_moment")
 def local_sgd(
     steps: int,
     *,
@@ -68,7 +55,6 @@ def local_sgd(
     mu, lipschitz: Above 0, mu <= L.
     shift (float, optional): a, at least `local_sgd_shift`, which is the default.
     second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
-    distance: ||x_0 - x*||^2 (squared), at least 0.
 
     >>> known = dict(mu=16.0, lipschitz=16.0, local_steps=1, shift=16.0, workers=1)
     >>> local_sgd(1, **known, second_moment=0.0, variance=0.0, distance=1.0)  # S_1 = a^2: mu a/2
@@ -76,12 +62,9 @@ def local_sgd(
     >>> local_sgd(1, **known, second_moment=1.0, variance=1.0, distance=0.0)  # 4 33/(16 256) + 256/(16 256)
     0.0947265625
     """
-    whole(1, steps=steps, workers=workers)
     least = local_sgd_shift(mu, lipschitz, local_steps)
     a = least if shift is None else shift
     require(a >= least * (1 - 1e-12), "shift", a, f"at least max(16 L/mu, H) = {least:g}")
-    non_negative(second_moment=second_moment, variance=variance, distance=distance)
-    require(variance <= second_moment * (1 + 1e-12), "variance", variance, f"at most second_moment = {second_moment:g}")
     T, S = float(steps), mem_sgd_weight_sum(steps, a)
     start = mu * a**3 / (2.0 * S) * distance
     noise = 4.0 * T * (T + 2.0 * a) / (mu * workers * S) * variance
@@ -89,7 +72,7 @@ def local_sgd(
     return total(start=start, noise=noise, drift=drift)
 
 
-@formula
+@formula("deviation >= 0", "0 < step <= 0.25 / lipschitz")
 def local_sgd_step(
     distance: float, gap: float, deviation: float, *, mu: float, lipschitz: float, step: float, variance=0.0, workers=1
 ) -> float:
@@ -101,9 +84,9 @@ def local_sgd_step(
     + eta^2 sigma^2/N.
     Kind: upper.
     Source: Stich, ICLR 2019, Lemma 3.1, with f at the mean iterate (derived).
-    distance: ||xbar - x*||^2 (squared), at least 0.
-    gap: f(xbar) - f*, at least 0.
-    deviation: D, at least 0.
+    distance: ||xbar - x*||^2 (squared).
+    gap: f(xbar) - f*.
+    deviation: D.
     mu, lipschitz: Above 0, mu <= L.
     step: eta, in (0, 1/(4 L)].
     variance (float): sigma^2, at least 0.
@@ -113,14 +96,7 @@ def local_sgd_step(
     4.0
     """
     local_sgd_shift(mu, lipschitz)
-    non_negative(distance=distance, gap=gap, deviation=deviation, variance=variance)
     whole(1, workers=workers)
-    require(
-        0 < step <= 0.25 / lipschitz * (1 + 1e-12),
-        "step",
-        step,
-        f"a number in (0, 1/(4 L)] = (0, {0.25 / lipschitz:g}]",
-    )
     return total(
         start=(1.0 - mu * step) * distance,
         descent=-0.5 * step * gap,
@@ -129,7 +105,7 @@ def local_sgd_step(
     )
 
 
-@formula
+@formula("variance >= 0", "0 < step <= 1 / lipschitz", "variance <= second_moment")
 def local_sgd_nonconvex(
     steps: int,
     *,
@@ -151,7 +127,7 @@ def local_sgd_nonconvex(
     H <= T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
     Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L what is missing is sigma^2/(N T)).
     Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), with which Yu and Jin, ICML 2019, compare; derived again.
-    step: eta, in (0, 1/L].
+    step: eta.
     second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
     form ({"sharp", "paper"}):
 
@@ -160,18 +136,13 @@ def local_sgd_nonconvex(
     ... )  # 2/2 + 1/2 + 4/4
     2.5
     """
-    whole(1, steps=steps, workers=workers)
-    positive(lipschitz=lipschitz)
-    non_negative(second_moment=second_moment, variance=variance, gap=gap)
-    require(0 < step <= (1 + 1e-12) / lipschitz, "step", step, f"a number in (0, 1/L] = (0, {1.0 / lipschitz:g}]")
-    require(variance <= second_moment * (1 + 1e-12), "variance", variance, f"at most second_moment = {second_moment:g}")
     apart = local_sgd_deviation(step, local_steps=local_steps, second_moment=second_moment, form=form)
     return total(
         start=2.0 * gap / (step * steps), noise=step * lipschitz * variance / workers, drift=lipschitz**2 * float(apart)
     )
 
 
-@formula
+@formula("form in ('sharp', 'paper')")
 def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, form: str = "sharp") -> float:
     """Bound of the workers' distance from their mean.
 
@@ -183,21 +154,16 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
     Kind: upper.
     Source: Stich, ICLR 2019, Lemma 3.3 (paper); sharp is derived: the mean over k of ||y_k - mean||^2 is at most that
     of ||y_k||^2, and ||sum of m vectors||^2 <= m times the sum of their squares.
-    step: eta_t (paper), or the step size after the last exchange (sharp), above 0.
-    form ({"sharp", "paper"}):
+    step: eta_t (paper), or the step size after the last exchange (sharp).
 
     >>> [local_sgd_deviation(0.5, local_steps=3, second_moment=2.0, form=form) for form in ("sharp", "paper")]
     [2.0, 18.0]
     """
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
-    positive(step=step)
-    whole(1, local_steps=local_steps)
-    non_negative(second_moment=second_moment)
     apart = local_steps - 1 if form == "sharp" else 2 * local_steps
     return step**2 * second_moment * apart**2
 
 
-@formula
+@formula("since >= 0", "curvature >= 0")
 def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, variance: float, workers: int = 2) -> float:
     """The workers' distance from their mean on the isotropic quadratic, exactly.
 
@@ -206,21 +172,17 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
     Statement: (1/N) sum_k E||xbar - x^k||^2 = (1 - 1/N) eta^2 sigma^2 sum_{j<m} (1 - eta lambda)^(2j).
     Kind: identity.
     Source: derived: x^k - xbar is a sum of noises minus their mean over the workers.
-    since: m, at least 0.
+    since: m.
     step, curvature: eta above 0, lambda at least 0.
 
     >>> local_sgd_deviation_exact(2, step=0.5, curvature=1.0, variance=8.0, workers=2)  # (1/2) 2 (1 + 1/4)
     1.25
     """
-    whole(0, since=since)
-    whole(1, workers=workers)
-    positive(step=step)
-    non_negative(curvature=curvature, variance=variance)
     sums = math.fsum((1.0 - step * curvature) ** (2 * j) for j in range(since))
     return (1.0 - 1.0 / workers) * step**2 * variance * sums
 
 
-@formula
+@formula("samples >= 1", "samples >= workers")
 def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     """The number of local steps up to which the rate of parallel SGD is kept.
 
@@ -230,7 +192,7 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     H = O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
     Kind: rate.
     Source: Stich, ICLR 2019, Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
-    samples: T, at least N.
+    samples: T.
     convex: Whether f is strongly convex, and not merely smooth.
 
     Returns
@@ -241,7 +203,5 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     >>> local_steps_limit(1000, 10), local_steps_limit(4096, 2, convex=False)
     (10, 4)
     """
-    whole(1, samples=samples, workers=workers)
-    require(samples >= workers, "samples", samples, f"at least workers = {workers}")
     root = math.isqrt(int(samples) // int(workers))
     return root if convex else max(1, math.isqrt(math.isqrt(int(samples) // int(workers) ** 3)))

@@ -10,19 +10,11 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import whole
 from .closed_form import formula, total
 
-__all__ = [
-    "drop_connect_factor",
-    "langevin_factor",
-    "mechanism_batch_bound",
-    "mechanism_rounds",
-    "quantized_factor",
-]
 
-
-@formula
+@formula("0 <= drop < 1")
 def drop_connect_factor(drop: float) -> float:
     """Factor by which DropConnect raises the second moment of a gradient.
 
@@ -40,11 +32,10 @@ def drop_connect_factor(drop: float) -> float:
     >>> drop_connect_factor(0.75)
     4.0
     """
-    require(0 <= drop < 1, "drop", drop, "a probability in [0, 1)")
     return 1.0 / (1.0 - drop)
 
 
-@formula
+@formula("deviation >= 0", "second_moment > 0")
 def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     """Factor by which Gaussian noise raises the second moment of a gradient.
 
@@ -52,19 +43,16 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     Statement: r = 1 + d sigma^2/M^2 with M^2 = (1/n) sum ||grad f_i||^2.
     Kind: identity.
     Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4 (stochastic gradient Langevin dynamics).
-    deviation: sigma, at least 0.
-    second_moment: M^2, above 0.
+    deviation: sigma.
+    second_moment: M^2.
 
     >>> langevin_factor(0.5, d=8, second_moment=2.0)  # 1 + 8/4/2
     2.0
     """
-    non_negative(deviation=deviation)
-    whole(1, d=d)
-    positive(second_moment=second_moment)
     return total(gradient=1.0, noise=d * deviation**2 / second_moment)
 
 
-@formula
+@formula("second_moment > 0", "mean_norm_product >= second_moment")
 def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     """Factor by which quantization to one level of the Euclidean norm raises the second moment of a gradient.
 
@@ -73,14 +61,12 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     Kind: identity.
     Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4.
     mean_norm_product: (1/n) sum ||grad f_i||_1 ||grad f_i||_2; at least M^2.
-    second_moment: M^2, above 0.
+    second_moment: M^2.
 
     >>> quantized_factor(35.0, 25.0)  # one gradient (3, 4): norms 7 and 5
     1.4
     """
-    positive(second_moment=second_moment)
     least = f"a number, at least second_moment = {second_moment}"
-    require(mean_norm_product >= second_moment * (1 - 1e-12), "mean_norm_product", mean_norm_product, least)
     return max(1.0, mean_norm_product / second_moment)
 
 

@@ -10,13 +10,10 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive
 from .closed_form import formula
 
-__all__ = ["memory_error", "memory_error_schedule"]
 
-
-@formula
+@formula("form in ('sharp', 'paper')")
 def memory_error(
     delta: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
@@ -30,19 +27,12 @@ def memory_error(
     Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 3 (paper);
     the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
-    step: Above 0.
-    second_moment: At least 0.
-    form ({"sharp", "paper"}):
     steps (int, optional): t, for the sharp form; None is the limit.
 
     >>> memory_error(0.05, 1.0, 1.0), memory_error(0.05, 1.0, 1.0, form="paper")
     (1481.756, 1520.0)
     """
-    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     require(steps is None or (form == "sharp" and steps >= 0), "steps", steps, "None, or t >= 0 with the sharp form")
-    positive(step=step)
-    non_negative(second_moment=second_moment)
     if form == "paper":
         return step**2 * second_moment * 4.0 * (1.0 - delta) / delta**2
     q = math.sqrt(1.0 - delta)
@@ -59,7 +49,6 @@ def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarr
     Kind: tight (attained at every t by C(v) = (1 - q) v and a constant gradient).
     Source: derived, as the sharp form of :func:`memory_error`.
     steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
-    second_moment: At least 0.
 
     Returns
     -------
@@ -69,10 +58,8 @@ def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarr
     >>> memory_error_schedule(0.75, [1.0, 1.0], 1.0)
     array([0.  , 0.25 , 0.5625])
     """
-    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
     steps = np.asarray(steps, float).ravel()
     require(bool(np.all(steps >= 0)), "steps", steps, "numbers, at least 0")
-    non_negative(second_moment=second_moment)
     q, root, roots = math.sqrt(1.0 - delta), 0.0, [0.0]
     for eta in steps.tolist():
         root = q * (root + eta)

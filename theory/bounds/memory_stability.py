@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 
-from ._domain import non_negative, positive, probability, whole
+from ._domain import whole
 from .closed_form import formula, total
-
-__all__ = ["dcgd_frontier", "diana_frontier", "ef_cycle_factor", "ef_frontier", "marina_frontier"]
 
 
 def _workers(workers: float) -> None:
@@ -46,7 +44,6 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
     >>> dcgd_frontier(0.0), dcgd_frontier(9.0), dcgd_frontier(9.0, workers=3)
     (2.0, 0.2, 0.5)
     """
-    non_negative(omega=omega)
     _workers(workers)
     return 2.0 / (1.0 + omega / workers)
 
@@ -63,7 +60,7 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
     (A compressor that is linear for given coins makes the two methods one, Richtarik, Sokolov, Fatkhullin, "EF21",
     NeurIPS 2021, Theorem 3.)
-    p: Probability that the number is sent, in (0, 1].
+    p: Probability that the number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
@@ -74,12 +71,11 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     >>> ef_frontier(0.5), ef_frontier(0.5, workers=10), ef_frontier(0.5, workers=math.inf), ef_frontier(1.0)
     (0.6667, 3.3333, 6.0, 2.0)
     """
-    probability(p=p)
     _workers(workers)
     return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
 
 
-@formula
+@formula("curvature_step > 0")
 def ef_cycle_factor(p: float, curvature_step: float) -> float:
     """Factor of E x^2 from one message to the next with error feedback.
 
@@ -88,13 +84,11 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     half the frontier, where it is (1 - p)/(2 - p).
     Kind: identity.
     Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
-    curvature_step: s = gamma lambda, above 0.
+    curvature_step: s = gamma lambda.
 
     >>> ef_cycle_factor(0.5, 1 / 3), ef_cycle_factor(0.5, ef_frontier(0.5))
     (0.3333, 1.0)
     """
-    probability(p=p)
-    positive(curvature_step=curvature_step)
     wait = curvature_step / p
     return total(before=1.0, mean=-2.0 * wait, spread=(2.0 - p) * wait**2)
 
@@ -120,8 +114,6 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
     (1.0, 0.4361, 2.0)
     """
-    probability(p=p)
-    non_negative(omega=omega)
     _workers(workers)
     return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)
 
@@ -147,6 +139,5 @@ def diana_frontier(omega: float, workers: float = 1) -> float:
     >>> diana_frontier(0.0), diana_frontier(9.0, workers=4), diana_frontier(9.0, workers=math.inf)
     (2.0, 0.2975, 2.0)
     """
-    non_negative(omega=omega)
     _workers(workers)
     return _positive_root(omega * (1.0 + 2.0 * omega / workers), 2.0 * omega - 1.0 - 4.0 * omega / workers, 2.0)

@@ -8,18 +8,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive
+from ._domain import non_negative
 from .closed_form import formula, total
-
-__all__ = [
-    "mem_sgd",
-    "mem_sgd_alpha",
-    "mem_sgd_iterate",
-    "mem_sgd_memory",
-    "mem_sgd_recursion",
-    "mem_sgd_shift",
-    "mem_sgd_weight_sum",
-]
 
 FORMS = ("paper", "sharp")
 
@@ -33,7 +23,7 @@ def _rho(alpha: float) -> float:
     return 4.0 * alpha / ((alpha - 4.0) * (alpha + 1.0) ** 2)
 
 
-@formula
+@formula("alpha > 4", "reading in ('correct', 'transcript', 'remark')")
 def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct") -> float:
     """Smallest shift that Mem-SGD's theorem allows.
 
@@ -47,15 +37,11 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     some alpha > 4"), the correct one agrees with it: for alpha -> 4 it allows every a > 1.  That the memory lemma
     holds under the correct one was checked with its worst case (``memory_error_schedule``).
     k: Above 0, at most d (below 1: ultra-sparsification).
-    alpha: Above 4.
-    reading ({"correct", "transcript", "remark"}):
 
     >>> [mem_sgd_shift(1000, 10, reading=reading) for reading in ("correct", "transcript", "remark")]
     [386.1, 600.4, 700.0]
     """
     _kept(d, k)
-    require(alpha > 4, "alpha", alpha, "a number above 4")
-    require(reading in ("correct", "transcript", "remark"), "reading", reading, "'correct', 'transcript' or 'remark'")
     rho = _rho(alpha)
     return {
         "correct": ((alpha + 1.0) * d / k + rho) / (rho + 1.0),
@@ -64,7 +50,7 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     }[reading]
 
 
-@formula
+@formula("shift > 1")
 def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     """Largest alpha, hence the smallest bound, that a shift allows in Mem-SGD's theorem.
 
@@ -73,13 +59,11 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     Kind: identity.
     Source: derived from Theorem 2.4 in its correct reading; the left side increases with alpha from 1 to infinity.
     k: Above 0, at most d.
-    shift: Above 1.
 
     >>> mem_sgd_alpha(1000, 10, shift=mem_sgd_shift(1000, 10, alpha=5.0))
     5.0
     """
     _kept(d, k)
-    require(shift > 1, "shift", shift, "a number above 1")
     low, high = math.log(1e-14), math.log(2.0 + shift * k / d)  # of alpha - 4; above `high` the shift is too small
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -90,7 +74,7 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     return 4.0 + math.exp(low)
 
 
-@formula
+@formula("(shift is None) != (alpha is None)")
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
@@ -103,8 +87,7 @@ def mem_sgd_memory(
     q = sqrt(1 - k/d) and a constant gradient reach the constant 4.
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.2.
     k: Above 0, at most d.
-    step: The step size at t, above 0.
-    second_moment: At least 0.
+    step: The step size at t.
     shift (float, optional): a; the largest alpha that it allows is used.
     alpha (float, optional): Above 4; give this or ``shift``.
 
@@ -112,9 +95,6 @@ def mem_sgd_memory(
     20.0
     """
     _kept(d, k)
-    positive(step=step)
-    non_negative(second_moment=second_moment)
-    require((shift is None) != (alpha is None), "shift, alpha", (shift, alpha), "exactly one of the two")
     if alpha is None:
         assert shift is not None
         alpha = mem_sgd_alpha(d, k, shift)
@@ -122,7 +102,7 @@ def mem_sgd_memory(
     return step**2 * (4.0 * alpha / (alpha - 4.0)) * (d / k) ** 2 * second_moment
 
 
-@formula
+@formula("shift > 0")
 def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     """Sum of the weights of Mem-SGD's average.
 
@@ -130,13 +110,11 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     Statement: S_T = (T/6) (2 T^2 + 6 a T - 3 T + 6 a^2 - 6 a + 1), at least T^3/3 for a >= 1.
     Kind: identity.
     Source: Mem-SGD, NeurIPS 2018, Theorem 2.4.
-    shift: a, above 0.
+    shift: a.
 
     >>> mem_sgd_weight_sum(3, shift=2.0)  # 4 + 9 + 16
     29.0
     """
-    require(steps >= 1, "steps", steps, "an integer, at least 1")
-    positive(shift=shift)
     T, a = float(steps), float(shift)
     return T / 6.0 * (2.0 * T * T + 6.0 * a * T - 3.0 * T + 6.0 * a * a - 6.0 * a + 1.0)
 
@@ -148,7 +126,7 @@ def _pull(mu: float, lipschitz: float, form: str) -> float:
     return mu / 2.0 + (2.0 * lipschitz - mu) ** 2 / (2.0 * (3.0 * lipschitz - mu))
 
 
-@formula
+@formula("lipschitz >= mu", "memory >= 0", "form in ('paper', 'sharp')")
 def mem_sgd_iterate(
     *,
     mu: float,
@@ -168,19 +146,13 @@ def mem_sgd_iterate(
     Kind: upper (paper), tight (sharp: attained by L x^2/2 with x_t = (2L - mu)/(3L - mu) m_t, and any noise).
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.1 (paper); the sharp form is derived, from the interpolation inequalities of
     f between x_t and x*.
-    lipschitz: At least mu.
-    distance: E||y_t - x*||^2 (squared), at least 0.
-    gap: E f(x_t) - f*, at least 0.
-    memory: E||m_t||^2, at least 0.
-    form ({"paper", "sharp"}):
+    distance: E||y_t - x*||^2 (squared).
+    gap: E f(x_t) - f*.
+    memory: E||m_t||^2.
 
     >>> mem_sgd_iterate(mu=1.0, lipschitz=1.0, step=0.5, distance=1.0, second_moment=1.0, gap=0.5, memory=1.0)
     2.25
     """
-    positive(mu=mu, step=step)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-    non_negative(distance=distance, second_moment=second_moment, gap=gap, memory=memory)
-    require(form in FORMS, "form", form, "'paper' or 'sharp'")
     return total(
         distance=(1.0 - mu * step / 2.0) * distance,
         noise=step**2 * second_moment,
@@ -189,7 +161,7 @@ def mem_sgd_iterate(
     )
 
 
-@formula
+@formula("second >= 0", "third >= 0", "form in ('paper', 'sharp')")
 def mem_sgd_recursion(
     steps: int, *, mu: float, shift: float, distance: float, second: float, third: float, form: str = "paper"
 ) -> float:
@@ -204,16 +176,12 @@ def mem_sgd_recursion(
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.3 (paper); sharp derived: sum w_t eta_t = 4T (T + 2a - 1)/mu,
     sum w_t eta_t^2 = 64 T/mu^2, and the factor of every later a_t is negative.
     shift: a, above 0.
-    distance: a_0, at least 0.
-    second, third: A and B, at least 0.
-    form ({"paper", "sharp"}):
+    distance: a_0.
+    second, third: A and B.
 
     >>> mem_sgd_recursion(100, mu=1.0, shift=10.0, distance=1.0, second=1.0, third=1.0)
     0.1247
     """
-    positive(mu=mu)
-    non_negative(distance=distance, second=second, third=third)
-    require(form in FORMS, "form", form, "'paper' or 'sharp'")
     weights = mem_sgd_weight_sum(steps, shift)
     sharp = form == "sharp"
     cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3
@@ -224,7 +192,7 @@ def mem_sgd_recursion(
     )
 
 
-@formula
+@formula("lipschitz >= mu", "shift > 1", "form in ('paper', 'sharp')")
 def mem_sgd(
     steps: int,
     *,
@@ -253,14 +221,10 @@ def mem_sgd(
     N synchronous workers that average (derived here, by the same proof): x_t minus the mean memory is still SGD's
     iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma 3.2 holds for each worker.  So the bound
     stands, and in its first term the second moment of the *averaged* gradient may replace G^2.
-    mu, lipschitz: 0 < mu <= L.
-    distance: ||x_0 - x*||^2 (squared), at least 0.
-    d: Dimension.
     k: Above 0, at most d.
-    shift: a, above 1.
+    shift: a.
     alpha (float, optional): Above 4; by default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
-    form ({"paper", "sharp"}):
 
     Raises
     ------
@@ -271,16 +235,11 @@ def mem_sgd(
     0.0465
     """
     _kept(d, k)
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-    non_negative(second_moment=second_moment, distance=distance)
-    require(shift > 1, "shift", shift, "a number above 1")
     best = mem_sgd_alpha(d, k, shift)
     alpha = best if alpha is None else alpha
     require(4 < alpha <= best * (1 + 1e-12), "alpha", alpha, f"above 4 and at most {best} for the shift {shift}")
     first = second_moment if averaged_second_moment is None else averaged_second_moment
     non_negative(averaged_second_moment=first)
-    require(form in FORMS, "form", form, "'paper' or 'sharp'")
     weights, sharp = mem_sgd_weight_sum(steps, shift), form == "sharp"
     memory = mem_sgd_memory(d, k, 1.0, second_moment, alpha=alpha)
     cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3

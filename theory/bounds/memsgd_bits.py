@@ -7,12 +7,10 @@ import math
 from ..core import require
 from .closed_form import formula
 
-__all__ = ["mem_sgd_bits_ratio", "mem_sgd_counted_bits"]
-
 INDEX_AND_VALUE = 64  # 32 bits each
 
 
-@formula
+@formula("method in ('sgd', 'entries', 'qsgd')")
 def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzeros: float | None = None) -> int:
     """Bits of a message as counted in the figures of the Mem-SGD paper.
 
@@ -25,15 +23,12 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
     messages need no indices, 32 d bits.
     Source: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of Stich, Cordonnier, Jaggi, "Sparsified SGD
     with memory", NeurIPS 2018.
-    method ({"sgd", "entries", "qsgd"}):
     number (int, optional): k for "entries", from 1 to d; b for "qsgd", from 1 to 24.
     nonzeros (float, optional): Non-zeros of a gradient, above 0 and at most d; omitted for dense data.
 
     >>> [mem_sgd_counted_bits("qsgd", 2000, b) for b in (2, 4, 8)]
     [617, 2947, 18000]
     """
-    require(method in ("sgd", "entries", "qsgd"), "method", method, "'sgd', 'entries' or 'qsgd'")
-    require(d >= 1, "d", d, "an integer, at least 1")
     require(nonzeros is None or 0 < nonzeros <= d, "nonzeros", nonzeros, f"a number above 0, at most d = {d}")
     if method == "sgd":
         return math.ceil(INDEX_AND_VALUE * (d if nonzeros is None else nonzeros))
@@ -49,7 +44,7 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
     return math.ceil(min(counts))
 
 
-@formula
+@formula("1 <= k <= d", "reading in ('counted', 'sent')")
 def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
     """How many times fewer bits than SGD's a message of k entries has, on dense data.
 
@@ -60,14 +55,10 @@ def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
     Source: counted: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of Stich, Cordonnier, Jaggi,
     "Sparsified SGD with memory", NeurIPS 2018; sent: derived.
     k: From 1 to d.
-    reading ({"counted", "sent"}):
 
     >>> mem_sgd_bits_ratio(2000, 1, "counted"), mem_sgd_bits_ratio(2000, 1)
     (2000.0, 1488.372)
     """
-    require(d >= 1, "d", d, "an integer, at least 1")
-    require(1 <= k <= d, "k", k, f"an integer from 1 to d = {d}")
-    require(reading in ("counted", "sent"), "reading", reading, "'counted' or 'sent'")
     if reading == "counted":
         return d / k
     return 32.0 * d / (k * (32.0 + math.ceil(math.log2(d))))

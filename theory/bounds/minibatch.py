@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..core import require
 from .closed_form import formula, total
 
-__all__ = ["batch_bound", "expected_smoothness", "minibatch_second_moment", "minibatch_step"]
-
 
 def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
     require(batch >= 1 and float(batch).is_integer(), "batch", batch, "an integer, at least 1")
@@ -41,7 +39,7 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
     return max(1.0, second_moment / gradient_squared) if gradient_squared > 0 else float("inf")
 
 
-@formula
+@formula("lipschitz >= 0", "max_lipschitz >= lipschitz * (1 - 1e-09)")
 def expected_smoothness(
     lipschitz: float, max_lipschitz: float, *, batch: int = 1, workers: int = 1, omega: float = 0.0
 ) -> float:
@@ -55,15 +53,13 @@ def expected_smoothness(
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
     with replacement (the text was not at hand).
-    lipschitz, max_lipschitz: L and L_max, 0 <= L <= L_max.
-    batch, workers: B and N, at least 1.
+    lipschitz, max_lipschitz: L and L_max.
+    batch, workers: B and N.
 
     >>> expected_smoothness(1.0, 9.0), expected_smoothness(1.0, 9.0, batch=8), expected_smoothness(1.0, 9.0, workers=8)
     (9.0, 2.0, 2.0)
     """
-    require(lipschitz >= 0, "lipschitz", lipschitz, "a number, at least 0")
     allowed = f"a number, at least lipschitz = {lipschitz}"
-    require(max_lipschitz >= lipschitz * (1 - 1e-9), "max_lipschitz", max_lipschitz, allowed)
     for name, number in (("batch", batch), ("workers", workers)):
         require(number >= 1 and float(number).is_integer(), name, number, "an integer, at least 1")
     require(omega >= 0, "omega", omega, "a number, at least 0")
@@ -71,7 +67,7 @@ def expected_smoothness(
     return total(others=lipschitz * (1.0 - 1.0 / workers), own=(1.0 + omega) * own / workers)
 
 
-@formula
+@formula("reduction in ('mean', 'sum')")
 def minibatch_second_moment(
     second_moment: float, gradient_squared: float, batch: int, n: int | None = None, reduction: str = "mean"
 ) -> float:
@@ -87,13 +83,12 @@ def minibatch_second_moment(
     second_moment: M^2(x) = (1/n) sum ||grad f_i(x)||^2.
     gradient_squared: ||grad f(x)||^2.
     n (int, optional): Number of rows, for draws without replacement.
-    reduction ({"mean", "sum"}): The source sums the gradients of a batch; the methods of this package average them.
+    reduction: The source sums the gradients of a batch; the methods of this package average them.
 
     >>> minibatch_second_moment(4.0, 1.0, batch=3), minibatch_second_moment(4.0, 1.0, batch=4, n=4)
     (2.0, 1.0)
     """
     _moments(second_moment, gradient_squared, batch, n)
-    require(reduction in ("mean", "sum"), "reduction", reduction, "'mean' or 'sum'")
     pair = gradient_squared  # E<g_i, g_j> of two rows of the batch
     if n is not None and n > 1:
         pair = (n * gradient_squared - second_moment) / (n - 1)
@@ -121,18 +116,15 @@ def minibatch_step(
     B = delta B_D + 1 the last term is (1 + delta) B step^2 M^2.  With a projection, "<=".
     Kind: identity.
     Source: Yin et al., AISTATS 2018, Lemma 1 (sums, with replacement).
-    distance: ||x - x*||^2 (squared), at least 0.
+    distance: ||x - x*||^2 (squared).
     alignment: <grad f(x), x - x*>.
     second_moment, gradient_squared: M^2(x) and ||grad f(x)||^2.
-    step: Above 0.
     n (int, optional): Number of rows, for draws without replacement.
     reduction ({"mean", "sum"}):
 
     >>> minibatch_step(1.0, 0.5, 4.0, 1.0, batch=3, step=0.1)  # 1 - 2 * 0.1 * 0.5 + 0.01 * 2
     0.92
     """
-    require(distance >= 0, "distance", distance, "a number, at least 0")
-    require(step > 0, "step", step, "a number above 0")
     noise = minibatch_second_moment(second_moment, gradient_squared, batch, n, reduction)
     factor = step if reduction == "mean" else batch * step
     return total(distance=distance, descent=-2.0 * factor * alignment, noise=step**2 * noise)

@@ -7,10 +7,7 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-__all__ = ["multilevel_variance", "multilevel_variance_exact"]
 
 
 @formula
@@ -39,7 +36,7 @@ def multilevel_variance_exact(residuals) -> float:
     return float(np.linalg.norm(r, axis=1).sum() ** 2 - v @ v)
 
 
-@formula
+@formula("k >= 1", "k <= d")
 def multilevel_variance(d: int, k: int) -> float:
     """Worst relative variance of multilevel compression over top-k.
 
@@ -47,12 +44,9 @@ def multilevel_variance(d: int, k: int) -> float:
     Statement: E||Q(v) - v||^2 <= (ceil(d/k) - 1) ||v||^2.
     Kind: tight (equal magnitudes, where k divides d).
     Source: derived: the norms r_l of L levels have (sum_l r_l)^2 <= L sum_l r_l^2 = L ||v||^2.
-    d: Dimension.
     k: From 1 to d.
 
     >>> multilevel_variance(100, 10), multilevel_variance(101, 10), multilevel_variance(10, 10)
     (9.0, 10.0, 0.0)
     """
-    whole(1, d=d, k=k)
-    require(k <= d, "k", k, f"an integer from 1 to d = {d}")
     return float(math.ceil(d / k) - 1)

@@ -7,11 +7,8 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
-
-__all__ = ["half_variance", "natural_dithering_variance", "natural_variance", "natural_variance_exact"]
 
 
 @formula
@@ -29,7 +26,6 @@ def half_variance(d: int) -> float:
     >>> half_variance(1000) * 2**22
     0.999
     """
-    whole(1, d=d)
     return total(normal=2.0**-22 / (1.0 + 2.0**-10), subnormal=(d - 1) * 2.0**-78)
 
 
@@ -47,7 +43,6 @@ def natural_variance(d: int) -> float:
     >>> natural_variance(1000)
     0.125
     """
-    whole(1, d=d)
     return 0.125
 
 
@@ -70,7 +65,7 @@ def natural_variance_exact(v) -> float:
     return float(np.sum(np.ldexp(above * (1.0 - above), 2 * exponent - 2)))
 
 
-@formula
+@formula("norm in (2, inf)", "form in ('sharp', 'paper')")
 def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
     """Worst relative variance of natural dithering.
 
@@ -80,16 +75,10 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the q-norm.
     Kind: tight (sharp), upper (paper).
     Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 7 (paper); sharp is derived.
-    d, s: Both at least 1.
-    norm ({2, inf}):
-    form ({"sharp", "paper"}):
 
     >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
     (31.0, 32.125)
     """
-    whole(1, d=d, s=s)
-    require(norm in (2, math.inf), "norm", norm, "2 or inf")
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     if form == "sharp":
         return nuqsgd_variance(d, s - 1) if norm == 2 else nuqsgd_inf_variance(d, s - 1)
     x = math.sqrt(d) * 2.0 ** (1 - s)

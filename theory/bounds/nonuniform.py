@@ -15,8 +15,6 @@ import numpy as np
 from ..core import require
 from .closed_form import formula
 
-__all__ = ["chord_nonzeros", "chord_positions", "chord_variance"]
-
 
 def _relative(v, norm: float) -> tuple[np.ndarray, float]:
     """The magnitudes relative to the norm, and the norm."""

@@ -15,18 +15,6 @@ from .closed_form import formula, total
 from .coding import elias_length
 from .elias import elias_gaps, longest_elias_code
 
-__all__ = [
-    "geometric_levels",
-    "nuqsgd_code_length",
-    "nuqsgd_inf_variance",
-    "nuqsgd_nonzeros",
-    "nuqsgd_released_levels",
-    "nuqsgd_released_variance",
-    "nuqsgd_variance",
-    "nuqsgd_variance_attained",
-    "optimal_ratio",
-]
-
 
 def _geometric(d: int, s: int, ratio: float) -> None:
     whole(1, d=d)
@@ -42,7 +30,6 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     Statement: 0, p^s, ..., p^2, p, 1.
     Kind: identity.
     Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021 (p = 1/2).
-    s: At least 0.
     ratio: p, in (0, 1).
 
     Returns
@@ -56,7 +43,7 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     return np.concatenate([[0.0], float(ratio) ** np.arange(s, -1.0, -1.0)])
 
 
-@formula
+@formula("bits >= 1")
 def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     """The magnitudes among which the released code of NUQSGD rounds; there is no zero.
 
@@ -64,7 +51,6 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     Statement: 2^-j for j = 0, ..., 2^(bits - 1) - 1.
     Kind: identity.
     Source: the authors' released code (fartashf/nuqsgd, nuq/quantize.py).
-    bits: At least 1.
 
     Returns
     -------
@@ -73,11 +59,10 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     >>> nuqsgd_released_levels(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
-    whole(1, bits=bits)
     return geometric_levels(2 ** (bits - 1) - 1)[1:]
 
 
-@formula
+@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')")
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     """Worst relative variance of NUQSGD with the 2-norm.
 
@@ -95,15 +80,13 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     not at hand, and in particular not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <=
     lam' + d max(psi(r) - lam' r^2) for every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b),
     the lowest cell gives p^(2s)/(4 lam'), and lam' = max(lam, X/2).
-    s: Levels between 0 and 1, at least 0.
+    s: Levels between 0 and 1.
     ratio: p, in (0, 1); 1/2 for the paper's forms.
-    form ({"sharp", "2^(2s+1)", "2^(2s+2)"}):
 
     >>> nuqsgd_variance(d=2**14, s=3), nuqsgd_variance(d=2**14, s=3, form="2^(2s+2)")
     (15.0, 15.125)
     """
     _geometric(d, s, ratio)
-    require(form in ("sharp", "2^(2s+1)", "2^(2s+2)"), "form", form, "'sharp', '2^(2s+1)' or '2^(2s+2)'")
     x = ratio**s * math.sqrt(d)
     if form == "sharp":
         lam = (1.0 + ratio) ** 2 / (4.0 * ratio)
@@ -124,7 +107,6 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     Kind: identity.
     Source: derived: these r attain the two maxima in the proof of the sharp form, but those above the lowest cell do so
     without the p^(2s)/(4 lam) that the proof grants to every coordinate.
-    d, s: Both at least 1.
 
     Returns
     -------
@@ -136,7 +118,6 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     >>> int(np.sum(v > 1 / 8)), round(chord_variance(v, geometric_levels(3)), 10), nuqsgd_variance(126, 3)
     (4, 0.5625, 0.5625)
     """
-    whole(1, d=d, s=s)
     if math.sqrt(d) >= 2.25 * 2**s:
         return np.full(d, 1.0 / math.sqrt(d))
     if s < 2:
@@ -169,7 +150,6 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     Kind: tight.  Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
     Source: derived: with one r = 1, the others maximise psi(r) - (1 + omega) r^2, and (d - 1) times that maximum is
     omega; it lies in the lowest cell or in the highest.  For s = 0 it is the worst case of ternary quantization.
-    s: At least 0.
     ratio: p, in (0, 1).
 
     >>> nuqsgd_inf_variance(d=10_000, s=0), round(nuqsgd_inf_variance(d=10_000, s=10), 5)
@@ -187,7 +167,7 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     return max(lowest, (half + root if half >= 0.0 else target / (root - half)) - 1.0)
 
 
-@formula
+@formula("bits >= 1")
 def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     """Worst relative variance of the levels of NUQSGD's released code.
 
@@ -195,17 +175,15 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     Statement: E||Q(v) - v||^2 <= (1/8 + d 4^-h) ||v||^2 (and 4^-h d - 1 where h = 0).
     Kind: upper; from below, two coordinates 2/3, one 1/3 and d - 3 zeros come within 3 4^-h of it (h >= 2).
     Source: derived: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
-    bits: At least 1.
 
     >>> nuqsgd_released_variance(d=8192, bits=4)
     0.625
     """
-    whole(1, d=d, bits=bits)
     h = 2 ** (bits - 1) - 1
     return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
 
 
-@formula
+@formula("form in ('sharp', 'paper')")
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     """Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
@@ -215,15 +193,12 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) =
     min(1, r_i/p^s) and sum r_i <= sqrt(d).
-    s: At least 0.
     ratio: p, in (0, 1).
-    form ({"sharp", "paper"}):
 
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
     (800.0, 864.0)
     """
     _geometric(d, s, ratio)
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     most = math.sqrt(d) / ratio**s
     return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
 
@@ -242,7 +217,6 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     Source: derived: between two levels the expected bits of sign and index are linear in r_i, so at most r_i p^-s
     max_j p^(j-1) (1 + |omega(j)|), and sum r_i <= sqrt(d).  The theorem in NUQSGD, JMLR 22(114), 2021, as remembered,
     has o(1) terms: 3 n + (1 + o(1)) n log2(d/n) + (1 + o(1)) n log2 log2(8 (p^-2s + d)/n) and the norm, for n <= d/e.
-    s: At least 0.
     ratio: p, in (0, 1).
 
     >>> round(nuqsgd_code_length(d=8192, s=3))
@@ -255,7 +229,7 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     return total(header=32 + longest_elias_code(d + 1), levels=levels, gaps=elias_gaps(d, n))
 
 
-@formula
+@formula("d >= 2")
 def optimal_ratio(s: int, d: int) -> float:
     """The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
 
@@ -263,14 +237,10 @@ def optimal_ratio(s: int, d: int) -> float:
     Statement: p minimises omega(p).
     Kind: identity (found numerically, to about 1e-8).
     Source: derived.
-    s: At least 1.
-    d: At least 2.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412
     """
-    whole(1, s=s)
-    whole(2, d=d)
     grid = np.linspace(0.0, 1.0, 4001)[1:-1]
     best = int(np.argmin([nuqsgd_variance(d, s, float(p)) for p in grid]))
     low, high = max(float(grid[best]) - 1.0 / 4000, 1e-9), min(float(grid[best]) + 1.0 / 4000, 1.0 - 1e-9)

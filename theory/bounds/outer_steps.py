@@ -10,19 +10,9 @@ import math
 from typing import NamedTuple
 
 from ..core import require
-from ._domain import positive, whole
+from ._domain import positive
 from .closed_form import formula
 from .local_steps import local_sgd_shift
-
-__all__ = [
-    "MemoryMomentum",
-    "OuterMomentum",
-    "leaky_memory_momentum",
-    "local_gain",
-    "outer_nesterov",
-    "outer_rate",
-    "outer_step",
-]
 
 
 class OuterMomentum(NamedTuple):
@@ -61,7 +51,7 @@ class MemoryMomentum(NamedTuple):
     gain: float
 
 
-@formula
+@formula("curvature > 0")
 def local_gain(curvature: float, step: float, local_steps: int) -> float:
     """The share of the distance that H local steps cover.
 
@@ -69,14 +59,12 @@ def local_gain(curvature: float, step: float, local_steps: int) -> float:
     Statement: x - y_H = q(lambda) x, q(lambda) = 1 - (1 - eta lambda)^H.
     Kind: identity.
     Source: derived: every step multiplies by 1 - eta lambda.
-    curvature: lambda, above 0.
-    step: eta, above 0.
+    curvature: lambda.
+    step: eta.
 
     >>> local_gain(1.0, 0.5, 2)
     0.75
     """
-    positive(curvature=curvature, step=step)
-    whole(1, local_steps=local_steps)
     return 1.0 - (1.0 - step * curvature) ** local_steps
 
 
@@ -96,7 +84,7 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
     Kind: identity.
     Source: derived: |1 - gamma q| is largest at an end of [q(mu), q(L)], and equal at both for gamma*.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta, in (0, 1/L].
+    step: eta.
 
     >>> outer_step(1.0, 3.0, 0.25, 1)  # 2/(1/4 + 3/4)
     2.0
@@ -113,7 +101,7 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
     Kind: tight (every start with a share in the slowest direction, in the limit of many rounds).
     Source: derived: x+ = (I - gamma q(A)) x.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta, in (0, 1/L].
+    step: eta.
     outer (float, optional): gamma, above 0; `outer_step` by default.
 
     >>> outer_rate(1.0, 3.0, 0.25, 1), outer_rate(1.0, 3.0, 0.25, 1, outer=1.0)
@@ -136,7 +124,7 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
     Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A)
     takes the place of the Hessian.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta, in (0, 1/L].
+    step: eta.
 
     Returns
     -------
@@ -150,7 +138,7 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
     return OuterMomentum(4.0 / (3.0 * high + low), (root - 2.0) / (root + 2.0), 1.0 - 2.0 / root)
 
 
-@formula
+@formula("0 <= kept <= 1")
 def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     """The heavy ball that a leaky memory makes of random-k.
 
@@ -160,7 +148,7 @@ def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
     Kind: identity.
     Source: derived: E[sent | m] = p m, E[e | m] = (1 - p) m.
-    kept (float): Factor of the memory, in [0, 1].
+    kept (float): Factor of the memory.
 
     Returns
     -------
@@ -169,7 +157,5 @@ def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     >>> leaky_memory_momentum(0.5), leaky_memory_momentum(0.5, kept=0.0)
     (MemoryMomentum(momentum=0.5, step=0.5, gain=1.0), MemoryMomentum(momentum=0.0, step=0.5, gain=0.5))
     """
-    require(0 < p <= 1, "p", p, "a number in (0, 1]")
-    require(0 <= kept <= 1, "kept", kept, "a number in [0, 1]")
     momentum = kept * (1.0 - p)
     return MemoryMomentum(momentum, p, p / (1.0 - momentum))

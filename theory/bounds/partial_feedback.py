@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import non_negative, positive
 from .closed_form import formula
 from .contractive import below_frontier, conef_factor
-
-__all__ = ["partial_factor", "partial_memory"]
 
 FORMS = ("sparsifier", "worst")
 
 
-@formula
+@formula("form in ('sparsifier', 'worst')")
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
     """Growth factor of a compressed memory in a step if a part of it is not fed back.
 
@@ -31,7 +27,6 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
-    form ({"sparsifier", "worst"}):
 
     Returns
     -------
@@ -42,14 +37,12 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     (0.3125, 0.5469, 0.7031)
     """
     conef_factor(theta, residual)  # checks the domain
-    require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
-    require(form in FORMS, "form", form, "'sparsifier' or 'worst'")
     if form == "sparsifier":
         return (1.0 + theta) * (residual + (1.0 - residual) * beta**2)
     return (1.0 + theta) * (beta + (1.0 - beta) * math.sqrt(residual)) ** 2
 
 
-@formula
+@formula("gradient in ('constant', 'zero-mean')")
 def partial_memory(
     theta: float, residual: float, beta: float, step: float, second_moment: float, gradient: str = "constant"
 ) -> float:
@@ -63,8 +56,7 @@ def partial_memory(
     Kind: identity.
     Source: derived: the error before C is eta g + e where nothing is sent and beta e elsewhere; so its mean is
     E e = r (E e + eta g) + (1 - r) beta E e, r = residual.
-    step: eta, above 0.
-    gradient ({"constant", "zero-mean"}):
+    step: eta.
 
     Raises
     ------
@@ -75,9 +67,6 @@ def partial_memory(
     (9.0, 60.0)
     """
     kappa = partial_factor(theta, residual, beta)
-    positive(step=step)
-    non_negative(second_moment=second_moment)
-    require(gradient in ("constant", "zero-mean"), "gradient", gradient, "'constant' or 'zero-mean'")
     below_frontier(kappa, "(1 + theta) (residual + (1 - residual) beta^2) < 1")
     pull = 2.0 * residual / ((1.0 - residual) * (1.0 - beta)) if gradient == "constant" else 0.0
     return (1.0 + theta) * residual * step**2 * second_moment * (1.0 + pull) / (1.0 - kappa)

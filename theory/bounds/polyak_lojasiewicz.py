@@ -8,21 +8,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .closed_form import formula, total
-
-__all__ = [
-    "gd_strongly_convex",
-    "logistic_curvature",
-    "pl_contraction",
-    "pl_gd",
-    "pl_sgd_constant_step",
-    "pl_sgd_decreasing",
-    "pl_sgd_decreasing_exact",
-    "pl_sgd_floor",
-    "pl_sgd_step",
-    "strong_convexity_gap",
-]
 
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
@@ -37,7 +24,7 @@ def _descending(step: float, lipschitz: float) -> float:
     return step * lipschitz
 
 
-@formula
+@formula("gradient_squared >= 0")
 def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
     """Strong convexity implies the Polyak-Lojasiewicz inequality, with the same constant.
 
@@ -46,17 +33,15 @@ def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
     Kind: tight (for f = (mu/2)||x||^2, and where f is that parabola between x and x* = x - g/mu).
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, section 2 and appendix A; classical: minimise both sides of
     f(y) >= f(x) + <g, y - x> + (mu/2)||y - x||^2 over y.
-    gradient_squared: ||g||^2, at least 0.
+    gradient_squared: ||g||^2.
 
     >>> strong_convexity_gap(16.0, mu=2.0)  # f = x^2 at x = 2
     4.0
     """
-    positive(mu=mu)
-    non_negative(gradient_squared=gradient_squared)
     return gradient_squared / (2.0 * mu)
 
 
-@formula
+@formula("form in ('simple', 'sharp')", "steps >= 0")
 def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
     """Gradient descent under the Polyak-Lojasiewicz inequality.
 
@@ -70,20 +55,14 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 1 (simple, gamma = 1/L; otherwise derived from
     f(x_+) <= f(x) - gamma (1 - c/2) ||grad f(x)||^2); Abbaszadehpeivasti, de Klerk, Zamani, Optimization Letters 2023,
     Theorem 3 (sharp).
-    steps: T, at least 0.
-    mu, lipschitz: 0 < mu <= L.
     step: gamma in (0, 2/L).
-    form ({"simple", "sharp"}):
 
     >>> pl_gd(2, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
     1.0
     >>> round(pl_gd(1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0, form="sharp"), 12)  # 2/5
     0.4
     """
-    require(form in ("simple", "sharp"), "form", form, "'simple' or 'sharp'")
-    whole(0, steps=steps)
     _curved(mu, lipschitz)
-    non_negative(gap=gap)
     c, pull = _descending(step, lipschitz), step * mu
     if form == "simple":
         factor = 1.0 - pull * (2.0 - c)
@@ -97,7 +76,7 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     return max(0.0, factor) ** steps * gap
 
 
-@formula
+@formula("0 < mu <= lipschitz")
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
     """Contraction of f - f* by a step of gradient descent under the PL condition.
 
@@ -105,8 +84,7 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     Statement: f(x - gamma grad f(x)) - f* <= q (f(x) - f*), q = 1 - nu, nu = gamma mu (2 - L gamma).
     Kind: tight ((L/2)||x||^2, where mu = L and q = (1 - L gamma)^2).
     Source: Karimi, Nutini, Schmidt, ECML 2016, Theorem 1 (gamma = 1/L); other gamma derived, by the same proof.
-    mu: Above 0, at most L.
-    lipschitz: L.
+    mu: Above 0.
     step (float, optional): gamma in (0, 2/L); 1/L by default.
 
     Returns
@@ -117,15 +95,13 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     >>> pl_contraction(1.0, 4.0), pl_contraction(1.0, 1.0, step=0.5)  # 1 - mu/L, (1 - 1/2)^2
     (0.75, 0.25)
     """
-    positive(lipschitz=lipschitz)
-    require(0 < mu <= lipschitz, "mu", mu, f"a number above 0, at most lipschitz = {lipschitz:g}: the PL constant")
     gamma = 1.0 / lipschitz if step is None else step
     require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
     left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
     return left if left > NOTHING else 0.0
 
 
-@formula
+@formula("steps >= 0")
 def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
     """Gradient descent on a strongly convex function.
 
@@ -134,21 +110,17 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
     Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
     Source: Taylor, Hendrickx, Glineur, "Exact worst-case convergence rates of the proximal gradient method for
     composite convex minimization", JOTA 2018, Theorem 3.3.
-    steps: T, at least 0.
-    mu, lipschitz: 0 < mu <= L.
     step: gamma in (0, 2/L).
 
     >>> gd_strongly_convex(1, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
     1.0
     """
-    whole(0, steps=steps)
     _curved(mu, lipschitz)
-    non_negative(gap=gap)
     c = _descending(step, lipschitz)
     return max(abs(1.0 - step * mu), abs(1.0 - c)) ** (2 * steps) * gap
 
 
-@formula
+@formula("gradient_squared >= 0", "second_moment >= gradient_squared")
 def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: float, second_moment: float) -> float:
     """Expected gap after one step of SGD.
 
@@ -156,22 +128,19 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2.
     Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = C^2).
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, proof of Theorem 4.
-    gap: f(x) - f*, at least 0.
-    step: alpha, above 0.
-    gradient_squared: ||grad f(x)||^2, at least 0.
+    gap: f(x) - f*.
+    step: alpha.
+    gradient_squared: ||grad f(x)||^2.
     second_moment: C^2, the second moment and not the variance: at least ``gradient_squared``.
 
     >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
     1.0
     """
-    positive(lipschitz=lipschitz, step=step)
-    non_negative(gap=gap, gradient_squared=gradient_squared)
     allowed = f"a number, at least gradient_squared = {gradient_squared}"
-    require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
     return total(gap=gap, descent=-step * gradient_squared, noise=0.5 * lipschitz * second_moment * step**2)
 
 
-@formula
+@formula("steps >= 0")
 def pl_sgd_constant_step(
     steps: int, *, mu: float, lipschitz: float, step: float, second_moment: float, gap: float
 ) -> float:
@@ -182,22 +151,18 @@ def pl_sgd_constant_step(
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) L C^2 alpha/(4 mu), r = 1 - 2 mu alpha.
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (without the factor 1 - r^T).
-    steps: T, at least 0.
-    mu, lipschitz: 0 < mu <= L.
     step: alpha in (0, 1/(2 mu)].
-    second_moment: C^2, at least 0.
+    second_moment: C^2.
 
     >>> pl_sgd_constant_step(1, mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0, gap=1.0)  # 1/2 + 1/2 * 1/2
     0.75
     """
-    whole(0, steps=steps)
-    non_negative(gap=gap)
     floor = pl_sgd_floor(mu=mu, lipschitz=lipschitz, step=step, second_moment=second_moment)
     left = (1.0 - 2.0 * step * mu) ** steps
     return total(start=left * gap, noise=(1.0 - left) * floor)
 
 
-@formula
+@formula("0 < step <= 0.5 / mu")
 def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
     """Bound of the limit of the gap of SGD with a constant step.
 
@@ -205,20 +170,17 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
     Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
     Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with C^2 the second moment there: for every alpha).
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4.
-    mu, lipschitz: 0 < mu <= L.
     step: alpha in (0, 1/(2 mu)].
-    second_moment: C^2, at least 0.
+    second_moment: C^2.
 
     >>> pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0)
     0.5
     """
     _curved(mu, lipschitz)
-    require(0 < step <= 0.5 / mu, "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
-    non_negative(second_moment=second_moment)
     return lipschitz * second_moment * step / (4.0 * mu)
 
 
-@formula
+@formula("form in ('simple', 'sharp')")
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     """SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
@@ -230,26 +192,21 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t; the simple
     form is larger by a factor that tends to 1).
     Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (simple); the sharp form is what its proof sums.
-    mu, lipschitz: 0 < mu <= L.
-    second_moment: C^2, at least 0.
-    form ({"simple", "sharp"}):
+    second_moment: C^2.
 
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
     1.0
     >>> pl_sgd_decreasing(1, mu=1.0, lipschitz=1.0, second_moment=8.0, form="sharp")
     1.0
     """
-    require(form in ("simple", "sharp"), "form", form, "'simple' or 'sharp'")
-    whole(1, steps=steps)
     _curved(mu, lipschitz)
-    non_negative(second_moment=second_moment)
     scale, T = lipschitz * second_moment / (2.0 * mu**2), int(steps)
     if form == "simple":
         return scale / T
     return scale / T**2 * math.fsum(((t + 0.5) / (t + 1.0)) ** 2 for t in range(T))
 
 
-@formula
+@formula("steps >= 0")
 def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     """Gap of SGD with the step size (2t + 1)/(2 mu (t + 1)^2) on the isotropic quadratic.
 
@@ -257,14 +214,10 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     Statement: E f(x_T) = D_T, D_0 = 0, D_{t+1} = (1 - a_t)^2 D_t + a_t^2 sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2).
     Kind: identity.
     Source: derived.
-    steps: T, at least 0.
 
     >>> pl_sgd_decreasing_exact(1, mu=1.0, variance=8.0)  # a_0 = 1/2
     1.0
     """
-    whole(0, steps=steps)
-    positive(mu=mu)
-    non_negative(variance=variance)
     gap = 0.0
     for t in range(int(steps)):
         a = (2.0 * t + 1.0) / (2.0 * (t + 1.0) ** 2)
@@ -272,7 +225,7 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     return gap
 
 
-@formula
+@formula("margin >= 0")
 def logistic_curvature(margin: float) -> float:
     """Least second derivative of the logistic loss for a bounded margin.
 
@@ -280,7 +233,7 @@ def logistic_curvature(margin: float) -> float:
     Statement: the second derivative e^m/(1 + e^m)^2 = 1/(2 + 2 cosh m) is at least 1/(2 + 2 cosh R).
     Kind: tight (at abs(m) = R).
     Source: derived.
-    margin: R, at least 0.
+    margin: R.
 
     Raises
     ------
@@ -290,6 +243,5 @@ def logistic_curvature(margin: float) -> float:
     >>> logistic_curvature(0.0)
     0.25
     """
-    non_negative(margin=margin)
     small = math.exp(-margin)  # cosh itself would overflow
     return small / (1.0 + small) ** 2

@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 
-__all__ = ["qsvrg_bits", "qsvrg_factor", "qsvrg_inner", "qsvrg_step", "svrg_second_moment"]
 
-
-@formula
+@formula("anchor_gap >= 0")
 def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float:
     """Second moment of a variance-reduced gradient.
 
@@ -24,17 +21,15 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
     Kind: upper; attained up to the factor 1 - 3/(4 n) by f_j = (L/2) x_j^2 at y = -x.
     Source: Johnson, Zhang, NIPS 2013, in the proof of Theorem 1; Bubeck 2015, Lemma 6.4 and Theorem 6.5: ||a + b||^2 <=
     2||a||^2 + 2||b||^2 around grad f_j(x*), and E||grad f_j(x) - grad f_j(x*)||^2 <= 2 L (f(x) - f*).
-    gap, anchor_gap: f(x) - f* and f(y) - f*, at least 0.
+    gap, anchor_gap: f(x) - f* and f(y) - f*.
 
     >>> svrg_second_moment(0.5, 0.25, lipschitz=2.0)
     6.0
     """
-    positive(lipschitz=lipschitz)
-    non_negative(gap=gap, anchor_gap=anchor_gap)
     return total(iterate=4.0 * lipschitz * gap, anchor=4.0 * lipschitz * anchor_gap)
 
 
-@formula
+@formula("inner >= 1")
 def qsvrg_factor(
     inner: int, *, step: float, lipschitz: float, mu: float, omega: float = 0.0, workers: int = 1
 ) -> float:
@@ -48,14 +43,11 @@ def qsvrg_factor(
     Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0).  In expectation ||x+ - x*||^2 <=
     ||x - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
     ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
-    inner (int): T, at least 1.
+    inner (int): T.
 
     >>> qsvrg_factor(20, step=0.1, lipschitz=1.0, mu=1.0)  # (1 + 0.4)/(2 - 0.4)
     0.875
     """
-    whole(1, inner=inner, workers=workers)
-    positive(step=step, lipschitz=lipschitz, mu=mu)
-    non_negative(omega=omega)
     anchor = 4.0 * lipschitz * (1.0 + omega) / workers
     left = 2.0 - step * (2.0 * lipschitz * (1.0 - 1.0 / workers) + anchor)
     require(left > 0.0, "step", step, f"a number below {2.0 * step / (2.0 - left):.6g}")
@@ -75,8 +67,6 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
     >>> qsvrg_step(lipschitz=2.0, omega=0.25)
     0.04
     """
-    positive(lipschitz=lipschitz)
-    non_negative(omega=omega)
     return 1.0 / (10.0 * (1.0 + omega) * lipschitz)
 
 
@@ -92,12 +82,10 @@ def qsvrg_inner(lipschitz: float, mu: float, omega: float = 0.0) -> int:
     >>> qsvrg_inner(lipschitz=2.0, mu=1.0, omega=0.25)
     50
     """
-    positive(lipschitz=lipschitz, mu=mu)
-    non_negative(omega=omega)
     return math.ceil(20.0 * (1.0 + omega) * lipschitz / mu * (1.0 - 1e-12))
 
 
-@formula
+@formula("inner >= 1", "float_bits >= 1", "bits > 0", "form in ('sharp', 'paper')")
 def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str = "sharp") -> float:
     """Bits that a worker sends in an epoch of QSVRG.
 
@@ -105,16 +93,12 @@ def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str 
     Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, whatever ``bits``.
     Kind: tight (sharp, for codes of fixed width), upper (paper).
     Source: derived; QSGD, NIPS 2017, Theorem 3.6 (paper), with a code that exists by its Corollary 3.3.
-    inner (int): T, at least 1.
-    bits (float): Of a message, above 0.
-    float_bits (int): F, at least 1.
-    form ({"sharp", "paper"}):
+    inner (int): T.
+    bits (float): Of a message.
+    float_bits (int): F.
 
     >>> qsvrg_bits(d=100, inner=10, bits=232.0), qsvrg_bits(d=100, inner=10, bits=232.0, form="paper")
     (5520.0, 6632.0)
     """
-    whole(1, d=d, inner=inner, float_bits=float_bits)
-    positive(bits=bits)
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     quantized = inner * bits if form == "sharp" else (float_bits + 2.8 * d) * (inner + 1)
     return total(quantized=quantized, full=float_bits * d)

@@ -7,8 +7,6 @@ import numpy as np
 from ..core import require
 from .closed_form import formula
 
-__all__ = ["quadratic_average_exact", "quadratic_moments_exact"]
-
 
 def _checked(step_sizes, diagonal, variance, start):
     eta, h = np.asarray(step_sizes, float).ravel(), np.atleast_1d(np.asarray(diagonal, float))

@@ -15,15 +15,6 @@ from ..core import require
 from ._domain import whole
 from .closed_form import formula
 
-__all__ = [
-    "qsgd_inf_variance",
-    "qsgd_nonzeros",
-    "qsgd_nonzeros_exact",
-    "qsgd_variance",
-    "qsgd_variance_attained",
-    "qsgd_variance_exact",
-]
-
 
 def dimension_and_levels(d: int, s: int) -> None:
     """Reject a dimension or a number of levels that is not an integer, at least 1."""
@@ -61,7 +52,6 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Source: Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD", NIPS 2017, Lemma 3.1 (ii) (paper); the sharp form is
     derived: maximise sum f_i (1 - f_i), f_i = frac(u_i), subject to sum u_i^2 = s^2; in u^2 the concave envelope of
     f (1 - f) is sqrt(x) - x up to x = 1/4, and 1/4 beyond.
-    s: Number of levels above zero, at least 1.
     form ({"sharp", "paper"}):
 
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
@@ -85,7 +75,6 @@ def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     the sum of three triangular numbers).
     Kind: identity.
     Source: derived.
-    d, s: Both at least 1.
 
     Returns
     -------
@@ -131,7 +120,6 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     Source: derived: maximise sum f_i (1 - f_i) / sum u_i^2 with one u_i = s; for the optimal ratio omega each other
     coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)), so (d-1)/(4 (1 + omega)) = omega s^2.
     For s = 1 it is (sqrt(d) - 1)/2, the worst case of ternary quantization.
-    d, s: Both at least 1.
     form ({"sharp", "simple"}):
 
     >>> qsgd_inf_variance(d=10_000, s=1), qsgd_inf_variance(d=10_000, s=1, form="simple")
@@ -152,7 +140,6 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     2-norm and the maximum norm.
     Kind: identity.
     Source: derived (the variance of each coordinate is that of a Bernoulli variable).
-    s: Number of levels above zero, at least 1.
     norm ({2, inf}): The norm used as the scale.
 
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
@@ -174,7 +161,6 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
     Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper); sharp is derived: P(zeta_i > 0) = min(1, u_i) and sum u_i =
     s ||v||_1/||v||_2.
-    d, s: Both at least 1.
     form ({"sharp", "paper"}):
 
     >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper")]
@@ -194,7 +180,6 @@ def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
     Statement: ``E||Q(v)||_0 = sum_i min(1, s |v_i| / scale)``.
     Kind: identity.
     Source: derived (coordinate i is zero only if u_i < 1 and it is rounded down).
-    s: Number of levels above zero, at least 1.
     norm ({2, inf}):
 
     >>> qsgd_nonzeros_exact([3.0, 4.0], s=1)

@@ -9,21 +9,12 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .averages import averaged_variance
 from .closed_form import formula, total
 from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
 
-__all__ = [
-    "quantized_sgd_bits",
-    "quantized_sgd_convex",
-    "quantized_sgd_convex_step",
-    "quantized_sgd_rounds",
-    "quantized_sgd_smooth",
-]
 
-
-@formula
+@formula("form in ('sharp', 'paper')")
 def quantized_sgd_convex_step(
     steps: int,
     *,
@@ -42,17 +33,15 @@ def quantized_sgd_convex_step(
     ``distance``, sharp: eta = 1/(L + sqrt(v T)/R); paper: eta = 1/(L + sqrt(v T/2)/R).
     Kind: identity.
     Source: QSGD, NIPS 2017, Theorem 3.4 (paper), with sqrt N where it belongs and the noise of the gradients itself.
-    variance: sigma^2 of one worker's gradient, at least 0.
+    variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
-    distance: R^2, above 0.
-    form ({"sharp", "paper"}):
+    distance: R^2.
 
     >>> quantized_sgd_convex_step(
     ...     25, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2
     ... ) == 1 / 3
     True
     """
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
     noise = averaged_variance(variance, second_moment, workers=workers, omega=omega)
     return sgd_smooth_convex_step(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
@@ -82,9 +71,9 @@ def quantized_sgd_convex(
     Source: QSGD, NIPS 2017, Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2, sqrt(d)/s)
     B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise).  NUQSGD, JMLR 22(114), 2021,
     has the same theorem with its own omega, as remembered.  The constants 1 and 1/2 are derived.
-    variance: sigma^2 of one worker's gradient, at least 0.
+    variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
-    distance: R^2, above 0.
+    distance: R^2.
     form ({"sharp", "same step", "paper"}):
 
     >>> quantized_sgd_convex(25, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2)
@@ -94,7 +83,7 @@ def quantized_sgd_convex(
     return sgd_smooth_convex(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
 
-@formula
+@formula("eps > 0", "distance > 0")
 def quantized_sgd_rounds(
     eps: float,
     *,
@@ -113,21 +102,19 @@ def quantized_sgd_rounds(
     Kind: identity (the bound is then eps).
     Source: derived: the positive root of c x + (L R^2/2) x^2 = eps, x = T^(-1/2).  QSGD, NIPS 2017, Theorem 3.4, has
     the order O(R^2 max(2 B'/(N eps^2), L/eps)).
-    eps: Above 0.
-    variance: sigma^2 of one worker's gradient, at least 0.
+    variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
-    distance: R^2, above 0.
+    distance: R^2.
 
     >>> quantized_sgd_rounds(2.5, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2)
     25.0
     """
-    positive(eps=eps, lipschitz=lipschitz, distance=distance)
     c2 = distance * averaged_variance(variance, second_moment, workers=workers, omega=omega)
     root = math.sqrt(c2) + math.sqrt(c2 + 2.0 * lipschitz * distance * eps)
     return (root / (2.0 * eps)) ** 2
 
 
-@formula
+@formula("bits > 0")
 def quantized_sgd_bits(
     eps: float,
     *,
@@ -148,16 +135,15 @@ def quantized_sgd_bits(
     Kind: upper.
     Source: derived.
     eps: Above 0.
-    bits (float): Of a message, above 0.
-    variance: sigma^2 of one worker's gradient, at least 0.
+    bits (float): Of a message.
+    variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
-    distance: R^2, above 0.
+    distance: R^2.
 
     >>> constants = {"omega": 1.0, "lipschitz": 1.0, "variance": 3.0, "second_moment": 5.0, "distance": 25.0}
     >>> quantized_sgd_bits(2.5, bits=64.0, workers=2, **constants)
     1600.0
     """
-    positive(bits=bits)
     rounds = quantized_sgd_rounds(
         eps,
         omega=omega,
@@ -188,9 +174,6 @@ def quantized_sgd_smooth(
     >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25
     3.2
     """
-    whole(1, steps=steps, workers=workers)
-    positive(lipschitz=lipschitz, step=step)
-    non_negative(omega=omega, gap=gap, variance=variance)
     q = step * lipschitz * (1.0 + omega / workers)
     require(q < 2.0, "step", step, f"a number below 2/(L (1 + omega/N)) = {2.0 * step / q:.6g}")
     noise = step * lipschitz * (1.0 + omega) * variance / workers

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from ._domain import positive
 from .closed_form import formula
 
-__all__ = ["ridge_minimum"]
 
-
-@formula
+@formula("product > 0", "l2 > 0")
 def ridge_minimum(product: float, *, l2: float) -> float:
     """Minimum of ridge regression, from the solution of its dual system.
 
@@ -17,11 +14,10 @@ def ridge_minimum(product: float, *, l2: float) -> float:
     Kind: identity.
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that
     f* = (n lambda^2/2)||alpha||^2 + (lambda/2)||A'alpha||^2 = (lambda/2) alpha'(AA' + n lambda I) alpha.
-    product: b'alpha, above 0.
-    l2: lambda, above 0.
+    product: b'alpha.
+    l2: lambda.
 
     >>> ridge_minimum(1.0 / (1.0 + 3.0), l2=3.0)  # one row, a = b = 1: f = (x - 1)^2/2 + 3 x^2/2 at x = 1/4
     0.375
     """
-    positive(product=product, l2=l2)
     return 0.5 * l2 * product

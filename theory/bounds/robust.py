@@ -7,17 +7,14 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-__all__ = ["median_deviation", "normal_median_variance"]
 
 
 def _odd(workers: float) -> None:
     require(workers >= 1 and workers % 2 == 1, "workers", workers, "an odd number, at least 1")
 
 
-@formula
+@formula("bad >= 0", "2 * bad < workers")
 def median_deviation(workers: int, bad: int) -> float:
     """Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
@@ -30,7 +27,7 @@ def median_deviation(workers: int, bad: int) -> float:
     Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most
     ``m + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
     workers: N, odd.
-    bad: f, at least 0 and below N/2.
+    bad: f.
 
     Returns
     -------
@@ -41,8 +38,6 @@ def median_deviation(workers: int, bad: int) -> float:
     2.0
     """
     _odd(workers)
-    whole(0, bad=bad)
-    require(2 * bad < workers, "bad", bad, f"less than half of the {workers} workers")
     return math.sqrt((workers - 1.0) / (workers + 1.0 - 2.0 * bad))
 
 

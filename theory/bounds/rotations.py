@@ -15,17 +15,6 @@ from ._domain import whole
 from .closed_form import formula
 from .lloyd_max import MOST_BITS, lloyd_max_distortion
 
-__all__ = [
-    "eden_variance",
-    "hadamard_sign_bias",
-    "hadamard_sign_contraction",
-    "qjl_variance",
-    "rotated_bits",
-    "rotated_sign_error",
-    "rotated_sign_variance",
-    "turboquant_prod_variance",
-]
-
 
 @formula
 def rotated_sign_error(d: int) -> float:
@@ -45,7 +34,6 @@ def rotated_sign_error(d: int) -> float:
     >>> rotated_sign_error(1), rotated_sign_error(2), rotated_sign_error(1000)
     (0.0, 0.1817, 0.363)
     """
-    whole(1, d=d)
     return (1.0 - 1.0 / d) * (1.0 - 2.0 / math.pi)
 
 
@@ -104,7 +92,6 @@ def rotated_sign_variance(d: int) -> float:
     >>> rotated_sign_variance(2), rotated_sign_variance(8), rotated_sign_variance(64)
     (0.2732, 0.508, 0.5636)
     """
-    whole(1, d=d)
     if d <= 2:
         return 0.0 if d == 1 else 4.0 / math.pi - 1.0
     # with t = s/d, so that the integrand has the same width for every d
@@ -115,7 +102,7 @@ def rotated_sign_variance(d: int) -> float:
     return float((d - 2.0) / d * total - 1.0)
 
 
-@formula
+@formula("0 <= ratio < 1")
 def hadamard_sign_bias(ratio: float) -> float:
     """Bias of EDEN's scale with one bit after random signs and Hadamard's matrix.
 
@@ -125,7 +112,6 @@ def hadamard_sign_bias(ratio: float) -> float:
     ||E Q(v) - v||^2 = ratio^2 ||v||^2, and that is also the error of every message.
     Kind: identity.
     Source: derived: the sign of each entry of Rv is that of the larger one's part, and ||Rv||_1 = sqrt(d) |a|.
-    ratio: At least 0 and below 1.
 
     Returns
     -------
@@ -140,11 +126,10 @@ def hadamard_sign_bias(ratio: float) -> float:
     >>> hadamard_sign_bias(0.5)
     0.25
     """
-    require(0 <= ratio < 1, "ratio", ratio, "a number in [0, 1)")
     return float(ratio**2)
 
 
-@formula
+@formula("bits >= 1")
 def eden_variance(bits: int) -> float:
     """Relative variance of EDEN for long vectors.
 
@@ -165,7 +150,6 @@ def eden_variance(bits: int) -> float:
     >>> eden_variance(1), eden_variance(2), eden_variance(3)
     (0.5708, 0.1331, 0.0358)
     """
-    whole(1, bits=bits)
     distortion = lloyd_max_distortion(bits)
     return distortion / (1.0 - distortion)
 
@@ -189,11 +173,10 @@ def qjl_variance(d: int) -> float:
     >>> qjl_variance(1), qjl_variance(100)
     (0.5708, 1.5608)
     """
-    whole(1, d=d)
     return math.pi / 2.0 - 1.0 / d
 
 
-@formula
+@formula("bits >= 1")
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     """Relative variance of TurboQuant's unbiased quantizer.
 
@@ -209,13 +192,12 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     >>> turboquant_prod_variance(2), turboquant_prod_variance(3), turboquant_prod_variance(4)
     (0.5708, 0.1845, 0.0543)
     """
-    whole(1, bits=bits)
     require(bits <= MOST_BITS + 1, "bits", bits, f"an integer from 1 to {MOST_BITS + 1}")
     factor = math.pi / 2.0 if d == math.inf else qjl_variance(int(d))
     return factor * lloyd_max_distortion(bits - 1)
 
 
-@formula
+@formula("bits >= 1")
 def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     """Bits of a message of Lloyd-Max levels after a rotation.
 
@@ -224,13 +206,12 @@ def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     that is at least d, as the padding is rotated and sent as well.
     Kind: identity.
     Source: derived.
-    bits: For each coordinate, at least 1.
+    bits: For each coordinate.
     uniform: Whether the rotation is uniform.
 
     >>> rotated_bits(1000, 1), rotated_bits(1000, 1, uniform=True), rotated_bits(1025, 1)
     (1120, 1096, 2144)
     """
-    whole(1, d=d, bits=bits)
     return 96 + int(bits) * (int(d) if uniform else 1 << (int(d) - 1).bit_length())
 
 

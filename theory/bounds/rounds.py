@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-__all__ = ["rounds_order"]
 
 ROUNDS = {
     "parallel SGD": ("T", "every gradient is averaged at once"),
@@ -19,7 +16,7 @@ ROUNDS = {
 }
 
 
-@formula
+@formula("samples >= 1", "samples >= workers")
 def rounds_order(method: str, samples: int, workers: int) -> float:
     """The order of the number of rounds in which a method keeps its rate, without constants.
 
@@ -30,14 +27,12 @@ def rounds_order(method: str, samples: int, workers: int) -> float:
     Kind: rate.
     Source: as in ``ROUNDS``; compared in Yu, Jin, ICML 2019, section 1.
     method: A key of ``ROUNDS``.
-    samples: T, at least N.
+    samples: T.
 
     >>> [rounds_order(name, 10_000, 1) for name in ("parallel SGD", "local SGD", "local SGD, non-convex")]
     [10000.0, 100.0, 1000.0]
     """
     require(method in ROUNDS, "method", method, " or ".join(map(repr, ROUNDS)))
-    whole(1, samples=samples, workers=workers)
-    require(samples >= workers, "samples", samples, f"at least workers = {workers}")
     T, N = float(samples), float(workers)
     return {
         "parallel SGD": T,

@@ -9,19 +9,10 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 
-__all__ = [
-    "sgd_constant_step",
-    "sgd_constant_step_exact",
-    "sgd_constant_step_floor",
-    "sgd_inverse_time",
-    "sgd_inverse_time_exact",
-]
 
-
-@formula
+@formula("steps >= 0", "0 < step <= 0.5 / mu")
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:
     """Squared distance to the minimiser with a constant step size.
 
@@ -30,24 +21,18 @@ def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: floa
     Kind: tight (an equality for f = (mu/2)||x||^2 if E||g_t||^2 = M^2 at every t, hence from the stationary law on).
     Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; Yin et al., AISTATS 2018, Theorem 5 with B = 1 (without the
     factor 1 - r^T).
-    steps: T, at least 0.
     step: gamma in (0, 1/(2 mu)].
-    second_moment: M^2, at least 0.
-    distance: At least 0.
+    second_moment: M^2.
 
     >>> sgd_constant_step(1, mu=1.0, step=0.25, second_moment=2.0, distance=1.0)  # 1/2 + 1/8
     0.625
     """
-    whole(0, steps=steps)
-    positive(mu=mu)
-    require(0 < step <= 0.5 / mu, "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
-    non_negative(second_moment=second_moment, distance=distance)
     left = (1.0 - 2.0 * step * mu) ** steps
     floor = sgd_constant_step_floor(mu, step, second_moment, form="bound")
     return total(start=left * distance, noise=(1.0 - left) * floor)
 
 
-@formula
+@formula("form in ('exact', 'bound')", "noise >= 0")
 def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "exact") -> float:
     """Limit of the squared distance to the minimiser with a constant step size.
 
@@ -57,16 +42,12 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     Kind: identity (exact), tight (bound: with M^2 = 2 sigma^2/(2 - gamma mu), the second moment of the stationary law
     on that quadratic, both forms are the same number).
     Source: derived; the stationary point of a = (1 - gamma mu)^2 a + gamma^2 sigma^2.
-    step: gamma, above 0; below 2/mu for the exact form, at most 1/(2 mu) for the bound.
-    noise: sigma^2 (exact) or M^2 (bound), at least 0.
-    form ({"exact", "bound"}):
+    step: gamma, above 0; below 2/mu for the exact form.
+    noise: sigma^2 (exact) or M^2 (bound).
 
     >>> sgd_constant_step_floor(1.0, 0.5, 3.0), sgd_constant_step_floor(1.0, 0.5, 2 * 3.0 / 1.5, form="bound")
     (1.0, 1.0)
     """
-    require(form in ("exact", "bound"), "form", form, "'exact' or 'bound'")
-    positive(mu=mu)
-    non_negative(noise=noise)
     if form == "exact":
         require(0 < step < 2.0 / mu, "step", step, f"a number in (0, 2/mu) = (0, {2.0 / mu})")
         return step * noise / (mu * (2.0 - step * mu))
@@ -74,7 +55,7 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     return step * noise / (2.0 * mu)
 
 
-@formula
+@formula("steps >= 0")
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     """Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
 
@@ -82,21 +63,18 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
     Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu (2 - gamma mu)), r = (1 - gamma mu)^2.
     Kind: identity.
     Source: derived.
-    steps: T, at least 0.
     mu, step: Above 0, step < 2/mu.
-    variance, distance: sigma^2 and ||x_0||^2, at least 0.
+    variance, distance: sigma^2 and ||x_0||^2.
 
     >>> sgd_constant_step_exact(1, mu=1.0, step=0.5, variance=1.0, distance=4.0)  # 0.25 * 4 + 0.25
     1.25
     """
-    whole(0, steps=steps)
-    non_negative(distance=distance, variance=variance)
     floor = sgd_constant_step_floor(mu, step, variance)
     left = (1.0 - step * mu) ** (2 * steps)
     return total(start=left * distance, noise=(1.0 - left) * floor)
 
 
-@formula
+@formula("form in ('sharp', 'simple', 'paper')", "steps >= 2")
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     """Squared distance to the minimiser with the step size 1/(mu (t + 1)).
 
@@ -109,16 +87,10 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
     Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t +
     Q/(t+1)^2, times t (t + 1), telescopes and forgets the start.
-    steps: T, at least 2.
-    form ({"sharp", "simple", "paper"}):
 
     >>> [round(sgd_inverse_time(2, mu=1.0, second_moment=1.0, form=form), 4) for form in ("sharp", "simple", "paper")]
     [0.25, 0.3333, 1.3333]
     """
-    require(form in ("sharp", "simple", "paper"), "form", form, "'sharp', 'simple' or 'paper'")
-    whole(2, steps=steps)
-    positive(mu=mu)
-    non_negative(second_moment=second_moment)
     Q, T = second_moment / mu**2, int(steps)
     if form == "sharp":
         harmonic = math.fsum(1.0 / t for t in range(1, T + 1))
@@ -134,12 +106,9 @@ def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     Statement: E||x_T||^2 = sigma^2/(mu^2 T), as x_T is minus the mean of the noises over mu.
     Kind: identity.
     Source: derived: T x_T = (T - 1) x_{T-1} - noise/mu.
-    variance: sigma^2 (of the mean over workers), at least 0.
+    variance: sigma^2 (of the mean over workers).
 
     >>> sgd_inverse_time_exact(100, mu=0.5, variance=1.0)
     0.04
     """
-    whole(1, steps=steps)
-    positive(mu=mu)
-    non_negative(variance=variance)
     return variance / (mu**2 * steps)

@@ -11,21 +11,11 @@ from fractions import Fraction
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 from .sgd import sgd_inverse_time
 
-__all__ = [
-    "polyak_ruppert",
-    "sgd_smooth_average",
-    "sgd_smooth_last",
-    "sgd_suffix_average",
-    "sgd_uniform_average_logarithm",
-    "sgd_uniform_average_lower",
-]
 
-
-@formula
+@formula("lipschitz >= mu")
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
 
@@ -34,20 +24,16 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     sharp: (L/2) Q (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
     Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 1 (paper, whose T counts the start); sharp is derived.
-    steps: T, at least 2.
-    lipschitz: L, at least mu.
     form ({"sharp", "simple", "paper"}):
 
     >>> [round(sgd_smooth_last(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "simple", "paper")]
     [0.1944, 0.25, 1.0]
     """
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
     return lipschitz / 2.0 * sgd_inverse_time(steps, mu=mu, second_moment=second_moment, form=form)
 
 
-@formula
+@formula("form in ('sharp', 'simple', 'paper')", "lipschitz >= mu")
 def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
 
@@ -59,18 +45,11 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
     the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on.  The
     first step has a_1 <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
-    lipschitz: L, at least mu.
-    form ({"sharp", "simple", "paper"}):
 
     >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "simple", "paper")]  # ((sqrt 2 + 1/2)/3)^2
     [0.4071, 1.3333, 10.6667]
     """
-    require(form in ("sharp", "simple", "paper"), "form", form, "'sharp', 'simple' or 'paper'")
-    whole(1, steps=steps)
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-    non_negative(second_moment=second_moment)
     Q, T = second_moment / mu**2, int(steps)
     if form != "sharp":
         return (16.0 if form == "paper" else 2.0) * lipschitz * Q / T
@@ -80,7 +59,7 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
     return lipschitz / 2.0 * Q * (norms / T) ** 2
 
 
-@formula
+@formula("form in ('sharp', 'paper')", "0 < alpha < 1")
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
     """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
@@ -92,23 +71,16 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and
     a_t <= Q/t, the sum of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... +
     1/T).
-    alpha: In (0, 1).
-    form ({"sharp", "paper"}):
 
     >>> [round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "paper")]  # (1 + log 2)/10, (4 + 5 log 2)/10
     [0.1693, 0.7466]
     """
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
-    whole(1, steps=steps)
-    require(0 < alpha < 1, "alpha", alpha, "a number in (0, 1)")
-    positive(mu=mu)
-    non_negative(second_moment=second_moment)
     start, logarithm = (0.5, -0.5 * math.log1p(-alpha)) if form == "sharp" else (2.0, -2.5 * math.log1p(-alpha))
     return total(start=start, logarithm=logarithm) / alpha * second_moment / (mu * steps)
 
 
-@formula
+@formula("form in ('sharp', 'paper')", "c > 0")
 def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -> float:
     """Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
@@ -120,20 +92,15 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -
     Kind: lower.
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3 (paper); sharp is derived: from t >= c on
     (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
-    c: Above 0.
-    form ({"sharp", "paper"}):
 
     >>> [round(sgd_uniform_average_lower(5, form=form), 6) for form in ("sharp", "paper")]  # (1 + 13/12)/40, 13/12/80
     [0.052083, 0.013542]
     """
-    require(form in ("sharp", "paper"), "form", form, "'sharp' or 'paper'")
-    whole(1, steps=steps)
-    positive(c=c)
     share, first = (8.0, max(1.0, c)) if form == "sharp" else (16.0, max(2.0, c / 2.0))
     return c / (share * steps) * math.fsum(1.0 / t for t in range(math.ceil(first), int(steps)))
 
 
-@formula
+@formula("c > 0")
 def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     """The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
 
@@ -143,12 +110,10 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     Kind: rate.
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
     whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
-    c: Above 0.
 
     >>> round(sgd_uniform_average_logarithm(), 4)
     0.202
     """
-    positive(c=c)
     kappa = Fraction(0)
     for n in range(1, 60):  # S_n = n - 4 (sum of n uniform numbers); its positive part by the law of Irwin and Hall
         m = n + 1
@@ -157,7 +122,7 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     return c * float(kappa)
 
 
-@formula
+@formula("of in ('distance', 'gap')")
 def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
     """The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
@@ -170,12 +135,10 @@ def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
     the mean of the noises plus (x_0 - x_T)/(gamma T).
     hessian (array_like, shape (d,) or (d, d)): H, positive definite; a vector is a diagonal.
     covariance (float or array_like, shape (), (d,) or (d, d)): C; a number c stands for c I.
-    of ({"distance", "gap"}):
 
     >>> polyak_ruppert([1.0, 2.0], 4.0), polyak_ruppert([1.0, 2.0], 4.0, of="gap")  # 4 + 1, (4 + 2)/2
     (5.0, 3.0)
     """
-    require(of in ("distance", "gap"), "of", of, "'distance' or 'gap'")
     H, C = np.atleast_1d(np.asarray(hessian, float)), np.asarray(covariance, float)
     d = H.shape[0]
     require(d >= 1 and H.shape in ((d,), (d, d)), "hessian", f"shape {H.shape}", "shape (d,) or (d, d)")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import non_negative, positive, whole
 from .closed_form import formula, total
 
-__all__ = ["sgd_smooth_convex", "sgd_smooth_convex_step", "sgd_smooth_convex_with_step"]
 
-
-@formula
+@formula("0 < step < 1 / lipschitz")
 def sgd_smooth_convex_with_step(
     steps: int, *, lipschitz: float, step: float, variance: float, distance: float
 ) -> float:
@@ -24,20 +20,16 @@ def sgd_smooth_convex_with_step(
     Source: Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), the proof of Theorem 6.3 with the mirror
     potential ||x||^2/2.
     step: eta in (0, 1/L).
-    variance, distance: sigma^2 and D_0, at least 0.
+    variance, distance: sigma^2 and D_0.
 
     >>> sgd_smooth_convex_with_step(2, lipschitz=1.0, step=0.5, variance=3.0, distance=4.0)  # gamma = 1
     3.5
     """
-    whole(1, steps=steps)
-    positive(lipschitz=lipschitz)
-    non_negative(variance=variance, distance=distance)
-    require(0 < step < 1.0 / lipschitz, "step", step, f"a number in (0, 1/L) = (0, {1.0 / lipschitz})")
     gamma = step / (1.0 - step * lipschitz)
     return total(start=distance / (2.0 * step * steps), noise=gamma * variance / 2.0)
 
 
-@formula
+@formula("form in ('sharp', 'paper', 'printed')", "variance > 0", "distance > 0")
 def sgd_smooth_convex_step(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
@@ -52,18 +44,13 @@ def sgd_smooth_convex_step(
     Kind: identity.
     Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1, which is Bubeck 2015, Theorem 6.3 (paper), and Corollary 2.2
     and Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
-    steps, workers: T and N, at least 1.
-    variance: sigma^2, above 0.
+    steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
-    form ({"sharp", "paper", "printed"}):
 
     >>> [sgd_smooth_convex_step(32, lipschitz=1.0, variance=1.0, distance=16.0, workers=16, form=form)
     ...  for form in ("paper", "printed")]  # gamma = 1
     [0.8, 0.2]
     """
-    require(form in ("sharp", "paper", "printed"), "form", form, "'sharp', 'paper' or 'printed'")
-    whole(1, steps=steps, workers=workers)
-    positive(lipschitz=lipschitz, variance=variance, distance=distance)
     balance = math.sqrt(variance * steps / distance)  # sharp: 1/gamma for one worker
     if form == "sharp":
         return 1.0 / (lipschitz + balance / math.sqrt(workers))
@@ -71,7 +58,7 @@ def sgd_smooth_convex_step(
     return 1.0 / (lipschitz + factor * balance / math.sqrt(2.0))
 
 
-@formula
+@formula("form in ('sharp', 'same step', 'paper')", "variance > 0", "distance > 0")
 def sgd_smooth_convex(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
@@ -85,17 +72,13 @@ def sgd_smooth_convex(
     Kind: upper.
     Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1 and Corollary 2.2; Bubeck 2015, Theorem 6.3 (paper).  The
     others are derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
-    steps, workers: T and N, at least 1.
-    variance, distance: sigma^2 of one worker and R^2, above 0.
-    form ({"sharp", "same step", "paper"}):
+    steps, workers: T and N.
+    variance, distance: sigma^2 of one worker and R^2.
 
     >>> [sgd_smooth_convex(8, lipschitz=1.0, variance=4.0, distance=4.0, form=form)
     ...  for form in ("same step", "paper")]  # 3/2 + 1/4, 2 + 1/2
     [1.75, 2.5]
     """
-    require(form in ("sharp", "same step", "paper"), "form", form, "'sharp', 'same step' or 'paper'")
-    whole(1, steps=steps, workers=workers)
-    positive(lipschitz=lipschitz, variance=variance, distance=distance)
     squared = {"sharp": 1.0, "same step": 9.0 / 8.0, "paper": 2.0}[form]
     noise = math.sqrt(squared * distance * variance / (workers * steps))
     smooth = lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0))

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import non_negative
 from .closed_form import formula, total
 
-__all__ = ["sgd_convex", "sgd_convex_steps_for", "sgd_scaled_inverse_time", "sgd_steps_for"]
 
-
-@formula
+@formula("accuracy > 0", "second_moment > 0", "0 < floor_share < 1")
 def sgd_steps_for(
     accuracy: float, *, mu: float, second_moment: float, distance: float, floor_share: float = 0.5
 ) -> tuple[float, int]:
@@ -28,8 +26,7 @@ def sgd_steps_for(
     Kind: upper.
     Source: Yin et al., AISTATS 2018, Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
     accuracy: eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
-    mu, second_moment: Above 0.
-    distance: D_0, at least 0.
+    distance: D_0.
     floor_share: theta in (0, 1).
 
     Returns
@@ -40,9 +37,6 @@ def sgd_steps_for(
     >>> sgd_steps_for(0.25, mu=1.0, second_moment=1.0, distance=1.0)  # 2 log 8 = 4.16
     (0.25, 5)
     """
-    positive(accuracy=accuracy, mu=mu, second_moment=second_moment)
-    non_negative(distance=distance)
-    require(0 < floor_share < 1, "floor_share", floor_share, "a number in (0, 1)")
     largest = second_moment / (4.0 * floor_share * mu**2)
     require(
         accuracy <= largest * (1 + 1e-12),
@@ -65,18 +59,15 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
     Kind: tight for the mean of the gaps, which is at least the gap of the mean (E of the mean of the f(x_t) - f* is
     this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma, M^2 = G^2 + sigma^2).
     Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
-    second_moment, distance: M^2 and D_0, at least 0.
+    second_moment, distance: M^2 and D_0.
 
     >>> sgd_convex(4, step=0.5, second_moment=1.0, distance=1.0)  # 1/4 + 1/4
     0.5
     """
-    whole(1, steps=steps)
-    positive(step=step)
-    non_negative(second_moment=second_moment, distance=distance)
     return total(start=distance / (2.0 * step * steps), noise=step * second_moment / 2.0)
 
 
-@formula
+@formula("accuracy > 0", "second_moment > 0")
 def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: float) -> tuple[float, int]:
     """Constant step size and number of steps for a suboptimality of the uniform average.
 
@@ -85,8 +76,8 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
     needs fewer in that bound.
     Kind: upper.
     Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1.
-    accuracy, second_moment: eps and M^2, above 0.
-    distance: D_0, at least 0.
+    accuracy, second_moment: eps and M^2.
+    distance: D_0.
 
     Returns
     -------
@@ -97,12 +88,10 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
     >>> sgd_convex_steps_for(0.5, second_moment=2.0, distance=1.0)
     (0.25, 8)
     """
-    positive(accuracy=accuracy, second_moment=second_moment)
-    non_negative(distance=distance)
     return accuracy / second_moment, max(1, math.ceil(second_moment * distance / accuracy**2))
 
 
-@formula
+@formula("form in ('sharp', 'simple', 'quoted')", "c > 0.5")
 def sgd_scaled_inverse_time(
     steps: int, *, c: float, mu: float, second_moment: float, distance: float | None = None, form: str = "sharp"
 ) -> float:
@@ -119,19 +108,12 @@ def sgd_scaled_inverse_time(
     theta = c/mu, as remembered (the text was not at hand).  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is
     negative at t = 1; there a_2 <= Q, and nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on
     the induction is right.
-    c: Above 1/2.
     distance (float, optional): D_0, at least 0; needed only for the quoted form.
-    form ({"sharp", "simple", "quoted"}):
 
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)
     ...  for form in ("sharp", "simple", "quoted")]
     [1.0, 1.0, 0.5]
     """
-    require(form in ("sharp", "simple", "quoted"), "form", form, "'sharp', 'simple' or 'quoted'")
-    whole(1, steps=steps)
-    require(c > 0.5, "c", c, "a number above 1/2")
-    positive(mu=mu)
-    non_negative(second_moment=second_moment)
     if form == "quoted":
         require(distance is not None, "distance", distance, "a number, at least 0, for the quoted form")
     if distance is not None:

@@ -7,18 +7,7 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-__all__ = [
-    "l2_sign_error",
-    "majority_vote_bits",
-    "scaled_sign_contraction",
-    "scaled_sign_error",
-    "sign_density",
-    "sign_density_gaussian",
-    "sign_line_floor",
-]
 
 
 @formula
@@ -120,7 +109,6 @@ def scaled_sign_contraction(d: int) -> float:
     >>> scaled_sign_contraction(d=100)
     0.01
     """
-    whole(1, d=d)
     return 1.0 / d
 
 
@@ -132,7 +120,6 @@ def majority_vote_bits(d: int, workers: int) -> int:
     Statement: 2 d bits for each worker, d up and d down, whatever the number of workers; frames are not counted.
     Kind: identity.
     Source: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD", ICML 2018, Algorithm 1.
-    workers: At least 1.
 
     Returns
     -------
@@ -142,7 +129,6 @@ def majority_vote_bits(d: int, workers: int) -> int:
     >>> majority_vote_bits(d=1000, workers=8)
     16000
     """
-    whole(1, d=d, workers=workers)
     return int(2 * d * workers)
 
 

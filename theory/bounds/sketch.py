@@ -8,21 +8,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula
 
-__all__ = [
-    "balanced_sketch_variance",
-    "count_sketch_tail",
-    "count_sketch_variance",
-    "gaussian_sketch_variance",
-    "linear_variance_bound",
-    "median_sketch_spike",
-]
 
-
-@formula
+@formula("width >= 1", "rows >= 1")
 def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     """Relative variance of a count sketch whose estimate is the mean of its rows.
 
@@ -32,7 +21,6 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     Kind: identity.
     Source: derived from Charikar, Chen, Farach-Colton, "Finding frequent items in data streams", 2002: the estimate of
     v_i has the variance (||v||^2 - v_i^2)/width.
-    d, width, rows: All at least 1.
 
     Returns
     -------
@@ -42,11 +30,10 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     >>> count_sketch_variance(d=61, width=10), count_sketch_variance(d=61, width=5, rows=2)
     (6.0, 6.0)
     """
-    whole(1, d=d, width=width, rows=rows)
     return (d - 1) / (width * rows)
 
 
-@formula
+@formula("width >= 1", "rows >= 1")
 def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     """Relative variance of a count sketch with equally full buckets.
 
@@ -57,7 +44,6 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     theta = d/width - 1.
     Kind: identity.
     Source: derived: two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).
-    d, width, rows: All at least 1.
 
     Returns
     -------
@@ -67,13 +53,12 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     >>> balanced_sketch_variance(d=60, width=10), balanced_sketch_variance(d=5, width=2)
     (5.0, 1.6)
     """
-    whole(1, d=d, width=width, rows=rows)
     full, rest = divmod(d, width)
     squares = (width - rest) * full**2 + rest * (full + 1) ** 2
     return (squares - d) / d / rows
 
 
-@formula
+@formula("width >= 1")
 def gaussian_sketch_variance(d: int, width: int) -> float:
     """Relative variance of a Gaussian sketch.
 
@@ -81,7 +66,6 @@ def gaussian_sketch_variance(d: int, width: int) -> float:
     Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (d+1)/width.
     Kind: identity.
     Source: derived: for one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2.
-    d, width: Both at least 1.
 
     Returns
     -------
@@ -91,11 +75,10 @@ def gaussian_sketch_variance(d: int, width: int) -> float:
     >>> gaussian_sketch_variance(d=59, width=10)
     6.0
     """
-    whole(1, d=d, width=width)
     return (d + 1) / width
 
 
-@formula
+@formula("rank >= 1")
 def linear_variance_bound(d: int, rank: int) -> float:
     """Least relative variance of an unbiased random linear operator of bounded rank.
 
@@ -108,11 +91,10 @@ def linear_variance_bound(d: int, rank: int) -> float:
     >>> linear_variance_bound(d=60, rank=10)
     5.0
     """
-    whole(1, d=d, rank=rank)
     return d / min(d, rank) - 1.0
 
 
-@formula
+@formula("accuracy > 0", "rows >= 1", "rows % 2 == 1")
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     """Width, and probability that an estimate of a count sketch is far off.
 
@@ -121,7 +103,6 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     one row and at most exp(-rows/8) for the median of an odd number of rows.
     Kind: tight (one row, accuracy 1, one other non-zero: it shares one of 4 buckets with probability 1/4).
     Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
-    accuracy: Above 0.
     rows: At least 1, odd.
 
     Returns
@@ -132,13 +113,10 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     >>> count_sketch_tail(0.5), count_sketch_tail(0.5, rows=17)
     ((16, 0.25), (16, 0.1194))
     """
-    positive(accuracy=accuracy)
-    whole(1, rows=rows)
-    require(rows % 2 == 1, "rows", rows, "an odd number")
     return math.ceil(4.0 / accuracy**2), 0.25 if rows == 1 else min(0.25, math.exp(-rows / 8.0))
 
 
-@formula
+@formula("width >= 1")
 def median_sketch_spike(d: int, width: int) -> float:
     """Relative squared error of the median of three rows, for a vector with one non-zero.
 
@@ -148,10 +126,8 @@ def median_sketch_spike(d: int, width: int) -> float:
     Kind: identity.
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
-    d, width: Both at least 1.
 
     >>> median_sketch_spike(d=61, width=10), count_sketch_variance(d=61, width=10, rows=3)
     (0.87, 2.0)
     """
-    whole(1, d=d, width=width)
     return (d - 1) * (3 * width - 1) / (2.0 * width**3)

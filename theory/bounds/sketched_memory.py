@@ -13,20 +13,8 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula, total
 from .contractive import in_residual
-
-__all__ = [
-    "block_kept_square",
-    "kept_square",
-    "linear_sketch_beta",
-    "linear_sketch_factor",
-    "linear_sketch_frontier",
-    "linear_sketch_memory",
-    "linear_sketch_null_share",
-    "sketch_frontier",
-]
 
 HASHES = ("fresh", "balanced")
 
@@ -56,7 +44,6 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     >>> [sketch_frontier(1000, 0.9, hash) for hash in ("fresh", "balanced", "linear")]
     [8992, 945, 901]
     """
-    whole(1, d=d)
     in_residual(residual)
     require(hash in (*HASHES, "linear"), "hash", hash, "'fresh', 'balanced' or 'linear'")
     if residual == 0:
@@ -69,7 +56,7 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     return math.floor(edge + 1e-9 * max(1.0, edge)) + 1  # strictly above the edge, even if rounding puts it below
 
 
-@formula
+@formula("load >= 1", "0 < rate <= 1", "keep in ('independent', 'random-k', 'together')")
 def kept_square(load: int, rate: float, keep: str = "independent", d: int | None = None) -> float:
     """Second moment of the number of a bucket's coordinates that are kept.
 
@@ -80,17 +67,13 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     Kind: identity.
     Source: derived: the binomial and the hypergeometric law.  A random block has a value of its own for each bucket,
     see :func:`block_kept_square`; its mean over random hashes is that of random-k.
-    load: n, at least 1.
-    rate: q, in (0, 1].
-    keep ({"independent", "random-k", "together"}):
+    load: n.
+    rate: q.
     d (int, optional): Dimension, at least n; random-k needs it.
 
     >>> kept_square(4, 0.5), kept_square(4, 0.5, keep="random-k", d=4), kept_square(4, 0.5, keep="together")
     (5.0, 4.0, 8.0)
     """
-    whole(1, load=load)
-    require(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
-    require(keep in ("independent", "random-k", "together"), "keep", keep, "'independent', 'random-k' or 'together'")
     mean, spread = load * rate, load * rate * (1.0 - rate)
     if keep == "together":
         return load * mean
@@ -101,7 +84,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     return total(mean=mean**2, spread=spread)
 
 
-@formula
+@formula("k >= 1", "k <= d")
 def block_kept_square(positions, d: int, k: int) -> float:
     """Second moment of the number of a bucket's coordinates in a random block.
 
@@ -117,8 +100,6 @@ def block_kept_square(positions, d: int, k: int) -> float:
     >>> block_kept_square([0, 1, 2, 3], d=8, k=4), block_kept_square([0, 2, 4, 6], d=8, k=4)  # 4 starts give K = 2 ...
     (5.5, 4.0)
     """
-    whole(1, d=d, k=k)
-    require(k <= d, "k", k, f"an integer from 1 to d = {d}")
     places = np.unique(np.asarray(positions, int))
     good = 0 < places.size == np.size(positions) and 0 <= places[0] and places[-1] < d
     require(good, "positions", positions, f"different integers in 0 .. {d - 1}")
@@ -153,7 +134,6 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     >>> linear_sketch_factor(4, 0.5, 0.5), linear_sketch_factor(4, 0.5, 1.0)
     (0.25, 1.0)
     """
-    require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
     ratio = _ratio(load, rate, square)
     return 1.0 - (1.0 - beta) * load * rate * (2.0 - (1.0 - beta) * ratio)
 
@@ -218,9 +198,9 @@ def linear_sketch_memory(
     Kind: identity.
     Source: derived: each step adds the gradients of the n - K coordinates that are not kept, v n (1 - q) in the mean.
     load: n, at least 1.
-    beta: Share of the memory that is not fed back, in [0, 1), above the frontier.
+    beta: Share of the memory that is not fed back, in [0, 1).
     rate: q, in (0, 1].
-    second_moment: v, of one coordinate, at least 0.
+    second_moment: v, of one coordinate.
     square (float, optional): E K^2; that of independent coordinates if not given.
 
     Raises
@@ -231,14 +211,12 @@ def linear_sketch_memory(
     >>> linear_sketch_memory(6, 0.6, 0.25, 1.0)
     6.8182
     """
-    require(0 <= beta < 1, "beta", beta, "a number in [0, 1)")
-    non_negative(second_moment=second_moment)
     damping = (1.0 - beta) * _ratio(load, rate, square)
     require(damping < 2, "(1 - beta) E K^2/E K", damping, "a number below 2")
     return second_moment * (1.0 - rate) / (rate * (1.0 - beta) * (2.0 - damping))
 
 
-@formula
+@formula("width >= 1", "hash in ('fresh', 'balanced')")
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     """Fraction of the directions in the kernel of a sketch with a fixed hash.
 
@@ -248,14 +226,11 @@ def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     buckets, and max(0, 1 - w/d) for equally full ones.
     Kind: identity.
     Source: derived: sk has the rank of its non-empty buckets, each empty with probability (1 - 1/w)^d.
-    d, width: Both at least 1.
-    hash ({"fresh", "balanced"}): How the fixed hash was drawn.
+    hash: How the fixed hash was drawn.
 
     >>> linear_sketch_null_share(1000, 100), linear_sketch_null_share(1000, 1000), linear_sketch_null_share(1000, 4000)
     (0.9, 0.3677, 0.1152)
     """
-    whole(1, d=d, width=width)
-    require(hash in HASHES, "hash", hash, "'fresh' or 'balanced'")
     if hash == "balanced":
         return max(0.0, 1.0 - width / d)
     return 1.0 - width / d * (1.0 - (1.0 - 1.0 / width) ** d)

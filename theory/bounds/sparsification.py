@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..core import require
 from .closed_form import formula
 
-__all__ = ["rand_k_contraction", "rand_k_variance", "top_k_contraction"]
-
 
 def _kept(d: int, k: int) -> None:
     require(d >= 1 and float(d).is_integer(), "d", d, "an integer, at least 1")

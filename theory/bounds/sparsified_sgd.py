@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import positive, probability, whole
 from .closed_form import formula, total
-
-__all__ = ["sparsified_distance", "sparsified_iterations"]
 
 
 @formula
@@ -25,11 +21,10 @@ def sparsified_iterations(p: float) -> float:
     >>> sparsified_iterations(0.125)
     8.0
     """
-    probability(p=p)
     return 1.0 / p
 
 
-@formula
+@formula("T >= 0", "step > 0", "step * mu < 2")
 def sparsified_distance(T: int, mu: float, step: float, variance: float, distance: float, p: float) -> float:
     """Distance to the minimum with uniform sparsification, on the isotropic quadratic.
 
@@ -40,19 +35,13 @@ def sparsified_distance(T: int, mu: float, step: float, variance: float, distanc
     times as many steps.
     Kind: identity.
     Source: derived: ``E||x - gamma Q(g)||^2 = (1 - 2 gamma mu) ||x||^2 + gamma^2 (mu^2 ||x||^2 + variance)/p``.
-    T: Steps, at least 0.
+    T: Steps.
     mu, step: Above 0, with step mu below 2.
     variance, distance: Of the noise; of the start, ``||x_0||^2``.  At least 0.
 
     >>> sparsified_distance(0, mu=1.0, step=0.1, variance=3.0, distance=4.0, p=0.5)
     4.0
     """
-    whole(0, T=T)
-    positive(mu=mu, step=step)
-    probability(p=p)
-    require(step * mu < 2, "step", step, f"below 2/mu = {2 / mu:g}")
-    require(variance >= 0, "variance", variance, "a number, at least 0")
-    require(distance >= 0, "distance", distance, "a number, at least 0")
     a = step * mu
     floor = a * variance / (mu**2 * (2.0 - a))
     kept = math.pow(1.0 - p * (2.0 * a - a * a), T)

@@ -8,21 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import positive, probability, whole
+from ._domain import positive, whole
 from .closed_form import formula, total
-
-__all__ = [
-    "bernoulli_variance",
-    "greedy_probabilities",
-    "optimal_probabilities",
-    "optimal_variance",
-    "product_bound",
-    "sparsifier_variance",
-    "sparsity_lemma",
-    "threshold_contraction",
-    "ultra_contraction",
-    "ultra_variance",
-]
 
 
 def _sizes(v) -> np.ndarray:
@@ -50,7 +37,6 @@ def bernoulli_variance(p: float) -> float:
     >>> bernoulli_variance(0.25)
     3.0
     """
-    probability(p=p)
     return 1.0 / p - 1.0
 
 
@@ -98,7 +84,7 @@ def ultra_variance(d: int, k: float) -> float:
     return d / k - 1.0
 
 
-@formula
+@formula("0 < size <= 1")
 def threshold_contraction(d: int, size: float) -> float:
     """Contraction factor of the relative threshold.
 
@@ -107,7 +93,6 @@ def threshold_contraction(d: int, size: float) -> float:
     Kind: tight (the limit of one coordinate 1 and d - 1 coordinates just below ``size``).
     Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square
     of the largest, and x/(1+x) grows with x.
-    size: In (0, 1].
 
     Returns
     -------
@@ -117,12 +102,10 @@ def threshold_contraction(d: int, size: float) -> float:
     >>> threshold_contraction(d=101, size=0.1)
     0.5
     """
-    whole(1, d=d)
-    probability(size=size)
     return 1.0 / (1.0 + (d - 1) * size**2)
 
 
-@formula
+@formula("(budget is None) != (variance is None)")
 def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     """Probabilities of the optimal independent sparsifier.
 
@@ -136,7 +119,7 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 2 (variance); Wang, Sievert, Liu, Charles, Wright,
     Papailiopoulos, "ATOMO", NeurIPS 2018, Algorithm 1 (budget): each is the other's dual.
     budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
-    variance (float, optional): Above 0.  One of the two is given.
+    variance (float, optional):
 
     Returns
     -------
@@ -148,7 +131,6 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     >>> optimal_probabilities([3.0, 1.0], variance=0.6)
     array([0.75, 0.25])
     """
-    require((budget is None) != (variance is None), "budget, variance", (budget, variance), "one of them")
     positive(**{"budget": budget} if variance is None else {"variance": variance})
     sizes = _sizes(v)
     top = sizes.max(initial=0.0)
@@ -171,7 +153,7 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     return _at_most(sizes, m[first])
 
 
-@formula
+@formula("budget > 0", "rounds >= 1")
 def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
     """Probabilities after some rounds of the greedy algorithm.
 
@@ -182,16 +164,12 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
     Kind: identity.
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 3.  One round is what published code for ATOMO does: it
     clips and does not redistribute the remainder.
-    budget: Above 0.
-    rounds: At least 1.
 
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=1).round(3)
     array([1.   , 0.333, 0.333])
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=2)
     array([1. , 0.5, 0.5])
     """
-    positive(budget=budget)
-    whole(1, rounds=rounds)
     sizes = _sizes(v)
     if np.count_nonzero(sizes) <= budget:
         return (sizes > 0).astype(float)
@@ -226,7 +204,7 @@ def sparsifier_variance(v, p) -> float:
     return float(np.sum(sizes[used] ** 2 * ((1.0 - p[used]) / p[used])))
 
 
-@formula
+@formula("budget > 0")
 def optimal_variance(d: int, budget: float) -> float:
     """Worst relative variance of the optimal independent sparsifier with a budget.
 
@@ -235,13 +213,10 @@ def optimal_variance(d: int, budget: float) -> float:
     Kind: tight (attained by vectors of equal magnitudes).
     Source: derived: p_i = budget/d is allowed and has this variance at every v; at equal magnitudes the optimal
     probabilities are these.
-    budget: Above 0.
 
     >>> optimal_variance(d=100, budget=20), optimal_variance(d=10, budget=20)
     (4.0, 0.0)
     """
-    whole(1, d=d)
-    positive(budget=budget)
     return max(0.0, d / budget - 1.0)
 
 
@@ -263,7 +238,7 @@ def product_bound(v) -> float:
     return float(_sizes(v).sum() ** 2)
 
 
-@formula
+@formula("rho > 0", "s > 0")
 def sparsity_lemma(rho: float, s: float) -> float:
     """Expected non-zeros that suffice for approximately sparse vectors.
 
@@ -272,11 +247,8 @@ def sparsity_lemma(rho: float, s: float) -> float:
     Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, the lemma on (rho, s)-approximate sparsity; proof derived.
-    rho: Above 0.
-    s: Above 0.
 
     >>> sparsity_lemma(rho=0.5, s=10)
     15.0
     """
-    positive(rho=rho, s=s)
     return total(inside=s, outside=rho * s)

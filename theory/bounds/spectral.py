@@ -5,18 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import positive, whole
+from ._domain import positive
 from .closed_form import formula, total
-
-__all__ = [
-    "best_rank_contraction",
-    "best_rank_error",
-    "power_sgd_cold_error",
-    "power_sgd_halko",
-    "power_sgd_warm_factor",
-    "spectral_atomo_variance",
-    "spectral_beats_entrywise",
-]
 
 
 def _spectrum(singular_values) -> np.ndarray:
@@ -31,7 +21,7 @@ def _rank(rank, top: int, of: str) -> None:
     require(good, "rank", rank, f"an integer from 1 to {of} = {top}")
 
 
-@formula
+@formula("rows >= 1", "columns >= 1")
 def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     """Variance factor of ATOMO on singular values.
 
@@ -40,7 +30,6 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     Statement: E||Q(X) - X||_F^2 <= omega ||X||_F^2 with omega = min(rows, columns) / budget - 1.
     Kind: tight (attained where all singular values are equal and above 0).
     Source: derived: the probabilities budget / min(rows, columns) are allowed, and give omega for every X.
-    rows, columns: At least 1.
     budget: Above 0, at most min(rows, columns).
 
     Returns
@@ -51,13 +40,12 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     >>> spectral_atomo_variance(rows=64, columns=10, budget=2)
     4.0
     """
-    whole(1, rows=rows, columns=columns)
     q = min(rows, columns)
     require(0.0 < budget <= q, "budget", budget, f"a number above 0, at most min(rows, columns) = {q}")
     return q / budget - 1.0
 
 
-@formula
+@formula("rows >= 1", "columns >= 1")
 def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     """Contraction factor of the best approximation of a given rank.
 
@@ -66,7 +54,6 @@ def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     rank R is known, delta = rank / R.
     Kind: tight (attained where all singular values are equal).
     Source: Eckart and Young; the mean of the smallest squares is at most the mean of all.
-    rows, columns: At least 1.
     rank: From 1 to min(rows, columns).
 
     Returns
@@ -77,7 +64,6 @@ def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     >>> best_rank_contraction(rows=64, columns=10, rank=2)
     0.2
     """
-    whole(1, rows=rows, columns=columns)
     _rank(rank, min(rows, columns), "min(rows, columns)")
     return rank / min(rows, columns)
 
@@ -123,7 +109,7 @@ def power_sgd_cold_error(singular_values, rank: int) -> float:
     return float(max(0.0, 1.0 - rank / own) * np.sum(s**2)) if own else 0.0
 
 
-@formula
+@formula("rank >= 3")
 def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
     """Error of PowerSGD from a fresh random start, where the spectrum decays.
 
@@ -141,7 +127,6 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
     """
     s = _spectrum(singular_values)
     _rank(rank, s.size, "the number of singular values")
-    require(rank >= 3, "rank", rank, "at least 3")
     if target is None:
         return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
     good = 1 <= target <= rank - 2 and float(target).is_integer()
@@ -171,7 +156,7 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
     return float((s[rank] / s[rank - 1]) ** 4)
 
 
-@formula
+@formula("rows >= 1", "columns >= 1")
 def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
     """Whether singular triplets or entries are the better atoms, at the same number of floats.
 
@@ -183,7 +168,6 @@ def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) 
     Source: derived from `atomo_variance`: ||X||_*^2 / b against ||X||_1^2 / (b (rows + columns)).
     singular_values (array_like, shape (q,)): Of the matrix.
     entries (array_like): Of the matrix, not all zero.
-    rows, columns: At least 1.
 
     Returns
     -------
@@ -193,7 +177,6 @@ def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) 
     >>> round(spectral_beats_entrywise([3.0], np.ones((3, 3)), rows=3, columns=3), 4)  # rank one: 3 sqrt(6) / 9
     0.8165
     """
-    whole(1, rows=rows, columns=columns)
     s, total = _spectrum(singular_values), float(np.sum(np.abs(entries)))
     positive(entries=total)
     return float(s.sum()) * float(np.sqrt(rows + columns)) / total

@@ -9,16 +9,8 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import whole
 from .closed_form import formula, total
-
-__all__ = [
-    "generalization_gap",
-    "sgd_stability",
-    "sgd_stability_strongly_convex",
-    "stability_batch_bound",
-    "stability_step",
-]
 
 
 def _form(form: str, batch: int, n: int | None) -> float:
@@ -37,7 +29,7 @@ def _printed_limit(batch: int, mu: float) -> float:
     return 1.0 / (2.0 * mu * batch) if mu > 0 else math.inf
 
 
-@formula
+@formula("smoothness > 0", "batch_bound >= 1 - 1e-12", "0 <= mu <= smoothness")
 def stability_step(
     smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
@@ -51,9 +43,8 @@ def stability_step(
     orthogonal rows with the same curvature, for every B).
     Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's);
     derived: their Lemma 1 for the differences of gradients, and co-coercivity.
-    smoothness: beta, above 0 and at least mu.
+    smoothness: beta.
     batch_bound: Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
-    mu: At least 0.
     form ({"derived", "printed"}):
     n (int, optional): Number of rows, for the printed form.
 
@@ -65,16 +56,12 @@ def stability_step(
     >>> stability_step(0.5, batch=5, batch_bound=4.0), stability_step(0.5, batch=1, batch_bound=4.0)  # 4/(1 + 4/4)
     (2.0, 4.0)
     """
-    positive(smoothness=smoothness)
-    whole(1, batch=batch)
-    require(batch_bound >= 1 - 1e-12, "batch_bound", batch_bound, "a number, at least 1")
-    require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
     extra = _form(form, batch, n)
     step = 2.0 / ((smoothness + mu) * (1.0 + (batch - 1) / max(1.0, batch_bound) + extra))
     return min(step, _printed_limit(batch, mu)) if form == "printed" else step
 
 
-@formula
+@formula("gradients >= 0", "n >= 1", "lipschitz >= 0")
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
     """Uniform stability of mini-batch SGD on convex losses.
 
@@ -85,21 +72,16 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
     whenever I is drawn).
     Source: Yin et al., AISTATS 2018, Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
-    gradients: T, at least 0.
-    n: Number of rows, at least 1.
-    lipschitz: L, at least 0.
+    gradients: T.
+    n: Number of rows.
 
     >>> sgd_stability(100, n=50, step=0.25, lipschitz=2.0)  # 2 * 0.25 * 4 * 2
     4.0
     """
-    whole(0, gradients=gradients)
-    whole(1, n=n)
-    positive(step=step)
-    non_negative(lipschitz=lipschitz)
     return 2.0 * step * lipschitz**2 * gradients / n
 
 
-@formula
+@formula("n >= 1", "lipschitz >= 0")
 def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
     """Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
@@ -110,8 +92,7 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     Kind: upper.
     Source: Yin et al., AISTATS 2018, Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived:
     in a round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
-    n: Number of rows, at least 1.
-    lipschitz: L, at least 0.
+    n: Number of rows.
     smoothness (float, optional): beta, at least mu.
 
     >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0)
@@ -119,9 +100,6 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     >>> sgd_stability_strongly_convex(n=8, mu=0.5, lipschitz=1.0, smoothness=1.0)  # 2 * 1.5/(0.5 * 8)
     0.75
     """
-    whole(1, n=n)
-    positive(mu=mu)
-    non_negative(lipschitz=lipschitz)
     if smoothness is None:
         return 4.0 * lipschitz**2 / (mu * n)
     require(smoothness >= mu, "smoothness", smoothness, f"None, or a number, at least mu = {mu}")
@@ -129,7 +107,7 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     return total(least_curvature=unit / mu, largest_curvature=unit / smoothness)
 
 
-@formula
+@formula("smoothness > 0", "0 <= mu <= smoothness")
 def stability_batch_bound(
     smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
@@ -140,8 +118,7 @@ def stability_batch_bound(
     if B > 1, and infinity beyond gamma = 1/(2 mu B) if mu > 0.
     Kind: identity.
     Source: Yin et al., AISTATS 2018, Theorems 9 and 10 (printed): the event whose probability is eta.
-    smoothness: beta, above 0 and at least mu.
-    mu: At least 0.
+    smoothness: beta.
     form ({"derived", "printed"}):
     n (int, optional): Number of rows, for the printed form.
 
@@ -153,9 +130,6 @@ def stability_batch_bound(
     >>> stability_batch_bound(0.5, batch=5, step=2.0)
     4.0
     """
-    positive(smoothness=smoothness, step=step)
-    whole(1, batch=batch)
-    require(0 <= mu <= smoothness, "mu", mu, f"a number from 0 to smoothness = {smoothness}")
     room = 2.0 / (step * (smoothness + mu)) - 1.0 - _form(form, batch, n)
     if form == "printed" and step > _printed_limit(batch, mu) * (1.0 + 1e-12):
         return math.inf
@@ -164,7 +138,7 @@ def stability_batch_bound(
     return (batch - 1) / room if batch > 1 else 0.0
 
 
-@formula
+@formula("stability >= 0", "lipschitz >= 0", "gradients >= 0", "0 <= failure <= 1")
 def generalization_gap(
     stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
 ) -> float:
@@ -179,17 +153,12 @@ def generalization_gap(
     is gamma T/n times the variance of their gradients, which are at most L: never more than half of that).
     Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML
     2016, Theorem 2.2.
-    stability: eps, at least 0.
-    gradients: T, at least 0.
-    lipschitz: L, at least 0.
-    failure: eta, in [0, 1].
+    stability: eps.
+    gradients: T.
+    failure: eta.
 
     >>> generalization_gap(4.0, gradients=100, step=0.25, lipschitz=2.0, failure=0.5)  # 2 + 100
     102.0
     """
-    non_negative(stability=stability, lipschitz=lipschitz)
-    whole(0, gradients=gradients)
-    positive(step=step)
-    require(0 <= failure <= 1, "failure", failure, "a probability in [0, 1]")
     parted = 2.0 * step * lipschitz**2 * gradients
     return total(stable=(1.0 - failure) * stability, unstable=failure * parted)

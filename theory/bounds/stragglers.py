@@ -7,21 +7,9 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import whole
 from .closed_form import formula, total
 from .sgd import sgd_constant_step_floor
-
-__all__ = [
-    "exponential_order_mean",
-    "exponential_order_variance",
-    "fastest_fraction",
-    "fastest_k",
-    "fastest_rounds",
-    "horvitz_thompson_weights",
-    "inclusion_probabilities",
-    "pareto_order_mean",
-    "pareto_order_variance",
-]
 
 MOST_WORKERS = 20  # for sums over all subsets
 
@@ -31,7 +19,7 @@ def _order(n: int, k: int) -> None:
     require(1 <= k <= n and float(k).is_integer(), "k", k, f"an integer from 1 to n = {n}")
 
 
-@formula
+@formula("shift >= 0", "rate > 0")
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
     """Mean of the k-th smallest of n shifted exponential times.
 
@@ -40,19 +28,17 @@ def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> floa
     Kind: identity.
     Source: Renyi's representation, 1953: while j workers are left, the next one comes after Exp(j mu).
     n, k: 1 <= k <= n.
-    shift: s, at least 0.
-    rate: mu, above 0.
+    shift: s.
+    rate: mu.
 
     >>> exponential_order_mean(2, 2, shift=1.0, rate=0.5)  # 1 + (1/2 + 1)/0.5
     4.0
     """
     _order(n, k)
-    non_negative(shift=shift)
-    positive(rate=rate)
     return total(shift=shift, waiting=math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate)
 
 
-@formula
+@formula("rate > 0")
 def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
     """Variance of the k-th smallest of n (shifted) exponential times.
 
@@ -61,13 +47,12 @@ def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
     Kind: identity.
     Source: Renyi's representation, 1953.
     n, k: 1 <= k <= n.
-    rate: mu, above 0.
+    rate: mu.
 
     >>> exponential_order_variance(2, 2, rate=0.5)  # (1/4 + 1)/0.25
     5.0
     """
     _order(n, k)
-    positive(rate=rate)
     return math.fsum(1.0 / (n - j + 1) ** 2 for j in range(1, k + 1)) / rate**2
 
 
@@ -78,7 +63,7 @@ def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> 
     return scale**power * math.prod((n - j + 1) / (n - j + 1 - power / shape) for j in range(1, k + 1))
 
 
-@formula
+@formula("shape > 0", "scale > 0")
 def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     """Mean of the k-th smallest of n Pareto times.
 
@@ -87,18 +72,17 @@ def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> fl
     Kind: identity.
     Source: derived: log(X/x_m) is Exp(a), so by Renyi's representation X_(k) is a product of independent factors.
     n, k: 1 <= k <= n.
-    shape: a, above 0.
-    scale: x_m, above 0.
+    shape: a.
+    scale: x_m.
 
     >>> pareto_order_mean(2, 1, shape=1.0), pareto_order_mean(2, 2, shape=1.0)  # 2/(2 - 1), and too heavy a tail
     (2.0, inf)
     """
     _order(n, k)
-    positive(shape=shape, scale=scale)
     return _pareto_moment(n, k, 1.0, shape, scale)
 
 
-@formula
+@formula("shape > 0", "scale > 0")
 def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     """Variance of the k-th smallest of n Pareto times.
 
@@ -108,7 +92,7 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     Kind: identity.
     Source: derived, as pareto_order_mean.
     n, k: 1 <= k <= n.
-    shape, scale: a and x_m, above 0.
+    shape, scale: a and x_m.
 
     Returns
     -------
@@ -119,12 +103,11 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     0.2222
     """
     _order(n, k)
-    positive(shape=shape, scale=scale)
     second = _pareto_moment(n, k, 2.0, shape, scale)
     return second - _pareto_moment(n, k, 1.0, shape, scale) ** 2 if math.isfinite(second) else math.inf
 
 
-@formula
+@formula("shift_rate >= 0")
 def fastest_fraction(shift_rate: float) -> float:
     """Optimal fraction of the workers to wait for, with many workers.
 
@@ -133,7 +116,7 @@ def fastest_fraction(shift_rate: float) -> float:
     Statement: time/kappa is least where kappa/(1-kappa) + log(1-kappa) = s mu; 0 if s = 0.
     Kind: identity (the limit of :func:`fastest_k`/n).
     Source: derived: H_n - H_{n-k} -> -log(1-kappa); the derivative of (s mu - log(1-kappa))/kappa.
-    shift_rate: s mu, at least 0.
+    shift_rate: s mu.
 
     Returns
     -------
@@ -148,7 +131,6 @@ def fastest_fraction(shift_rate: float) -> float:
     >>> fastest_fraction(1.0)  # 0.682/0.318 + log(0.318) = 1.00
     0.6822
     """
-    non_negative(shift_rate=shift_rate)
     require(math.isfinite(shift_rate), "shift_rate", shift_rate, "a finite number, at least 0")
     low, high = 0.0, shift_rate + 1.0 + 2.0 * math.sqrt(shift_rate)  # of y = -log(1 - kappa): e^y - 1 - y = s mu
     for _ in range(200):
@@ -157,7 +139,7 @@ def fastest_fraction(shift_rate: float) -> float:
     return -math.expm1(-low)
 
 
-@formula
+@formula("n >= 1", "(rate is None) != (shape is None)")
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
     """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
 
@@ -165,7 +147,6 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     Statement: the k that minimises E X_(k)/k, the smallest one of several.
     Kind: identity.
     Source: derived.
-    n: At least 1.
     shift, rate (float): s, at least 0, and mu, above 0.
     shape (float): a, above 0, in place of ``rate``.
 
@@ -178,8 +159,6 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     >>> fastest_k(2, shift=0.0, rate=1.0), fastest_k(2, shift=9.0, rate=1.0)  # 1/2 < (3/2)/2; 9.5 > 10.5/2
     (1, 2)
     """
-    whole(1, n=n)
-    require((rate is None) != (shape is None), "rate and shape", (rate, shape), "exactly one of the two")
     if rate is not None:
         times = [exponential_order_mean(n, k, shift=shift, rate=rate) / k for k in range(1, n + 1)]
     else:
@@ -189,7 +168,7 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     return 1 + min(range(n), key=times.__getitem__)
 
 
-@formula
+@formula("accuracy > 0", "k >= 1")
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     """Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
 
@@ -200,10 +179,9 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     Kind: identity (t as a real number).
     Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.sgd_constant_step_exact>` with variance
     sigma^2/k.
-    accuracy: eps, above 0.
-    k: At least 1.
+    accuracy: eps.
     mu, step: Above 0, step < 2/mu.
-    variance, distance: sigma^2 of one worker and ||x_0||^2, at least 0.
+    variance, distance: sigma^2 of one worker and ||x_0||^2.
 
     Returns
     -------
@@ -215,9 +193,6 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     >>> fastest_rounds(1.0, 1, mu=1.0, step=0.5, variance=3.0, distance=16.0)  # the floor is 0.5 3/1.5 = 1
     inf
     """
-    positive(accuracy=accuracy)
-    whole(1, k=k)
-    non_negative(variance=variance, distance=distance)
     floor = sgd_constant_step_floor(mu, step, variance / k)
     if distance <= accuracy:
         return 0.0

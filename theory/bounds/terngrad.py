@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, positive
 from .closed_form import formula, total
 
-__all__ = ["terngrad_distance", "terngrad_step"]
 
-
-@formula
+@formula("descent >= 0", "offset >= 0", "slope >= 0")
 def terngrad_step(step: float, distance: float, descent: float, offset: float, slope: float) -> float:
     """Expected squared distance to the minimum after one step of TernGrad.
 
@@ -20,20 +17,18 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
     Statement: ``E h' <= (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A``.
     Kind: tight (attained where the assumption is an equality).
     Source: Wen et al., TernGrad, NIPS 2017, Lemma 1.
-    distance: h, at least 0.
-    descent: ``<w - w*, grad C(w)>``, at least 0.
-    offset, slope: A and B, at least 0.
+    distance: h.
+    descent: ``<w - w*, grad C(w)>``.
+    offset, slope: A and B.
 
     >>> terngrad_step(step=0.1, distance=1.0, descent=1.0, offset=2.0, slope=3.0)
     0.85
     """
-    positive(step=step)
-    non_negative(distance=distance, descent=descent, offset=offset, slope=slope)
     here, noise = step**2 * slope * distance, step**2 * offset
     return total(distance=distance, growth=here, descent=-2.0 * step * descent, noise=noise)
 
 
-@formula
+@formula("offset >= 0", "slope >= mu ** 2")
 def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: float) -> float:
     """Expected squared distance to the minimum after many steps of TernGrad.
 
@@ -44,7 +39,7 @@ def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: f
     Source: derived: `terngrad_step` T times.  Wen et al., TernGrad, NIPS 2017, Theorem 1 states that w_t tends to w*
     almost surely, under weaker assumptions and without a rate.
     steps (array_like): The step sizes, above 0.
-    distance: h_0, at least 0.
+    distance: h_0.
     offset, slope: A, at least 0, and B, at least mu^2, as follows from the assumptions.
 
     >>> terngrad_distance([0.1, 0.1], distance=1.0, mu=1.0, offset=2.0, slope=3.0)  # 0.83^2 + 0.02 (1 + 0.83)
@@ -52,9 +47,6 @@ def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: f
     """
     sizes = np.asarray(steps, float).ravel()
     require(sizes.size > 0 and bool(np.all(sizes > 0)), "steps", steps, "at least one number, all above 0")
-    positive(mu=mu)
-    non_negative(distance=distance, offset=offset)
-    require(slope >= mu**2, "slope", slope, f"at least mu^2 = {mu**2:g}")
     after = np.cumprod((1.0 - 2.0 * sizes * mu + sizes**2 * slope)[::-1])[::-1]
     later = np.append(after[1:], 1.0)
     return total(start=distance * after[0], noise=offset * float(np.sum(sizes**2 * later)))

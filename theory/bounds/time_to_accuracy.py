@@ -10,19 +10,9 @@ import math
 from typing import NamedTuple
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive
 from .averages import averaged_variance
 from .closed_form import formula, total
-
-__all__ = [
-    "FewestIterations",
-    "best_batch",
-    "compressed_distance",
-    "fewest_iterations",
-    "iterations_to_accuracy",
-    "sgd_iterations",
-    "utilisation",
-]
 
 
 class FewestIterations(NamedTuple):
@@ -40,7 +30,7 @@ class FewestIterations(NamedTuple):
     iterations: float
 
 
-@formula
+@formula("second_moment > 0")
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
     """Steps with a constant step size that are enough for an accuracy.
 
@@ -50,8 +40,7 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
     Kind: upper.
     Source: derived from sgd_constant_step: half of eps for each term; Yin et al., AISTATS 2018, Theorem 5 with B = 1.
     accuracy: eps in (0, M^2/(2 mu^2)], so that the step is at most 1/(2 mu).
-    mu, second_moment: Above 0.
-    distance: ||x_0 - x*||^2, at least 0.
+    distance: ||x_0 - x*||^2.
 
     Returns
     -------
@@ -61,8 +50,6 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
     >>> sgd_iterations(0.5, mu=1.0, second_moment=2.0, distance=math.e / 4)  # 2 log(e)
     2.0
     """
-    positive(mu=mu, second_moment=second_moment)
-    non_negative(distance=distance)
     most = second_moment / (2.0 * mu**2)
     require(0 < accuracy <= most, "accuracy", accuracy, f"a number in (0, M^2/(2 mu^2)] = (0, {most}]")
     if distance <= accuracy:
@@ -77,7 +64,7 @@ def _law(mu, step, variance, omega, workers, batch):
     return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
 
 
-@formula
+@formula("steps >= 0")
 def compressed_distance(
     steps: int,
     *,
@@ -97,24 +84,20 @@ def compressed_distance(
     r = (1 - gamma mu)^2 + gamma^2 mu^2 omega/N.
     Kind: identity (an upper bound where the compressor's variance is at most omega ||v||^2).
     Source: derived from averaged_variance.
-    steps: T, at least 0.
-    mu, step: Above 0.
-    variance, distance: sigma^2 and ||x_0||^2, at least 0.
-    workers, batch: N and B, at least 1.
+    variance, distance: sigma^2 and ||x_0||^2.
+    workers, batch: N and B.
     omega: At least 0; 0 without compression, d/k - 1 for rand-k.
 
     >>> compressed_distance(1, mu=1.0, step=0.5, variance=2.0, distance=4.0, workers=2, batch=4, omega=2.0)
     2.1875
     """
-    whole(0, steps=steps)
-    non_negative(distance=distance)
     kept, noise = _law(mu, step, variance, omega, workers, batch)
     left = kept**steps
     sums = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
     return total(start=left * distance, noise=sums * float(noise))
 
 
-@formula
+@formula("accuracy > 0")
 def iterations_to_accuracy(
     accuracy: float,
     *,
@@ -133,7 +116,7 @@ def iterations_to_accuracy(
     infinite if eps <= a or r >= 1.
     Kind: identity (T as a real number).
     Source: derived.
-    accuracy: eps, above 0.
+    accuracy: eps.
     mu, step, variance, distance, workers, batch, omega (float or int): As for :func:`compressed_distance`.
 
     Returns
@@ -146,8 +129,6 @@ def iterations_to_accuracy(
     >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=8.0, workers=2, omega=2.0)  # r = 1/2
     3.0
     """
-    positive(accuracy=accuracy)
-    non_negative(distance=distance)
     kept, noise = _law(mu, step, variance, omega, workers, batch)
     if distance <= accuracy:
         return 0.0
@@ -159,7 +140,7 @@ def iterations_to_accuracy(
     return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0.0 else 1.0
 
 
-@formula
+@formula("accuracy > 0", "longest > 0")
 def fewest_iterations(
     accuracy: float,
     *,
@@ -180,7 +161,7 @@ def fewest_iterations(
     Kind: identity (found on a grid of 2000 step sizes, to 1e-9).
     Source: derived.
     accuracy, mu, variance, distance, workers, batch, omega (float or int): As for :func:`iterations_to_accuracy`.
-    longest: The longest allowed step, above 0.
+    longest: The longest allowed step.
 
     >>> found = fewest_iterations(1.0, mu=1.0, variance=0.0, distance=8.0, workers=1, omega=1.0)  # r = 1/2
     >>> round(found.step, 6), round(found.iterations, 6)
@@ -188,9 +169,6 @@ def fewest_iterations(
     >>> fewest_iterations(1.0, mu=1.0, variance=0.0, distance=16.0, longest=0.5)  # 16/4^2 = 1
     FewestIterations(step=0.5, iterations=2.0)
     """
-    positive(accuracy=accuracy, mu=mu, longest=longest)
-    whole(1, workers=workers, batch=batch)
-    non_negative(omega=omega, variance=variance, distance=distance)
 
     def taken(step):
         return iterations_to_accuracy(
@@ -214,7 +192,7 @@ def fewest_iterations(
     return FewestIterations(step, taken(step))
 
 
-@formula
+@formula("gradient_squared > 0", "row > 0", "rest >= 0")
 def best_batch(
     gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
 ) -> float:
@@ -225,9 +203,9 @@ def best_batch(
     Statement: B* = sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
     Kind: identity.
     Source: derived: the product is a constant + G^2 (1 + omega/N) c B + (1+omega) sigma^2 tau/(N B).
-    gradient_squared, variance: G^2 = ||grad f||^2, above 0, and sigma^2 of one row, at least 0.
-    row: c, seconds of a gradient of one row, above 0.
-    rest: tau, seconds of a step that do not depend on B (start, coding, exchange), at least 0.
+    gradient_squared, variance: G^2 = ||grad f||^2, above 0, and sigma^2 of one row.
+    row: c, seconds of a gradient of one row.
+    rest: tau, seconds of a step that do not depend on B (start, coding, exchange).
 
     Returns
     -------
@@ -237,13 +215,10 @@ def best_batch(
     >>> best_batch(1.0, 4.0, row=1.0, rest=9.0)  # sqrt(4 9)
     6.0
     """
-    positive(gradient_squared=gradient_squared, row=row)
-    non_negative(variance=variance, rest=rest, omega=omega)
-    whole(1, workers=workers)
     return math.sqrt((1.0 + omega) * variance * rest / (gradient_squared * (workers + omega) * row))
 
 
-@formula
+@formula("batch > 0", "row > 0", "rest >= 0")
 def utilisation(batch: float, *, row: float, rest: float) -> float:
     """Fraction of a step spent in gradients.
 
@@ -251,13 +226,10 @@ def utilisation(batch: float, *, row: float, rest: float) -> float:
     Statement: B c/(B c + tau).
     Kind: identity.
     Source: derived.
-    batch: B, above 0.
-    row: c, above 0.
-    rest: tau, at least 0.
+    row: c.
+    rest: tau.
 
     >>> utilisation(3, row=2.0, rest=2.0)
     0.75
     """
-    positive(batch=batch, row=row)
-    non_negative(rest=rest)
     return batch * row / (batch * row + rest)

@@ -7,14 +7,11 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula
 from .sparsifiers import product_bound
 
-__all__ = ["least_bits", "least_unbiased_bits", "least_variance", "uniform_levels_gap"]
 
-
-@formula
+@formula("nonzeros > 0")
 def least_variance(v, nonzeros: float) -> float:
     """Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
@@ -25,19 +22,18 @@ def least_variance(v, nonzeros: float) -> float:
     long as none of these is above 1).
     Source: derived: it is `product_bound`, solved for the variance.
     v (array_like): Finite numbers, not all zero.
-    nonzeros: k, above 0.
+    nonzeros: k.
 
     >>> least_variance([1.0, 1.0, 1.0, 1.0], nonzeros=2)
     1.0
     """
     v = np.abs(np.asarray(v, float).ravel())
     require(bool(np.isfinite(v).all()) and bool(v.any()), "v", v, "finite numbers, not all zero")
-    require(nonzeros > 0, "nonzeros", nonzeros, "a number above 0")
     v = v / v.max()  # so that no square overflows
     return max(0.0, product_bound(v) / (nonzeros * float(v @ v)) - 1.0)
 
 
-@formula
+@formula("0 <= delta <= 1")
 def least_bits(d: int, delta: float) -> float:
     """Least bits of a message that contracts.
 
@@ -59,8 +55,6 @@ def least_bits(d: int, delta: float) -> float:
     >>> least_bits(100, delta=0.75)
     100.0
     """
-    whole(1, d=d)
-    require(0 <= delta <= 1, "delta", delta, "a number in [0, 1]")
     return math.inf if delta == 1 else -0.5 * d * math.log1p(-delta) / math.log(2.0) + 0.0
 
 
@@ -82,8 +76,6 @@ def least_unbiased_bits(d: int, omega: float) -> float:
     >>> least_unbiased_bits(100, omega=1 / 3)
     100.0
     """
-    whole(1, d=d)
-    non_negative(omega=omega)
     return math.inf if omega == 0 else 0.5 * d * math.log1p(1.0 / omega) / math.log(2.0)
 
 

@@ -8,10 +8,8 @@ nobody else has it, so no stage divides it.
 from __future__ import annotations
 
 from ..core import require
-from ._domain import non_negative, positive, whole
+from ._domain import positive, whole
 from .closed_form import formula, total
-
-__all__ = ["zero_memory", "zero_volume"]
 
 STAGES = (0, 1, 2, 3)
 
@@ -22,7 +20,7 @@ def _check(parameters: float, workers: int, stage: int) -> None:
     require(stage in STAGES, "stage", stage, "0 (data parallelism), 1, 2 or 3")
 
 
-@formula
+@formula("memory >= 0", "optimizer_bytes >= 0", "gradient_bytes >= 0", "parameter_bytes >= 0")
 def zero_memory(
     parameters: float,
     workers: int,
@@ -45,7 +43,7 @@ def zero_memory(
     stage: 0 (data parallelism), 1, 2 or 3.
     memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a
         sketch of relative size s, 0 without; ``result.memory_bytes / d`` of a run.
-    optimizer_bytes, gradient_bytes, parameter_bytes: b_o, b_g, b_p, at least 0.
+    optimizer_bytes, gradient_bytes, parameter_bytes: b_o, b_g, b_p.
 
     >>> [round(zero_memory(7.5e9, 64, stage) / 1e9, 1) for stage in range(4)]  # GB
     [120.0, 31.4, 16.6, 1.9]
@@ -53,9 +51,6 @@ def zero_memory(
     31.9
     """
     _check(parameters, workers, stage)
-    non_negative(
-        memory=memory, optimizer_bytes=optimizer_bytes, gradient_bytes=gradient_bytes, parameter_bytes=parameter_bytes
-    )
     part = parameters / workers
     return total(
         parameters=parameter_bytes * (part if stage >= 3 else parameters),
@@ -65,7 +60,7 @@ def zero_memory(
     )
 
 
-@formula
+@formula("0 <= ratio <= 1")
 def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 1.0) -> float:
     """Numbers that a worker sends in a step under data parallelism and ZeRO, with compressed gradients.
 
@@ -84,7 +79,6 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
     (1.5, 1.0)
     """
     _check(parameters, workers, stage)
-    require(0 <= ratio <= 1, "ratio", ratio, "a number in [0, 1]")
     one = parameters * (workers - 1) / workers
     gathered = (ratio, 1.0, 1.0, 2.0)[stage]
     return total(gradients=ratio * one, gathered=gathered * one)

@@ -1,0 +1,265 @@
+"""Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
+
+A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
+first operand that is a bare name.  A symbol's own condition (``symbols.SYMBOLS``) holds wherever the symbol is an
+argument, unless the formula gives one with the same subject.  Integers come from annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require
+from .symbols import SYMBOLS
+
+__all__ = ["Argument", "Condition", "Domain", "condition"]
+
+ROUNDING = 1e-12  # a limit that is computed from other arguments may be missed by rounding errors
+KNOWN: dict[str, Any] = {
+    "inf": math.inf,
+    "pi": math.pi,
+    "sqrt": math.sqrt,
+    "log2": math.log2,
+    "abs": abs,
+    "max": max,
+    "min": min,
+}
+WORDS = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
+TURNED: dict[type, type] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.LtE: ast.GtE}
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+    ast.In: lambda a, b: a in b,
+}
+
+
+class Limit(NamedTuple):
+    """A comparison of the subject with an expression: the kind of comparison and the expression."""
+
+    operator: type
+    text: str
+    code: Any
+    computed: bool
+
+    def said(self, values: Mapping[str, Any] | None) -> str:
+        """The limit in words, with its value where it depends on other arguments."""
+        shown = self.text
+        if values is not None and self.computed:
+            shown += f" = {float(eval(self.code, KNOWN, dict(values))):g}"
+        return shown
+
+
+class Condition(NamedTuple):
+    """What must hold of arguments.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    subject : str
+        The argument that an error names.
+    names : frozenset of str
+        All names in it.
+    limits : tuple
+        Comparisons of the subject with expressions; empty if the condition has another form.
+    code : code object
+        To be evaluated with the arguments.
+    """
+
+    text: str
+    subject: str
+    names: frozenset[str]
+    limits: tuple[Limit, ...]
+    code: Any
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it holds; of arrays, everywhere."""
+        if not self.limits:
+            return bool(np.all(eval(self.code, KNOWN, dict(values))))
+        found = values[self.subject]
+        for limit in self.limits:
+            edge = eval(limit.code, KNOWN, dict(values))
+            if limit.computed and limit.operator in (ast.LtE, ast.GtE):
+                edge = edge + (ROUNDING if limit.operator is ast.LtE else -ROUNDING) * abs(edge)
+            if not np.all(COMPARE[limit.operator](found, edge)):
+                return False
+        return True
+
+    def said(self, integer: bool = False, values: Mapping[str, Any] | None = None) -> str:
+        """The condition in words: "a number in (0, 1]", "an integer, at least 1"."""
+        what = "an integer" if integer else "a number"
+        if not self.limits:
+            return f"{what} such that {self.text}"
+        first, *rest = self.limits
+        if first.operator is ast.In:
+            *most, last = (part.strip() for part in first.text.strip("()").split(",") if part.strip())
+            return f"{', '.join(most)} or {last}" if most else last
+        if rest:
+            low, high = (first, rest[0]) if first.operator in (ast.Gt, ast.GtE) else (rest[0], first)
+            if integer and (low.operator, high.operator) == (ast.GtE, ast.LtE):
+                return f"an integer from {low.said(values)} to {high.said(values)}"
+            ends = ("(" if low.operator is ast.Gt else "["), (")" if high.operator is ast.Lt else "]")
+            return f"{what} in {ends[0]}{low.said(values)}, {high.said(values)}{ends[1]}"
+        if first.operator in (ast.Eq, ast.NotEq):
+            return f"{what} that is {'not ' if first.operator is ast.NotEq else ''}{first.said(values)}"
+        comma = "," if first.operator in (ast.GtE, ast.LtE) else ""
+        return f"{what}{comma} {WORDS[first.operator]} {first.said(values)}"
+
+
+@functools.cache
+def condition(text: str) -> Condition:
+    """The condition that a comparison states.
+
+    Examples
+    --------
+    >>> one = condition("1 <= k <= d")
+    >>> one.subject, one.said(integer=True, values={"d": 10}), one.holds({"k": 11, "d": 10})
+    ('k', 'an integer from 1 to d = 10', False)
+    """
+    tree = ast.parse(text, mode="eval")
+    compare = tree.body
+    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - KNOWN.keys()
+    code = compile(tree, f"<condition {text}>", "eval")
+    operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
+    bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
+    if not bare:
+        return Condition(text, next(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)), names, (), code)
+    at = bare[0]
+    if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
+        return Condition(text, typing.cast(ast.Name, operands[at]).id, names, (), code)
+    limits = []
+    for number, operator in enumerate(typing.cast(ast.Compare, compare).ops):
+        other = operands[number + 1] if number == at else operands[number]
+        kind = type(operator) if number == at else TURNED.get(type(operator), type(operator))
+        shown = ast.unparse(other)
+        depends = any(isinstance(node, ast.Name) and node.id not in KNOWN for node in ast.walk(other))
+        limits.append(Limit(kind, shown, compile(ast.Expression(other), "<limit>", "eval"), depends))
+    limits.sort(key=lambda limit: limit.operator not in (ast.Gt, ast.GtE))
+    return Condition(text, typing.cast(ast.Name, operands[at]).id, names, tuple(limits), code)
+
+
+class Argument(NamedTuple):
+    """An argument of a formula: its type and what is allowed, for the check and for the page."""
+
+    name: str
+    kind: str
+    optional: bool
+    conditions: tuple[Condition, ...]
+
+    @property
+    def integer(self) -> bool:
+        """Whether it must be an integer."""
+        return self.kind.split(" | ")[0] == "int"
+
+    @property
+    def number(self) -> bool:
+        """Whether it must be a number."""
+        return self.kind.split(" | ")[0] in ("int", "float")
+
+    def said(self) -> str:
+        """What is allowed, without "a number", such as ``In (0, 1].``."""
+        said = "; ".join(one.said(self.integer) for one in self.conditions)
+        short = said.removeprefix("a number").removeprefix("an integer").lstrip(", ") if not self.integer else said
+        return f"{short[:1].upper()}{short[1:]}." if short else ""
+
+
+class Domain(NamedTuple):
+    """The arguments of a formula and what is allowed for each."""
+
+    arguments: tuple[Argument, ...]
+    signature: inspect.Signature
+    quick: Callable[..., Any]
+
+    def check(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Raise ValueError for the first argument outside its domain; TypeError as Python does for a wrong call."""
+        try:
+            if self.quick(*arguments, **named) is True:
+                return
+        except Exception:  # arrays, strings, None: looked at one by one
+            pass
+        try:
+            bound = self.signature.bind(*arguments, **named)
+        except TypeError:  # a missing or unknown argument: Python's own message, of the call itself, is clear
+            return
+        bound.apply_defaults()
+        values = bound.arguments
+        for argument in self.arguments:
+            value = values[argument.name]
+            if value is None and argument.optional:
+                continue
+            if argument.number:
+                self._number(argument, value)
+        for argument in self.arguments:
+            for one in argument.conditions:
+                given = all(values.get(name, 0) is not None for name in one.names)
+                if given and not one.holds(values):
+                    require(False, argument.name, values[argument.name], one.said(argument.integer, values))
+
+    @staticmethod
+    def _number(argument: Argument, value: Any) -> None:
+        allowed = argument.conditions[0].said(argument.integer) if argument.conditions else "a number"
+        scalar = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+        require(scalar, argument.name, value, allowed)
+        if argument.integer and not isinstance(value, Integral):
+            require(bool(np.all(np.asarray(value) % 1 == 0)), argument.name, value, allowed)
+
+
+def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
+    """The domain of a formula: its own conditions, those of the common symbols, and the types of its signature."""
+    signature = inspect.signature(function)
+    own: dict[str, list[Condition]] = {}
+    replaced = set()
+    for one in map(condition, given):
+        if one.subject not in signature.parameters:
+            raise TypeError(f"{function.__name__}: the condition {one.text!r} is about none of its arguments")
+        own.setdefault(one.subject, []).append(one)
+        replaced |= {one.subject} if one.limits else set()
+    arguments = []
+    for name, parameter in signature.parameters.items():
+        kind = "" if parameter.annotation is parameter.empty else str(parameter.annotation)
+        conditions = own.get(name, [])
+        common = SYMBOLS[name].condition if name in SYMBOLS and kind.startswith(("int", "float")) else ""
+        if common and name not in replaced:
+            conditions = [condition(common), *conditions]
+        optional = parameter.default is None or "None" in kind
+        arguments.append(Argument(name, kind, optional, tuple(conditions)))
+    return Domain(tuple(arguments), signature, _quick(signature, arguments))
+
+
+def _quick(signature: inspect.Signature, arguments: Sequence[Argument]) -> Callable[..., Any]:
+    """One expression that is True for numbers well inside the domain, and false or raises for all else."""
+    tests = []
+    for one in arguments:
+        if one.number and not one.optional:
+            tests.append(f"type({one.name}) {'is int' if one.integer else 'in (int, float)'}")
+        tests += [f"({each.text})" for each in one.conditions if not any(a.optional for a in arguments)]
+    if any(one.optional for one in arguments):
+        tests.append("False")
+    bare = [
+        p.replace(annotation=p.empty, default=p.default if p.default is p.empty else 0)
+        for p in signature.parameters.values()
+    ]
+    parameters = str(inspect.Signature(bare))[1:-1]
+    made = eval(f"lambda {parameters}: {' and '.join(tests) or 'True'}", dict(KNOWN))
+    made.__defaults__ = tuple(
+        p.default for p in signature.parameters.values() if p.default is not p.empty and p.kind is not p.KEYWORD_ONLY
+    )
+    made.__kwdefaults__ = {
+        p.name: p.default
+        for p in signature.parameters.values()
+        if p.default is not p.empty and p.kind is p.KEYWORD_ONLY
+    }
+    return made
