@@ -2,7 +2,7 @@
 
     python docs/_citation.py          # writes the file again
 
-A test compares the file with what this makes of ``theory.claims.sources``.
+A test compares the file with what this makes of ``theory/bounds/bibliography.bib``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ LETTERS = {r"\L": "Ł", r"\l": "ł", r"\o": "ø", r"\O": "Ø", r"\i": "i", r"\&"
 
 def citation() -> str:
     """The whole file."""
-    from theory.claims.sources import BIBTEX
+    from theory.bounds.bibliography import entries
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [
-        "# Written by `python docs/_citation.py` from pyproject.toml and theory/claims/sources.py.",
+        "# Written by `python docs/_citation.py` from pyproject.toml and theory/bounds/bibliography.bib.",
         "cff-version: 1.2.0",
         "message: If you use this software, please cite it, and the papers whose theorems you use.",
         "type: software",
@@ -38,7 +38,7 @@ def citation() -> str:
         *(f"  - {text(word)}" for word in project["keywords"]),
         "references:",
     ]
-    for entry in BIBTEX.values():
+    for entry in entries().values():
         lines += reference(entry)
     return "\n".join(lines) + "\n"
 

@@ -297,11 +297,11 @@ def claim_entry(claim, replaced) -> list[str]:
     if claim.latex:
         lines += ["$$", claim.latex, "$$", ""]
     lines += [plain(claim.statement), ""]
-    notes = [f"*Source:* {plain(claim.source)}."]
-    if claim.bound is not None:
-        notes.append(closed_form(claim.bound))
-    if claim.tight_where:
-        notes.append(f"*Attained:* {plain(claim.tight_where).rstrip('.')}.")
+    notes = [f"*Source:* {plain(claim.cited)}."]
+    if claim.of is not None:
+        notes.append(closed_form(claim.of))
+    if claim.attained:
+        notes.append(f"*Attained:* {plain(claim.attained).rstrip('.')}.")
     if claim.mutants:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
     if claim.text:

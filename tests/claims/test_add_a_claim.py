@@ -143,8 +143,8 @@ def test_a_cell_of_a_notebook_may_be_changed_and_run_again(own):
 def test_the_bound_is_shown_with_its_home(own):
     load_claims(FILE)
     assert "dealt_coordinates.dealt_error(d: int" in " ".join(str(th.explain("mean.dealt")).split())
-    assert "theory.bounds.rand_k_variance(d: " in find_claim("randk.variance").bound_signature()
-    assert find_claim("randk.variance").bound_signature(annotated=False) == "theory.bounds.rand_k_variance(d, k)"
+    assert "theory.bounds.rand_k_variance(d: " in find_claim("randk.variance").signature()
+    assert find_claim("randk.variance").signature(annotated=False) == "theory.bounds.rand_k_variance(d, k)"
 
 
 def test_the_command_takes_files_and_ids(own, capsys, tmp_path, monkeypatch):

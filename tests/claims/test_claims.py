@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import theory as th
+from theory.bounds.bibliography import entries, fields, source_known
 from theory.claims import (
     claim,
     equality,
@@ -24,7 +25,6 @@ from theory.claims import (
 )
 from theory.claims.base import REGISTRY, registered
 from theory.claims.judgement import judge, overall
-from theory.claims.sources import BIBTEX, KNOWN, source_known
 from theory.measure import Interval, exactly
 
 SLOW = [id for id in list_claims() if id.endswith((".rcv1", ".digits"))]
@@ -63,14 +63,14 @@ def test_claim_thoroughly(id):
 @pytest.mark.parametrize("id", list_claims())
 def test_claim_is_complete(id):
     known = find_claim(id)
-    assert known.statement.endswith(".") and known.title and known.source
+    assert known.statement.endswith(".") and known.title and known.cited
     assert known.mutants or any(find_claim(other).mutants for other in known.see), "nothing wrong is caught anywhere"
     assert all(other in REGISTRY for other in known.see)
     text = explain(id)
-    assert text.startswith(f"{id}: ") and known.source.split()[0] in text and repr(text) == str(text)
+    assert text.startswith(f"{id}: ") and known.cited.split()[0] in text and repr(text) == str(text)
     if known.bibtex:
         assert re.search(r"@\w+\{", text)
-    if known.bound is not None:
+    if known.of is not None:
         assert "theory.bounds." in text
 
 
@@ -158,7 +158,7 @@ def gamble(context):
 
 
 def facts(**changes):
-    return dict(title="A coin", statement="It is fair.", source="the mint", kind="equality", subject=0.5) | changes
+    return dict(title="A coin", statement="It is fair.", source="the mint", kind="identity", subject=0.5) | changes
 
 
 def test_a_claim_from_outside(own):
@@ -192,9 +192,9 @@ def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
     assert {known.text for known in refuted} == {"in print", "quoted", "reading"}
     for known in refuted:
         if known.text == "in print":
-            assert known.quote and source_known(known.bibtex) == "read", known.id
+            assert known.quote and source_known(known.source) == "read", known.id
         if known.text == "quoted":
-            assert not known.quote and source_known(known.bibtex) != "read", known.id
+            assert not known.quote and source_known(known.source) != "read", known.id
         assert known.id.endswith(".printed") <= (known.text == "in print"), known.id
         assert all(not find_claim(other).text for other in known.see), known.id
     texts = {known.id: known.text for known in refuted}
@@ -202,7 +202,7 @@ def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
 
 
 def test_it_is_known_how_each_source_was_read():
-    assert set(KNOWN) == set(BIBTEX) and set(KNOWN.values()) == {"read", "quoted", "remembered"}
+    assert {fields(key)["known"] for key in entries()} == {"read", "quoted", "remembered"}
     assert source_known("alistarh2017qsgd") == "read" and source_known("stich2018sparsified") == "quoted"
     assert source_known("max1960quantizing") == source_known("nobody1999") == "remembered"
     text = " ".join(str(explain("memsgd.theorem")).split())

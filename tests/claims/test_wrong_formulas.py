@@ -156,9 +156,7 @@ def test_a_wrong_bound_in_the_package_would_be_noticed(monkeypatch):
 
 
 def test_a_loose_bound_is_called_loose_and_raises_no_alarm(own):
-    @claim(
-        "two.sum", bound=sum_of_two, subject=1.0, kind="upper", statement="S.", source="derived", mutants={"m": 99.0}
-    )
+    @claim("two.sum", of=sum_of_two, subject=1.0, kind="upper", statement="S.", source="derived", mutants={"m": 99.0})
     def _(context):
         yield "a remark"
         yield assumption("the start", context.subject, 99.0)
@@ -177,7 +175,7 @@ def test_undecided_and_a_printed_statement_that_holds_end_with_an_error(own):
     def draws(context):
         yield equality("mean", np.array([0.5, 1.5] * 5) * context.subject, 1.0)
 
-    claim("coin.wide", title="T", statement="S.", source="derived", kind="equality", subject=1.0, mutants={"m": 99.0})(
+    claim("coin.wide", title="T", statement="S.", source="derived", kind="identity", subject=1.0, mutants={"m": 99.0})(
         draws
     )
     result = verify("coin.wide")
@@ -202,7 +200,7 @@ def test_samples_and_levels_are_counted(own):
         yield upper("the same samples", draws, 2.0)
         yield identity("computed", 1.0, 1.0)
 
-    claim("draws.mean", title="T", statement="S.", source="derived", kind="equality", subject=1.0, mutants={"m": 9.0})(
+    claim("draws.mean", title="T", statement="S.", source="derived", kind="identity", subject=1.0, mutants={"m": 9.0})(
         measure
     )
     result = verify("draws.mean")
@@ -216,9 +214,9 @@ def test_a_claim_takes_what_its_bound_says(own):
     def measure(context):
         yield equality("variance", context.subject, th.bounds.rand_k_variance(100, 10))
 
-    claim("short.claim", bound=th.bounds.rand_k_variance, subject=9.0, mutants={"m": 8.0}, kind="equality")(measure)
+    claim("short.claim", of=th.bounds.rand_k_variance, subject=9.0, mutants={"m": 8.0}, kind="identity")(measure)
     known = find_claim("short.claim")
-    assert known.title == "Relative variance of unbiased random-k" and "d/k" in known.statement and known.source
+    assert known.title == "Relative variance of unbiased random-k" and "d/k" in known.statement and known.cited
     with pytest.raises(ValueError, match="^statement: got none for 'no.statement'"):
         claim("no.statement", title="T", subject=1.0, kind="upper", source="x", mutants={"m": 1})
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import pytest
 from conftest import ROOT, run_group
 
+from theory.bounds.bibliography import entries
 from theory.claims import find_claim, list_claims
-from theory.claims.sources import BIBTEX
 from theory.experiment import audit_command, cli
 from theory.experiment.errata_page import PAGES as REFUTED
 from theory.reporting.files import find_toml
@@ -287,7 +287,7 @@ def from_docs(name: str):
 def test_the_citation_file_has_all_sources():
     made = from_docs("_citation").citation()
     assert (ROOT / "CITATION.cff").read_text(encoding="utf-8") == made, "python docs/_citation.py writes it again"
-    assert all(f"BibTeX key {key}" in made for key in BIBTEX)
+    assert all(f"BibTeX key {key}" in made for key in entries())
     assert not set(made) & set("{}\\")
     assert (
         '    title: "Linear Convergence of Gradient and Proximal-Gradient Methods Under the Polyak-Łojasiewicz' in made
@@ -304,7 +304,7 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
     for id in list_claims():
         claim = find_claim(id)
         entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
-        assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.bound else "*Source:*"))
+        assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.of else "*Source:*"))
         assert [label for label in LABELS.values() if label in entry] == ([LABELS[claim.text]] if claim.text else [])
     worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
     assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst

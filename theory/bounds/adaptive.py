@@ -15,12 +15,17 @@ def _factors(beta1: float, beta2: float) -> None:
 
 @formula("eta > 0")
 def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
-    """The longest step of Adam in a coordinate.
+    r"""The longest step of Adam in a coordinate.
 
     Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t that are not all 0.
     Statement: |x_{t+1} - x_t| <= eta (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2))
     sqrt((1 - r^t)/(1 - r)), r = beta1^2/beta2.
     Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
+    Latex:
+    |x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
+    r=\frac{\beta_1^2}{\beta_2}
+    Attained: gradients that grow by beta2/beta1 in every step: the same for all t.
+    Proof: Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).
     Source: derived: Cauchy-Schwarz for the sums m = (1 - beta1) sum beta1^k g_{t-k} and v = (1 - beta2)
     sum beta2^k g_{t-k}^2.
     beta1: In [0, 1).
@@ -60,13 +65,15 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
 
 @formula("0 < mu <= lipschitz", "eta > 0", "0 <= beta1 < 1")
 def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> float:
-    """The rate of Adam with a frozen variance on quadratics.
+    r"""The rate of Adam with a frozen variance on quadratics.
 
     Setting: x+ = x - eta P m, m = beta1 m + (1 - beta1) g, exact gradients; the preconditioned curvatures, the
     eigenvalues of P^{1/2} A P^{1/2}, lie in [mu, L].
     Statement: the largest modulus of the roots of z^2 - (1 + beta1 - eta (1 - beta1) lambda) z + beta1 over lambda in
     {mu, L}: heavy ball in the coordinates P^{-1/2} x with the step eta (1 - beta1).
     Kind: tight (every start with a share in the slowest direction, in the limit of many steps).
+    Latex: x_{t+1}=x_t-\eta P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)
+    Proof: With x = P^(1/2) y and n = P^(1/2) m: y+ = y - eta n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).
     Source: derived: with x = P^{1/2} y the recursion is heavy ball on f(P^{1/2} y); Polyak 1964.
     mu, lipschitz: Above 0, mu <= L.
 
@@ -84,11 +91,13 @@ def _largest_root(b: float, c: float) -> float:
 
 @formula("eta > 0", "size > 0", "low >= 0", "low <= high")
 def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf) -> float:
-    """How far LAMB moves a layer.
+    r"""How far LAMB moves a layer.
 
     Setting: a layer of x with norm ``size``, above 0, and a direction u that is not 0.
     Statement: ||x+ - x|| = eta min(max(||x||, low), high), whatever the gradients are.
     Kind: identity.
+    Latex: \|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)
+    Proof: The direction is divided by its norm, whatever the gradients, the moments and the compressor are.
     Source: You et al., Large batch optimization for deep learning, ICLR 2020, Algorithm 2.
     eta: Step size.
     size: Norm of the layer.
@@ -102,13 +111,17 @@ def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf)
 
 @formula("error >= 0")
 def momentum_memory(error: float, beta: float) -> float:
-    """How far momentum carries the iterates from those without compression, behind a memory.
+    r"""How far momentum carries the iterates from those without compression, behind a memory.
 
     Setting: error feedback whose server has heavy-ball momentum beta; the mean of the memories is e_t, with
     ||e_t|| <= error.
     Statement: x_t - z_t follows heavy ball with the gradients at x_t, where z_t = beta z_{t-1} + e_t, and
     ||z_t|| <= error/(1 - beta).
     Kind: tight (a memory that no longer changes).
+    Latex: x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)
+    Attained: a constant gradient and the compressor that always falls short by the same share.
+    Proof: What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the
+    differences of the memories into z_t.
     Source: derived: what is sent is eta g_t + e_t - e_{t+1}, and the velocity is linear in what is sent.
     error: Largest norm of the mean memory.
 

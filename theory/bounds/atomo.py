@@ -19,7 +19,7 @@ def _sizes(values) -> np.ndarray:
 
 @formula("budget > 0")
 def atomo_probabilities(values, budget: float) -> np.ndarray:
-    """The probabilities with which ATOMO sends its atoms.
+    r"""The probabilities with which ATOMO sends its atoms.
 
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
@@ -27,6 +27,8 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
     i on; the others share the rest in proportion.
     Kind: identity.
+    Latex: \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
+    Proof: Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.
     Source: Wang et al., ATOMO, NeurIPS 2018, Theorem 3 and Algorithm 1.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
     budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
@@ -53,12 +55,15 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
 
 @formula
 def atomo_variance(values, budget: float) -> float:
-    """Variance of ATOMO at one vector.
+    r"""Variance of ATOMO at one vector.
 
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
     Statement: E||Q(g) - g||^2 = (sum of the other sizes)^2 / (budget - k) - sum of their squares.  With k = 0 it is
     ||values||_1^2 / budget - ||values||_2^2.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
+    Attained: everywhere
+    Proof: p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.
     Source: derived (KKT); Wang et al., ATOMO, NeurIPS 2018, section 3 for k = 0.
     values (array_like, shape (n,)): The coefficients of the atoms.
     budget: Above 0.
@@ -73,12 +78,14 @@ def atomo_variance(values, budget: float) -> float:
 
 @formula("norm >= 1")
 def ternary_budget(values, norm: float = 2.0) -> float:
-    """The budget at which ATOMO is ternary rounding with a norm as its scale.
+    r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 
     Setting: entry-wise rounding Q(g)_i = C sign(g_i) t_i with t_i = 1 with probability ``|g_i|/C`` and 0 otherwise,
     where C = ||g||_q, q >= 1.  QSGD with one level is q = 2, TernGrad q = inf.
     Statement: it is ATOMO on the entries with the budget ||g||_1 / ||g||_q: the probabilities are the same.
     Kind: identity.
+    Latex: \frac{|g_i|}{\|g\|_q} = p_i\Big(b=\frac{\|g\|_1}{\|g\|_q}\Big)
+    Proof: b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is cut off.
     Source: Wang et al., ATOMO, NeurIPS 2018, section 3 ("Relation to QSGD and TernGrad").
     values (array_like, shape (n,)): Not all zero.
     norm: q, from 1 to infinity.

@@ -17,13 +17,15 @@ from .closed_form import formula, total
 def averaged_variance(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0
 ) -> float:
-    """Variance of the mean of N workers' compressed mini-batch gradients.
+    r"""Variance of the mean of N workers' compressed mini-batch gradients.
 
     Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with independent random
     numbers; E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and M^2 =
     E||g||^2 = sigma^2 + ||grad f||^2 of one row.
     Statement: E||mean of Q(g_w) - grad f||^2 <= (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
     Kind: tight (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
+    Latex: \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\sigma^2+\min(d/s^2,\sqrt d/s)\,\mathbb{E}\|g\|^2
+    Proof: Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. (QSGD, NIPS 2017, Theorem 3.2 prints
     only the first part as the variance; see the claim qsgd.gradient-noise.)
     second_moment: M^2, at least ``variance``.
@@ -58,12 +60,13 @@ def averaged_second_moment(
 
 @formula
 def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
-    """Suboptimality of the linearly weighted average.
+    r"""Suboptimality of the linearly weighted average.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
     weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
     Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
     Kind: upper.
+    Latex: \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
     Source: Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9.  With N workers, mini-batches and
     unbiased compression G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
 
@@ -90,13 +93,16 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
 
 @formula
 def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
-    """Suboptimality of any weighted average of SGD with any step sizes.
+    r"""Suboptimality of any weighted average of SGD with any step sizes.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
     Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and
     c_t = (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0),
     E f(xbar_T) - f* <= (sum max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
     Kind: upper.  It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
+    Latex: \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
+    Attained: as stated; Jensen's inequality is strict there
+    Proof: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
     Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
     times w_t/(2 eta_t), summed; then Jensen's inequality.  G^2 as in sgd_weighted_average.
     step_sizes (array_like): eta_t, above 0.

@@ -40,13 +40,15 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
 
 @formula
 def batch_speed_up(batch: int, batch_bound: float) -> float:
-    """How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
+    r"""How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
 
     Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below
     the other limit that some of them have.
     Statement: to one accuracy T grows with (1 + delta) M^2, so that the rounds T/B fall by B/(1 + (B - 1)/B_D): by B
     at first, and never by more than B_D.
     Kind: rate (a ratio of two upper bounds).
+    Latex: \frac{B}{1+(B-1)/B_D}
+    Proof: The bound at the best step is the root of (1 + delta) M^2 ||w_0 - w*||^2/T.
     Source: derived from Yin et al., AISTATS 2018, with M^2 replaced by (1 + delta) M^2. Sums and means alike.
     batch_bound: B_D, at least 1; may be infinite.
 
@@ -61,7 +63,7 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 
 @formula("0 <= delta < inf", "passes > 0", "second_moment > 0")
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
-    """A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
+    r"""A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
     look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;
@@ -69,6 +71,7 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2 R^2, which bounds the
     second moment in the hull; the source has R = 1.
     Kind: lower.
+    Latex: \mathbb{E}\|w_T-w^*\|^2\ge\frac{1-e^{-2c}}4\,(1+\delta)\frac{\gamma M^2}\mu
     Source: Yin et al., AISTATS 2018, Theorem 6; the constant, which is not stated there, from its proof:
     r_{k+1} >= (1 - 2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r
     (R = 1).
@@ -91,12 +94,14 @@ def _converges(batch: int, step: float, mu: float) -> None:
 
 @formula("rounds >= 0")
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
-    """Squared distance on quadratics around points of the unit sphere, exactly.
+    r"""Squared distance on quadratics around points of the unit sphere, exactly.
 
     Setting: f_i = (mu/2)||w - x_i||^2, ||x_i|| = 1, sum x_i = 0; *sums* of B gradients drawn with replacement (means:
     step size B gamma), gamma mu B < 2. There M^2(w) = mu^2 (1 + ||w||^2) and B_D(w) = 1 + 1/||w||^2.
     Statement: r_{k+1} = (1 - gamma mu B)^2 r_k + B gamma^2 mu^2 for r_k = E||w_k||^2.
     Kind: identity.
+    Latex: r_{k+1}=(1-\gamma\mu B)^2r_k+B\gamma^2\mu^2\;\to\;\frac{\gamma\mu}{2-\gamma\mu B}
+    Proof: A sum of B gradients is B mu w plus noise of variance B mu^2.
     Source: derived, for the construction in the proof of Yin et al., AISTATS 2018, Theorem 6.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
     distance: ||w_0||^2.
@@ -129,12 +134,13 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
 
 @formula
 def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
-    """The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
+    r"""The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
 
     Setting: as for :func:`sphere_quadratic_distance`, after enough rounds to forget the start.
     Statement: (B - 1)/E B_D <= (B - 1)/(1 + 1/r), r = gamma mu/(2 - gamma mu B). At the largest batch that Theorem 6
     allows, B = 1/(2 gamma mu), this is (1 - 2 gamma mu)/(3 + 2 gamma mu): always below 1/3.
     Kind: upper (E(1/||w||^2) >= 1/E||w||^2; equality if ||w|| does not vary).
+    Latex: \delta\le\frac{B-1}{1+1/r}\le\frac{1-2\gamma\mu}{3+2\gamma\mu}<\frac13
     Source: derived; a limit of the proof of Yin et al., AISTATS 2018, Theorem 6, which does not mention it.
     :func:`kink_cycle` has none.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
@@ -154,7 +160,7 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
 def signed_slopes_gap(
     gradients: int, *, batch: int, step: float, slope: float, spread: float, distance: float, last: float
 ) -> float:
-    """The mean gap of mini-batch SGD on slopes of two signs, where Theorem 4 is exact for every batch.
+    r"""The mean gap of mini-batch SGD on slopes of two signs, where Theorem 4 is exact for every batch.
 
     Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never
     exactly 0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size
@@ -162,6 +168,8 @@ def signed_slopes_gap(
     Statement: the mean over rounds of E F(w_k) is (||w_0||^2 - E||w_K||^2)/(2 gamma T) + (1 + delta) gamma M^2/2, with
     delta = (B - 1)/B_D: Theorem 4 but for the term with w_K, K = T/B.
     Kind: identity.
+    Latex: \frac1K\sum_{k<K}\mathbb{E}F(w_k)=\frac{\|w_0\|^2-\mathbb{E}\|w_K\|^2}{2\gamma T}+\frac{(1+\delta)\gamma
+    M^2}2
     Source: derived: <g, w> = G abs(w), and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
     gradients: T, a multiple of ``batch``.
     slope, spread: G above 0, sigma at least 0.
@@ -178,7 +186,7 @@ def signed_slopes_gap(
 
 @formula("slope > 0")
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
-    """Squared distance at which identical kinks keep a batch forever, whatever its delta.
+    r"""Squared distance at which identical kinks keep a batch forever, whatever its delta.
 
     Setting: d = 1, all f_i = G abs(w) + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means:
     step size B gamma), gamma mu B < 2.
@@ -186,6 +194,8 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     largest batch of Theorem 5, B = 1/(2 gamma mu), a^2 = (G/(3 mu))^2 = (1/8)(1 + delta) gamma M^2/mu, M = G + mu a:
     a quarter of what Theorem 5 allows, for every delta.
     Kind: identity.
+    Latex: w_k^2\to\Big(\frac{\gamma BG}{2-\gamma\mu B}\Big)^2=\Big(\frac
+    G{3\mu}\Big)^2=\frac18\,(1+\delta)\frac{\gamma M^2}\mu
     Source: derived: a = gamma B G - (1 - gamma mu B) a.
     step, mu, slope: gamma, mu and G, above 0, with gamma mu B < 2.
 
@@ -199,13 +209,14 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
 
 @formula
 def divergent_batch(step: float, mu: float) -> float:
-    """The batch beyond which every step leads away from the minimiser.
+    r"""The batch beyond which every step leads away from the minimiser.
 
     Setting: F is mu-strongly convex on R^d, no projection; *sums* of B gradients with the step gamma (means: step size
     B gamma).
     Statement: if B > 2/(gamma mu), E||w+ - w*|| >= (gamma mu B - 1)||w - w*|| > ||w - w*||.
     Kind: lower (tight: for F = (mu/2)||w||^2 without noise the factor is gamma mu B - 1, and below 2/(gamma mu) every
     batch converges to within its noise).
+    Latex: B>\frac2{\gamma\mu}\;\Rightarrow\;\mathbb{E}\|w_+-w^*\|\ge(\gamma\mu B-1)\|w-w^*\|>\|w-w^*\|
     Source: Yin et al., AISTATS 2018, supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F||
     - ||w - w*||, and ||grad F|| >= mu ||w - w*||.
     step, mu: gamma and mu.

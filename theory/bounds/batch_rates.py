@@ -58,7 +58,7 @@ def _batch_within(batch: int, step: float, mu: float) -> None:
 def minibatch_smooth(
     gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> float:
-    """Mean squared gradient over the rounds of mini-batch SGD on smooth functions, convex or not.
+    r"""Mean squared gradient over the rounds of mini-batch SGD on smooth functions, convex or not.
 
     Setting: F is beta-smooth and bounded below, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T
     gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
@@ -66,6 +66,9 @@ def minibatch_smooth(
     (F(w_0) - F*)/(gamma T) + (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
     Kind: upper (nearly attained by (beta/2)||w||^2 in many dimensions at its stationary law, for T large, with gamma
     beta B = 1 and B near B_D; and far from the minimiser with short steps, by its first term).
+    Latex: \frac BT\sum_k\mathbb{E}\|\nabla F(w_k)\|^2\le\frac{F(w_0)-F^*}{\gamma
+    T}+\frac{\beta\gamma(1+\delta)M^2}2
+    Proof: E F(w+) <= F(w) - gamma B ||grad F||^2 + (beta/2) gamma^2 B (1 + delta) M^2; sum over the rounds.
     Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     smoothness: beta.
@@ -92,7 +95,7 @@ def minibatch_pl(
     gap: float,
     batch_bound: float,
 ) -> float:
-    """Gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
+    r"""Gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients
     of a batch are *summed* (methods that average: step size B gamma).
@@ -100,6 +103,9 @@ def minibatch_pl(
     r = (1 - 2 gamma mu B)^(T/B).
     Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
     in many dimensions, where ||w|| hardly varies).
+    Latex: \mathbb{E}F(w_T)-F^*\le r\,(F(w_0)-F^*)+(1-r)\frac{(1+\delta)\beta\gamma M^2}{4\mu},\quad r=(1-2\gamma\mu
+    B)^{T/B}
+    Proof: As batch.smooth, with ||grad F||^2 >= 2 mu (F - F*).
     Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, step, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`;
         ``step`` at most 1/(2 B mu).
@@ -122,7 +128,7 @@ def minibatch_pl(
 def minibatch_convex(
     gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
-    """Gap of the average of mini-batch SGD on convex functions.
+    r"""Gap of the average of mini-batch SGD on convex functions.
 
     Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds,
     w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
@@ -131,6 +137,8 @@ def minibatch_convex(
     Kind: tight (identical f_i = G abs(w) that w reaches after K rounds, for every batch; orthogonal f_i = n G abs(w_i)
     come near, with B_D = n.  For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound less
     E||w_K - w*||^2/(2 gamma T), for every delta).
+    Latex: \mathbb{E}F(\bar w)-F^*\le\frac{\|w_0-w^*\|^2}{2\gamma T}+\frac{(1+\delta)\gamma M^2}2
+    Proof: minibatch.step with <grad F, w - w*> >= F - F*, summed over the rounds.
     Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     second_moment: M^2.
@@ -148,7 +156,7 @@ def minibatch_convex(
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
-    """Squared distance of mini-batch SGD to the minimiser of a strongly convex function.
+    r"""Squared distance of mini-batch SGD to the minimiser of a strongly convex function.
 
     Setting: F is mu-strongly convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, B <= 1/(2 gamma
     mu), T gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma),
@@ -157,6 +165,9 @@ def minibatch_strongly_convex(
     r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
     Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
     in many dimensions, where ||w|| hardly varies).
+    Latex: \mathbb{E}\|w_T-w^*\|^2\le r\,\|w_0-w^*\|^2+(1-r)\frac{(1+\delta)\gamma M^2}{2\mu},\quad r=(1-2\gamma\mu
+    B)^{T/B}
+    Proof: minibatch.step with <grad F, w - w*> >= mu ||w - w*||^2.
     Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
     step: gamma, above 0.

@@ -53,12 +53,14 @@ def _accuracy(accuracy: float) -> None:
 def minibatch_smooth_schedule(
     accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
-    """Step and number of gradients for an accuracy on smooth functions.
+    r"""Step and number of gradients for an accuracy on smooth functions.
 
     Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
     Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give
     min_k E||grad F(w_k)||^2 <= (1 + delta/2) eps.
     Kind: upper.
+    Latex: B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
+    Proof: Half of eps is what is left of the start, the other half, times 1 + delta, the noise.
     Source: Yin et al., AISTATS 2018, Theorem 2, as printed.
     accuracy: eps, above 0.
     batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.

@@ -9,7 +9,7 @@ import functools
 import re
 from pathlib import Path
 
-__all__ = ["KNOWLEDGE", "bibtex", "cited", "fields", "keys", "source_known"]
+__all__ = ["KNOWLEDGE", "cited", "entries", "fields", "keys", "source_known"]
 
 KNOWLEDGE = {
     "read": "read in the source's own text",
@@ -22,7 +22,7 @@ KEY = re.compile(r"\[([a-z]+\d{4}[a-z0-9]+)\]")
 
 
 @functools.cache
-def bibtex() -> dict[str, str]:
+def entries() -> dict[str, str]:
     """The BibTeX entries by their keys."""
     text = (Path(__file__).parent / "bibliography.bib").read_text(encoding="utf-8")
     return {entry.split("{", 1)[1].split(",", 1)[0]: entry.strip() for entry in re.split(r"\n(?=@)", text)[1:]}
@@ -31,7 +31,7 @@ def bibtex() -> dict[str, str]:
 @functools.cache
 def fields(key: str) -> dict[str, str]:
     """The fields of one entry; their values, without the outer braces, may have several lines."""
-    found = re.findall(r"^  (\w+)\s*= \{(.*?)\}(?=,\n  \w+\s*= |\n\})", bibtex()[key], re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^  (\w+)\s*= \{(.*?)\}(?=,\n  \w+\s*= |\n\})", entries()[key], re.DOTALL | re.MULTILINE)
     return {name: " ".join(value.split()) for name, value in found}
 
 
@@ -54,7 +54,7 @@ def cited(text: str) -> str:
     >>> cited("[alistarh2017qsgd], Lemma 3.1")
     'Alistarh, Grubic, Li, Tomioka, Vojnovic, QSGD, NIPS 2017, Lemma 3.1'
     """
-    return KEY.sub(lambda found: _named(found[1]) if found[1] in bibtex() else found[0], text)
+    return KEY.sub(lambda found: _named(found[1]) if found[1] in entries() else found[0], text)
 
 
 @functools.cache
@@ -87,4 +87,4 @@ def source_known(source: str) -> str:
     if source.startswith("derived"):
         return "derived"
     key = next(iter(keys(source)), source)
-    return fields(key)["known"] if key in bibtex() else "remembered"
+    return fields(key)["known"] if key in entries() else "remembered"

@@ -31,11 +31,14 @@ def bottou_constant_step_floor(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    """Limit of the bound on the suboptimality of SGD with a constant step size.
+    r"""Limit of the bound on the suboptimality of SGD with a constant step size.
 
     Setting: as for :func:`bottou_constant_step`.
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
+    Latex (sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
+    Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a
+    step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper); sharp is derived.
     mu: c.
     step: alpha in (0, mu/(L M_G)].
@@ -65,7 +68,7 @@ def bottou_constant_step(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    """Suboptimality of SGD with a constant step size.
+    r"""Suboptimality of SGD with a constant step size.
 
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
@@ -73,6 +76,10 @@ def bottou_constant_step(
     paper: r = 1 - alpha c mu; sharp: r = 1 - alpha c (2 mu - alpha L M_G); the floor is
     :func:`bottou_constant_step_floor`.
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
+    Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
+    Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
+    Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and
+    ||grad f||^2 >= 2c (f - f*).
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper).  Sharp is derived: their Lemma 4.4,
     E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
@@ -128,11 +135,15 @@ def bottou_decreasing_step(
     first: float = 1.0,
     second: float = 1.0,
 ) -> float:
-    """Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
+    r"""Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
     Statement: E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c mu - 1)), (gamma + 1)(f(x_0) - f*)).
     Kind: rate and upper.
+    Latex: \mathbb{E}f(x_T)-f^*\le\frac{\nu}{\gamma+T+1}
+    Attained: after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 of sigma^2/(2
+    c T) where the bound with beta = 2/c has 4
+    Proof: Lemma 4.4 and ||grad f||^2 >= 2c (f - f*); induction on k.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.7.
     mu, lipschitz, noise, gap, first, second: As for bottou_constant_step.
     beta, shift: beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
@@ -157,13 +168,17 @@ def bottou_nonconvex(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    """Mean squared gradient norm of SGD with a constant step size, without convexity.
+    r"""Mean squared gradient norm of SGD with a constant step size, without convexity.
 
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most
     paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu alpha);
     sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
     Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
+    Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{\alpha
+    LM+2(f(x_0)-f_{\inf})/(T\alpha)}{2-\alpha L}
+    Attained (sharp): f = (L/2)||x||^2 for every alpha, but for the term in E f(x_T) - f_inf, which falls with T
+    Proof (sharp): Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum up.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8 (paper).  Sharp is derived: their Lemma 4.4
     summed up, with its factor not halved.
     lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.

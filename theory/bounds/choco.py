@@ -35,12 +35,16 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
 
 @formula("0 < rho <= 1")
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
-    """Rate of CHOCO-Gossip in its theorem.
+    r"""Rate of CHOCO-Gossip in its theorem.
 
     Setting: as for :func:`choco_gamma`.
     Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), xhat_i with what is sent in
     the round, by at most 1 - c, c = rho^2 delta/82; also c = rho^2 delta/17.
     Kind: upper.
+    Latex (derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
+    E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
+    Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of
+    the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
     Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at
     most 2 - rho.
     rho: The spectral gap.
@@ -55,11 +59,12 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
 
 @formula("rounds >= 0", "start >= 0")
 def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
-    """Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
+    r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Setting: as for :func:`choco_rate`.
     Statement: E_T <= (1 - rho^2 delta/82)^T E_0.
     Kind: upper.
+    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
     Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2.
     rho: The spectral gap, in (0, 1].
     rounds: T.
@@ -94,11 +99,15 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
 
 @formula
 def choco_consensus(rho: float, delta: float, step: float, second_moment: float, workers: int) -> float:
-    """Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
+    r"""Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
 
     Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
     Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
     Kind: upper.
+    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}
+    Proof: A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts
+    of it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2
+    G^2/c^2.
     Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4, as remembered; derived: gradient steps add at
     most 2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
     (1 + 2/c) 2 N eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
@@ -134,12 +143,15 @@ def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
 
 @formula("0 < kept <= 1", "0 < gamma <= 1")
 def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
-    """Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
+    r"""Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
 
     Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
     independently of the other workers; a graph whose workers are all alike (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
     Kind: identity.
+    Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)
+    Proof: The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart
+    into one of three numbers for each eigenvector, coupled by the mean error.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The share of coordinates that are sent.
@@ -158,13 +170,16 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
 def choco_consensus_exact(
     eigenvalues, kept: float, gamma: float, *, step: float, curvature: float, variance: float
 ) -> float:
-    """How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
+    r"""How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
 
     Setting: f = (a/2)(x - x*)^2 in one coordinate, gradients with independent noise of variance sigma^2, constant step;
     random sparsification on a graph as for :func:`choco_factor`.
     Statement: E sum_i (x_i - mean)^2 tends to that of the fixed point of the second moments: a gradient step takes x to
     (1 - eta a) x - eta xi and p = x - xhat to p - eta a x - eta xi, and a round of CHOCO-Gossip follows.
     Kind: identity.
+    Latex: \mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}m_i,\quad m=M_\gamma(Gm+\eta^2\sigma^2\mathbf 1)
+    Proof: Gradient step and gossip are linear in (x, xhat), up to errors whose variances are linear in the second
+    moments.
     Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The share of coordinates that are sent.

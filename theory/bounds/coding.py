@@ -13,11 +13,14 @@ GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 @formula
 def elias_length(k: int) -> int:
-    """Bits of the recursive Elias (omega) code of an integer.
+    r"""Bits of the recursive Elias (omega) code of an integer.
 
     Setting: start with "0"; while k > 1, put the binary digits of k in front and set k to their number minus one.
     Statement: 1, 3, 3, 6, 6, 6, 6, 7, ... bits for k = 1, 2, 3, ...
     Kind: identity.
+    Latex: |\omega(k)| \le 1+\tfrac52\log_2 k
+    Attained: k = 1, 4, 16
+    Proof: With b = floor(log2 k) the code of k is that of b with b + 1 digits more.
     Source: P. Elias, "Universal codeword sets and representations of the integers", 1975.
     k: At least 1.
 
@@ -39,7 +42,7 @@ def elias_length(k: int) -> int:
 
 @formula("form in ('theorem-3.2', 'theorem-3.4')")
 def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
-    """Expected bits of QSGD's Elias code, with o(1) read as 0.
+    r"""Expected bits of QSGD's Elias code, with o(1) read as 0.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
@@ -47,6 +50,11 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n = s^2 + sqrt(d), which is false for s >= 2
     (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
+    Latex (theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
+    d)}\Big)s(s+\sqrt d)+32
+    Attained (theorem-3.2): nearest for s = 1 and equal magnitudes
+    Proof (theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the
+    number of non-zeros.
     Source: QSGD, NIPS 2017, Theorems 3.2 and 3.4.
 
     >>> qsgd_code_length(d=10_000, s=1)
@@ -57,7 +65,7 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     return total(nonzeros=(3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most, norm=32.0)
 
 
-@formula("s * s <= d")
+@formula("1 <= s <= sqrt(d)")
 def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     """Bits that every code of QSGD needs for vectors of equal magnitudes.
 
@@ -81,12 +89,15 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
 
 @formula
 def qsgd_unary_length(d: int, s: int) -> float:
-    """Expected bits of a dense code of QSGD: every level in unary, a sign for every non-zero.
+    r"""Expected bits of a dense code of QSGD: every level in unary, a sign for every non-zero.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then zeta_i + 1 bits for every coordinate and one more
     for its sign if zeta_i > 0.
     Statement: E bits <= d + s sqrt(d) + min(d, s sqrt(d)) + 32, which is 3 d + 32 for s = sqrt(d).
     Kind: tight (attained by vectors of equal magnitudes).
+    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d+s\sqrt d+\min(d,s\sqrt d)+32
+    Attained: equal magnitudes
+    Proof: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d), and qsgd.nonzeros.
     Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d).  QSGD, NIPS 2017, Corollary 3.3 says that at
     s = sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
 
@@ -99,13 +110,16 @@ def qsgd_unary_length(d: int, s: int) -> float:
 
 @formula("0 < a < inf")
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
-    """Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
+    r"""Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
     Statement: E bits <= d log2 Z + a log2(e) s^2 (1 + omega) + 34 with QSGD's sharp omega; for s = sqrt(d) and a = 0.4
     this is 2.21 d + 34.
     Kind: tight but for the 2 bits (attained where omega is).
+    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
+    Attained: where QSGD's variance is largest; the length is the ideal one, with 2 bits for the coder
+    Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
     Source: derived: sum log2(1/q(z_i)) = d log2 Z + a log2(e) sum z_i^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
@@ -139,11 +153,13 @@ def geometric_entropy(p: float) -> float:
 
 @formula
 def rice_length(p: float) -> float:
-    """Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
+    r"""Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
 
     Setting: a distance g >= 1 with P(g = k) = p (1 - p)^(k - 1); (g - 1) >> b is sent in unary, then b bits.
     Statement: 1 + b + q/(1 - q) with q = (1 - p)^(2^b), for the smallest b with q + q^2 <= 1.
     Kind: identity.
+    Latex: 1+b+\frac{q}{1-q},\quad q=(1-p)^{2^b},\qquad \le H/p+\log_2(2\ln\varphi)+\varphi-\log_2 e
+    Attained: the bound as p -> 0, where b changes
     Source: R. F. Rice, JPL publication 79-22, 1979; the choice of b: A. Kiely, IPN progress report 42-159, 2004.
 
     Raises
@@ -181,13 +197,16 @@ def rice_redundancy() -> float:
 
 @formula("bucket >= 1", "bits >= 1", "float_bits >= 1", "floats >= 0")
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
-    """Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
+    r"""Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
     bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a
     bucket of 64 with one scale, and 128 with two.
     Kind: identity.
+    Latex: |\mathrm{code}(C(v))| = d+32\lceil d/m\rceil
+    Attained: everywhere
+    Proof: A bit says which sign, and one float32 a bucket gives the size of all of them.
     Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
     Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD", JMLR 22(114), 2021, and counts two scales.
 

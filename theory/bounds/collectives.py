@@ -59,12 +59,13 @@ def _levels(ranks: int) -> int:
 
 
 @formula(
-    "algorithm in ('ring', 'recursive-doubling', 'rabenseifner', 'tree', 'server', 'server-overlapped', 'server-sharded')",
+    "algorithm in ('ring', 'recursive-doubling', 'rabenseifner', 'tree', 'server', 'server-overlapped',"
+    " 'server-sharded')",
     "ranks >= 1",
     "words >= 0",
 )
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
-    """Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
+    r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
     Statement: (start-ups; words; additions) are
@@ -77,6 +78,9 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n.
     server-sharded (every rank serves n/p words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
+    Latex: \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
+    Attained: where p (for Rabenseifner's: the power of two below) divides n
+    Proof: Count the rounds: in each a rank sends one message and receives one.
     Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005
     (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other p up to 4 n and the additions to
     3 n/2); servers derived.
@@ -110,12 +114,14 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 
 @formula("algorithm in ('ring', 'doubling')", "ranks >= 1", "words >= 0")
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
-    """Cost of an all-gather: every rank gets the messages of all.
+    r"""Cost of an all-gather: every rank gets the messages of all.
 
     Setting: p ranks with a message of m words each.
     Statement: (start-ups; words) are ring: p-1; (p-1) m.  doubling (recursive doubling, Bruck's for p that are no power
     of two): ceil(log2 p); (p-1) m.
     Kind: identity.
+    Latex: (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
+    Proof: Count the rounds; every rank must receive p - 1 messages.
     Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005 (which writes n for p m).
     ranks: p.
     words: m, of one rank's message.
@@ -134,11 +140,14 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 
 @formula("ranks >= 1", "words >= 0")
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
-    """Words that some rank must send in any all-reduce that adds whole words.
+    r"""Words that some rank must send in any all-reduce that adds whole words.
 
     Setting: p ranks, n words each, sums by combining pairs of words.
     Statement: at least 2 ((p-1)/p) n.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
+    Latex: \text{words}\ge2\,\frac{p-1}{p}\,n
+    Attained: ring, shards, Rabenseifner's with p a power of two
+    Proof: Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
     Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
     ranks: p.
     words: n.
@@ -151,12 +160,14 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
 
 @formula("ranks >= 2", "alpha >= 0", "gamma >= 0", "beta > 0")
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Length from which a ring is faster than recursive doubling.
+    r"""Length from which a ring is faster than recursive doubling.
 
     Setting: all-reduce over p ranks, p a power of two, l = log2 p.
     Statement: n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) + gamma (l - (p-1)/p)); infinite if the denominator is 0
     (p = 2 and gamma = 0).
     Kind: identity.
+    Latex: n^*=\frac{\alpha(2(p-1)-\log_2p)}{\beta(\log_2p-2\frac{p-1}p)+\gamma(\log_2p-\frac{p-1}p)}
+    Proof: Set the two costs equal.
     Source: derived from :func:`allreduce_cost`.
     ranks: p, a power of two.
     alpha, beta: alpha at least 0, beta above 0.
@@ -180,13 +191,15 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
 def gather_break_even(
     ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
 ) -> float:
-    """Compression ratio from which a gather beats the dense ring.
+    r"""Compression ratio from which a gather beats the dense ring.
 
     Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
     is a ring all-reduce of the n uncompressed words.
     Statement: the gather is faster iff n/m > p/(2 + gamma/beta + p alpha/(n beta)), m the words of one message; p/2
     for long vectors, in bandwidth alone.
     Kind: identity.
+    Latex: \frac nm>\frac p{2+\gamma/\beta+p\alpha/(n\beta)}\;\to\;\frac p2
+    Proof: A gather moves p - 1 messages past every rank, a ring two times (p-1)/p of one.
     Source: derived: (p-1)(alpha + m beta) < 2 (p-1) alpha + ((p-1)/p) n (2 beta + gamma).
     ranks: p.
     words: n, above 0; infinite for the limit.
@@ -222,12 +235,15 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
 
 @formula("work > 0", "words >= 0", "alpha >= 0", "beta >= 0", "gamma >= 0")
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Number of ranks beyond which adding ranks is slower.
+    r"""Number of ranks beyond which adding ranks is slower.
 
     Setting: as for :func:`ring_speed_up`.
     Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
     infinite if alpha = 0 and they do not.
     Kind: identity (p as a real number).
+    Latex: p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
+    Attained: the fastest integer is p* rounded up or down
+    Proof: The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
     Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
     work: W.
 

@@ -34,7 +34,7 @@ def conef(
     workers: int = 1,
     shared: bool = False,
 ) -> float:
-    """Mean squared gradient of SGD with contractive error feedback on a smooth function.
+    r"""Mean squared gradient of SGD with contractive error feedback on a smooth function.
 
     Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
     independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
@@ -45,6 +45,8 @@ def conef(
     1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
     term is not divided by N.
     Kind: upper.
+    Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta
+    T}+\frac{2L\eta}{N}(\sigma^2+\theta rPG^2)+2L^2\eta^2\kappa PG^2
     Source: derived; the rate is that of ConEF, arXiv 2312.08538.  Proof: x_t minus the mean memory moves by
     -eta mean g - xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma
     there, and ||mean e||^2 <= mean ||e||^2.
@@ -76,7 +78,7 @@ def conef(
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:
-    """Noise of one worker that contractive error feedback does not correct.
+    r"""Noise of one worker that contractive error feedback does not correct.
 
     Setting: as for :func:`conef`.
     Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance
@@ -85,6 +87,8 @@ def conef_noise(
     Error feedback: sigma^2 (theta = 0).  The unbiased compressor that keeps a share 1 - residual of the coordinates:
     sigma^2 + omega G^2, omega = residual/(1 - residual).
     Kind: upper (worst), identity (zero-mean).
+    Latex (worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
+    Proof (worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
     Source: derived, as there.
     variance, second_moment: sigma^2 and G^2.
     accounting ({"worst", "zero-mean"}):

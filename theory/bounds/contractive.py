@@ -31,11 +31,14 @@ def below_frontier(factor: float, frontier: str) -> None:
 
 @formula
 def conef_factor(theta: float, residual: float) -> float:
-    """Growth factor of a compressed memory in a step.
+    r"""Growth factor of a compressed memory in a step.
 
     Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with kappa = (1 + theta) residual.
     Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
+    Latex: 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
+    Attained: vectors whose entries lie half-way between two levels
+    Proof: theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the chord sum.
     Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2.  Algorithm: ConEF, arXiv 2312.08538.
 
     Returns
@@ -77,11 +80,14 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
 
 @formula("memory >= 0")
 def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
-    """Mean square of what a compressed memory loses in a step, from its size after it.
+    r"""Mean square of what a compressed memory loses in a step, from its size after it.
 
     Setting: ConEF on N workers, each with E||e_{t+1}||^2 = M; C's random numbers are independent across workers.
     Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
     Kind: tight (an equality if C's error is one: ``equal C``).
+    Latex:
+    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
+    Proof: x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) - u).
     Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
     memory: M.
 
@@ -93,13 +99,14 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
 
 @formula("version in ('v1', 'v2')")
 def iconef_variance(theta: float, residual: float, version: str) -> float:
-    """Relative variance of iConEF's memory, which is stored in two parts.
+    r"""Relative variance of iConEF's memory, which is stored in two parts.
 
     Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh random
     numbers; e = a + C(u - a).
     Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2).  So all
     results for ConEF hold with theta_e in place of theta. v1 helps only if theta < 1; v2 always does.
     Kind: tight (an equality if both compressors' errors are equalities).
+    Latex: \theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r
     Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
     residual: 1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
 
@@ -119,7 +126,7 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
 def conef_memory(
     theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
-    """Mean squared norm of a compressed memory with a constant step size.
+    r"""Mean squared norm of a compressed memory with a constant step size.
 
     Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's random numbers in step t
     (it may depend on x_{t+1}, which does not yet depend on them).
@@ -131,6 +138,9 @@ def conef_memory(
     minkowski: E||e_t||^2 <= eta^2 G^2 kappa ((1 - kappa^(t/2))/(1 - sqrt(kappa)))^2.
     Kind: tight (sharp: attained at every t by Q(v) = (1 - sqrt(residual)) v, an equal C, and gradients along the last
     error p_t - Delta_t, scaled to E||g||^2 = G^2), upper (minkowski).
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\frac{\kappa\,\eta^2G^2}{(\sqrt{1-\theta r}-\sqrt
+    r)^2}\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}
+    Attained (sharp): Q(v) = (1 - sqrt(r)) v and gradients along the last error
     Source: derived: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
     inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
     step: eta.
@@ -191,7 +201,7 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
-    """Mean squared norm of a compressed memory, exactly, for a gradient that is constant or has mean zero.
+    r"""Mean squared norm of a compressed memory, exactly, for a gradient that is constant or has mean zero.
 
     Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
     step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,
@@ -200,6 +210,7 @@ def conef_memory_exact(
     P_t = eta^2 G^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
     E||e_t||^2 = eta^2 G^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
     Kind: identity.
+    Latex: \mathbb{E}\|e_\infty\|^2=\eta^2G^2\,\frac{\kappa}{1-\kappa}\,\frac{1+r}{1-r},\qquad\kappa=(1+\theta)r
     Source: derived: E p_t is a geometric series, and <g, E(C(u))> = shrink <g, E p>.
     shrink: In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
         Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.

@@ -10,7 +10,7 @@ from .closed_form import formula
 
 @formula("n >= 1", "spectral > 0", "0 <= smallest_row <= spectral")
 def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
-    """Lower bound of the batch-size bound of a generalized linear model.
+    r"""Lower bound of the batch-size bound of a generalized linear model.
 
     Setting: f_i(w) = l_i(x_i'w) with any differentiable l_i, no l2 term; the x_i are the rows of X.  Also for models
     whose scores are X W with a matrix W, as in multinomial regression.
@@ -18,6 +18,8 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     It is at most n, and below 1 it is vacuous.
     Kind: tight (if all ||x_i|| are equal and the l_i'(x_i'w) are a top left singular vector of X; for the
     differential version with quadratic l_i, if w - w' is a top right singular vector).
+    Latex: B_D(w)\ge\frac{n\min_i\|x_i\|^2}{\sigma_{\max}(X)^2}
+    Proof: ||X's||^2 <= sigma_max^2 ||s||^2 for the slopes s, and sum ||s_i x_i||^2 >= min||x_i||^2 ||s||^2.
     Source: Yin et al., AISTATS 2018, Remark 1 and supplement 1.1.  Supplement 5.5 prints the differential version
     without the factor n; that would be true, too, but never above 1.
     n: Number of rows.
@@ -27,13 +29,12 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     >>> glm_batch_bound(12, smallest_row=1.0, spectral=3.0)  # say, four groups of three equal unit rows, orthogonal
     4.0
     """
-    allowed = f"a number from 0 to spectral = {spectral}"
     return n * smallest_row / spectral
 
 
 @formula("n >= 1", "form in ('asymptotic', 'guaranteed', 'printed')")
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
-    """Lower bound of the batch-size bound of a generalized linear model on random signs.
+    r"""Lower bound of the batch-size bound of a generalized linear model on random signs.
 
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
     Statement: asymptotic: n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2, the limit of the GLM bound as n and d grow
@@ -41,6 +42,7 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     sqrt(8 log(1/failure)))^2, below B_D at all w with probability at least 1 - failure, for every n and d.  printed:
     d/4 for n >= d, the source's c d with the constant that the limit has at n = d.
     Kind: lower.
+    Latex (asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: Yin et al., AISTATS 2018, Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)).  Asymptotic
     constant derived from sigma_max ~ sqrt(n) + sqrt(d).  Guaranteed: derived.  E sigma_max <= sqrt(pi/2) E of that for
     Gaussian entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex
@@ -66,13 +68,15 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
 
 @formula("n >= 1", "degree >= 0", "degree <= n - 1")
 def conflict_batch_bound(n: int, degree: int) -> float:
-    """Lower bound of the batch-size bound if few gradients share coordinates.
+    r"""Lower bound of the batch-size bound if few gradients share coordinates.
 
     Setting: two rows are in conflict if the supports of their gradients overlap; rho is the largest number of rows that
     one row is in conflict with.  No l2 term, which would put all rows in conflict.
     Statement: B_D(w) >= n/(rho + 1) at every w if no gradient shares a coordinate with more than rho others; the same
     for the differential version.
     Kind: tight (disjoint groups of rho + 1 rows with equal gradients).
+    Latex: B_D(w)\ge\frac n{\rho+1}
+    Proof: ||sum g_i||^2 has only the products of rows in conflict, and each is at most the mean of two squares.
     Source: Yin et al., AISTATS 2018, Remark 2 and Proposition 3.
     n: Number of rows.
     degree: rho, from 0 (orthogonal gradients) to n - 1.

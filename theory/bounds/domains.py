@@ -1,7 +1,7 @@
 """Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
 
 A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
-first operand that is a bare name.  A symbol's own condition (``symbols.SYMBOLS``) holds wherever the symbol is an
+first operand that is a bare name; ``"one of first, second"`` wants exactly one of two optional arguments.  A symbol's own condition (``symbols.SYMBOLS``) holds wherever the symbol is an
 argument, unless the formula gives one with the same subject.  Integers come from annotations.
 """
 
@@ -101,6 +101,8 @@ class Condition(NamedTuple):
     def said(self, integer: bool = False, values: Mapping[str, Any] | None = None) -> str:
         """The condition in words: "a number in (0, 1]", "an integer, at least 1"."""
         what = "an integer" if integer else "a number"
+        if self.text.startswith("one of "):
+            return f"exactly {self.text.replace(', ', ' and ')}"
         if not self.limits:
             return f"{what} such that {self.text}"
         first, *rest = self.limits
@@ -129,6 +131,10 @@ def condition(text: str) -> Condition:
     >>> one.subject, one.said(integer=True, values={"d": 10}), one.holds({"k": 11, "d": 10})
     ('k', 'an integer from 1 to d = 10', False)
     """
+    if text.startswith("one of "):
+        given = text.removeprefix("one of ").split(", ")
+        count = " + ".join(f"({name} is not None)" for name in given)
+        return Condition(text, given[0], frozenset(), (), compile(f"{count} == 1", "<condition>", "eval"))
     tree = ast.parse(text, mode="eval")
     compare = tree.body
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - KNOWN.keys()
@@ -241,13 +247,12 @@ def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
 
 def _quick(signature: inspect.Signature, arguments: Sequence[Argument]) -> Callable[..., Any]:
     """One expression that is True for numbers well inside the domain, and false or raises for all else."""
-    tests = []
+    tests, optional = [], any(one.optional for one in arguments)
     for one in arguments:
         if one.number and not one.optional:
             tests.append(f"type({one.name}) {'is int' if one.integer else 'in (int, float)'}")
-        tests += [f"({each.text})" for each in one.conditions if not any(a.optional for a in arguments)]
-    if any(one.optional for one in arguments):
-        tests.append("False")
+        tests += [f"({each.text})" for each in one.conditions if not optional]
+    tests += ["False"] if optional else []
     bare = [
         p.replace(annotation=p.empty, default=p.default if p.default is p.empty else 0)
         for p in signature.parameters.values()

@@ -42,13 +42,17 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
 
 @formula
 def expected_elias_bits(u) -> float:
-    """Expected bits of the Elias codes of randomly rounded levels.
+    r"""Expected bits of the Elias codes of randomly rounded levels.
 
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number
     of non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega
     codes.
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
     Kind: identity.
+    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
+    p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)
+    Proof: Coordinates are rounded independently; a gap longer than g behind i has probability prod (1 - p_j) over
+    the g coordinates before.
     Source: derived; the code is that of QSGD, NIPS 2017, section 3.2, with the number of non-zeros in front.
     u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 
@@ -120,12 +124,15 @@ def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 @formula("1 <= x < inf")
 def elias_envelope(x: float) -> float:
-    """The least concave function above the lengths of the Elias omega codes.
+    r"""The least concave function above the lengths of the Elias omega codes.
 
     Setting: x >= 1; for random integers k >= 1, E|omega(k)| is at most its value at E k.
     Statement: linear between its corners 1, 2, 4, 16, 32, 64, 128, ..., powers of 2, where it is the length; at most
     1 + (5/2) log2 x.
     Kind: tight (at the corners).
+    Latex: \mathbb{E}|\omega(K)| \le \mathrm{env}(\mathbb{E} K)
+    Attained: K a corner, or one of two neighbouring ones
+    Proof: Jensen's inequality; no concave function is smaller, as it is linear between values that are attained.
     Source: derived: the length is constant between powers of 2.
 
     >>> elias_envelope(4.0), elias_envelope(10.0)  # 6, and 6 + 6 (11 - 6)/12
@@ -137,12 +144,14 @@ def elias_envelope(x: float) -> float:
 
 @formula("0 <= n < inf")
 def elias_gaps(d: int, n: float) -> float:
-    """The largest expected bits of the distances between non-zeros, in Elias omega codes.
+    r"""The largest expected bits of the distances between non-zeros, in Elias omega codes.
 
     Setting: a random set of at most d positions, of at most n positions in expectation; the distance to each from the
     one before it is encoded.
     Statement: m envelope(d/m) with m = min(n, d/2); so 1.5 d for n >= d/4.
     Kind: tight (where d/m is a corner of :func:`elias_envelope` and the distances are all equal).
+    Latex: \mathbb{E}\sum_i|\omega(\mathrm{gap}_i)| \le m\,\mathrm{env}(d/m),\quad m=\min(n, d/2)
+    Attained: every second, fourth or 16th position
     Source: derived: N distances sum to at most d, so Jensen's inequality, first over the distances and then over N, as
     N envelope(d/N) is concave in N; it is largest for N in [d/4, d/2].
 
@@ -155,7 +164,7 @@ def elias_gaps(d: int, n: float) -> float:
 
 @formula
 def qsgd_elias_length(d: int, s: int) -> float:
-    """Expected bits of QSGD's Elias code, with all constants.
+    r"""Expected bits of QSGD's Elias code, with all constants.
 
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of its level.
@@ -163,6 +172,11 @@ def qsgd_elias_length(d: int, s: int) -> float:
     a number up to d + 1, gaps(d, n) of :func:`elias_gaps`, and Lambda(x) = 2 sqrt(x) up to x = 4, then the least
     concave function above 1 + |omega(k)| at x = k^2.
     Kind: upper; every part but the last is attained by vectors of equal magnitudes, where s^2/d is 1/k, 1 or 4, ...
+    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le 32 + c(d) + d\,\Lambda(s^2/d) + m\,\mathrm{env}(d/m),\quad
+    m=\min(s\sqrt d, d/2)
+    Attained: but for the distances, which are random there: equal magnitudes
+    Proof: Distances sum to at most d, and squares of levels before rounding to s^2: Jensen's inequality for the
+    concave functions above the lengths.
     Source: derived; QSGD, NIPS 2017, Theorem 3.2, has o(1) in the place of what the Elias code of a small number takes
     above its logarithm.  Between integers the expected bits of sign and level are linear in u_i, so at most
     Lambda(u_i^2), and sum u_i^2 = s^2.

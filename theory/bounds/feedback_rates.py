@@ -32,7 +32,7 @@ def ef_sgd(
     reading: str = "derived",
     averaged_second_moment: float | None = None,
 ) -> float:
-    """Mean squared gradient of SGD with error feedback on a smooth function.
+    r"""Mean squared gradient of SGD with error feedback on a smooth function.
 
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
@@ -43,6 +43,10 @@ def ef_sgd(
     ``ef.nonconvex.quoted``.
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by
     L x^2/2 with noise in its stationary law).
+    Latex (paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
+    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>,
+    which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker,
     as others quote it (the text was not at hand); the form with any rho by the same proof, with -<a, b> <=
     -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t and at x_t - e_t.  N workers (derived): x_t
@@ -92,13 +96,17 @@ def ef_sgd_variance(
     gap: float,
     workers: int = 1,
 ) -> float:
-    """Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
+    r"""Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
 
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
     contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))).  Gradients need not be bounded.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N
     + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.
     Kind: upper.
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma
+    L\sigma^2}{N}+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}
+    Proof: ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step
+    size leaves at least a quarter of gamma E||grad f||^2.
     Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
     that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
     variance: sigma^2 of one worker.
@@ -121,13 +129,18 @@ def ef_sgd_variance(
 def ef_sgd_descent(
     *, lipschitz: float, step: float, gradient: float, second_moment: float, memory: float, rho: float = 1.0
 ) -> float:
-    """Change of f at x_t minus the mean memory, in a step of SGD with error feedback.
+    r"""Change of f at x_t minus the mean memory, in a step of SGD with error feedback.
 
     Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
     so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
     Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho)
     + gamma^2 L G^2/2.
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
+    Latex: \mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2+\frac{\gamma
+    L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2
+    Attained: L x^2/2 with e = rho x
+    Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients
+    at x and y.
     Source: derived; in Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the step of the
     proof of Theorem II.
     gradient: E||grad f(x_t)||^2.
@@ -146,13 +159,19 @@ def ef_sgd_descent(
 
 @formula("memory >= 0", "gradient >= 0")
 def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: float, variance: float) -> float:
-    """Mean squared norm of a memory after a step, from that before it.
+    r"""Mean squared norm of a memory after a step, from that before it.
 
     Setting: C contracts with the factor delta; E g = grad f, E||g - grad f||^2 <= sigma^2.
     Statement: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2
     + (1 - delta) gamma^2 sigma^2.
     Kind: upper.  For C(v) = (1 - sqrt(1 - delta)) v and delta e_t = 2 (1 - delta) gamma grad f(x_t), only the middle
     term is larger than needed, by the factor 1/(1 - delta/2).
+    Latex:
+    \mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2\mathbb{E}\|\nabla
+    f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2
+    Attained: C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma
+    grad f
+    Proof: Young's inequality with the parameter delta/(2 (1 - delta)).
     Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with
     b = delta/(2 (1 - delta)).
     memory: E||e_t||^2.
@@ -202,13 +221,19 @@ def ef_sgd_convex(
     step: float | None = None,
     memory: str = "paper",
 ) -> float:
-    """Suboptimality of the average of SGD with error feedback on a convex function, smooth or not.
+    r"""Suboptimality of the average of SGD with error feedback on a convex function, smooth or not.
 
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
     Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
     (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp).  With the best step size this is D G sqrt((1 + 2 m)/T).
     Kind: upper.
+    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma
+    G^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Attained (paper): delta = 1: |x| from x_0 = gamma T; for every delta, but for the first steps, C(v) = (1 - q) v
+    there
+    Proof (paper): As for SGD at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>, and ||e|| <=
+    gamma G m.
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the theorem for convex
     functions (paper); sharp by the sharp form of ``memory_error``.  Proof: ||x_t - e_t - x*||^2 as for SGD, and
     ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.

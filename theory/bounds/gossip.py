@@ -14,12 +14,16 @@ GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 
 @formula
 def ring_gossip_factor(workers: int) -> float:
-    """Contraction of the workers' distances from their mean by a round of gossip on a ring.
+    r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
     Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of
     ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
     Kind: tight (x_k = cos(2 pi k/N)).
+    Latex: \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
+    Attained: a cosine around the ring
+    Proof: W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1, and
+    from N = 4 on that is at least 1/3, while none is below -1/3.
     Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
 
     Raises
@@ -37,12 +41,14 @@ def ring_gossip_factor(workers: int) -> float:
 
 @formula("graph in ('ring', 'torus', 'hypercube', 'complete', 'star')", "workers >= 3", "height >= 0")
 def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
-    """Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
+    r"""Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
 
     Setting: N workers; W has the weight 1/(1 + the larger degree) on each edge.
     Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
     whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
     Kind: identity.
+    Latex: 1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ \tfrac25\big(1-\cos\tfrac{2\pi}m\big),\
+    \tfrac2{1+\log_2N},\ 1,\ \tfrac1N
     Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
     0, 1 and N.
     graph (str): "ring", "torus", "hypercube", "complete" or "star".
@@ -69,12 +75,14 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
 
 @formula("rounds >= 1", "largest >= 0")
 def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
-    """How far rounding errors move the mean of the workers' vectors.
+    r"""How far rounding errors move the mean of the workers' vectors.
 
     Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, on a graph on which nobody hears all
     others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
     Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
     Kind: upper.
+    Latex: |\bar x_T-\bar x_0|\le NT\,2^{-52}\max|x|
+    Proof: The columns of W - I sum to 0, so that what one worker gains another loses, whatever is sent.
     Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by
     2 2^-53 in all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
     rounds: T.
@@ -102,11 +110,14 @@ def response(eigenvalues) -> float:
 
 @formula("workers >= 3")
 def ring_response(workers: int) -> float:
-    """How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
+    r"""How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
 
     Setting: the eigenvalues of the ring of N workers with weights 1/3.
     Statement: (1/N) sum_j (1 - lambda_j)/(1 + lambda_j) = sqrt(3) (1 + q^N)/(1 - q^N) - 1, q = sqrt(3) - 2.
     Kind: identity.
+    Latex: \frac1N\sum_j\frac{1-\lambda_j}{1+\lambda_j}=\sqrt3\,\frac{1+q^N}{1-q^N}-1,\quad q=\sqrt3-2
+    Proof: (1 - lambda)/(1 + lambda) = 3/(2 + cos) - 1 with the Fourier coefficients q^k/sqrt(3) of 1/(2 + cos); the
+    mean over N equidistant angles keeps those of the multiples of N.
     Source: derived, from the Fourier series of 1/(2 + cos).
 
     >>> round(ring_response(8), 5), round(ring_response(1000), 5)
@@ -118,12 +129,14 @@ def ring_response(workers: int) -> float:
 
 @formula
 def noisy_gossip_floor(eigenvalues, variance: float) -> float:
-    """Where gossip ends if every message has an error of fixed variance.
+    r"""Where gossip ends if every message has an error of fixed variance.
 
     Setting: x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i)); Q(x) = x + xi, the errors independent with mean 0 and E||xi||^2 =
     v, for example rounding at random to a grid.
     Statement: E sum_i ||x_i - mean||^2 tends to v sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), and not to 0.
     Kind: identity.
+    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\to v\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}
+    Proof: Mode i has the stationary variance (1 - lambda_i)^2 v/(1 - lambda_i^2).
     Source: derived; mode i is multiplied by lambda_i and gets an error of variance (1 - lambda_i)^2 v.
     eigenvalues (array_like, shape (N,)): Of W; the first is 1, all are above -1.
     variance: v.
@@ -136,13 +149,17 @@ def noisy_gossip_floor(eigenvalues, variance: float) -> float:
 
 @formula("mean_square >= 0")
 def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> float:
-    """Where gossip with naively compressed messages ends.
+    r"""Where gossip with naively compressed messages ends.
 
     Setting: as in :func:`noisy_gossip_floor`, with an unbiased compressor, E||Q(x) - x||^2 = omega ||x||^2, on a graph
     whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
     Statement: with r = (omega/N) sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), E sum_i ||x_i - mean||^2 tends to
     N ||mean||^2 r/(1 - r) if r < 1, and grows without bound otherwise.
     Kind: identity.
+    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\to N\|\bar x\|^2\frac r{1-r},\quad r=\frac\omega
+    N\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}
+    Proof: Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2,
+    in which the distances themselves are; the mean stays.
     Source: derived; every worker's error has the variance omega E||x_i||^2, in which the distances themselves are.
     eigenvalues (array_like, shape (N,)): Of W.
     mean_square: ||mean||^2, at least 0; the mean never changes.

@@ -41,7 +41,7 @@ def shrinking_noise(
     alignment: float = 1.0,
     length: float = 1.0,
 ) -> float:
-    """The gap f - f* with gradients whose variance falls geometrically.
+    r"""The gap f - f* with gradients whose variance falls geometrically.
 
     Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has
     <grad f, E g> >= mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <=
@@ -50,6 +50,11 @@ def shrinking_noise(
     rho = max(1 - alpha c mu/2, zeta).  With batches ceil(tau^t) of gradients of variance M, zeta = 1/tau.
     Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned
     by the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and both numbers in omega are equal).
+    Latex: \mathbb{E}f(x_t)-f^*\le\max\Big\{\frac{\bar\alpha LM}{c\mu},D_0\Big\}\max\Big\{1-\frac{\bar\alpha
+    c\mu}2,\frac1\tau\Big\}^t
+    Attained: at every t for (L/2)||x||^2, the step 1/L, tau = 2
+    Proof: D_{t+1} <= (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 and induction; only 2 c (f - f*) <= ||grad f||^2
+    is used, so PL is enough.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.1 and Corollary 5.2 (mini-batches).
     steps: t.
     step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
@@ -129,7 +134,7 @@ def growing_batch_gradients(
     length: float = 1.0,
     form: str = "paper",
 ) -> float:
-    """Number of gradients of growing batches for E f - f* <= eps: O(1/eps).
+    r"""Number of gradients of growing batches for E f - f* <= eps: O(1/eps).
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M,
     tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, and eps < omega.
@@ -137,6 +142,9 @@ def growing_batch_gradients(
     paper: 4 omega/(s eps alpha c mu) gradients;
     sharp: (tau omega/eps - 1)/(tau - 1) + t - 1, t = ceil(log_tau(omega/eps)).
     Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is 2 times as much).
+    Latex (paper): \sum_{j<t}\lceil\tau^j\rceil\le\frac{4\omega}{s\,\epsilon\,\bar\alpha c\mu}
+    Attained (paper): the second form: eps a little below omega tau^(-t)
+    Proof (paper): ceil(z) <= 2 z for z >= 1, or z + 1; and the last tau^t is below tau omega/eps.
     Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 5.3 (the order): sum of ceil(tau^j) <=
     2 tau^t/(tau - 1), and tau^t < tau omega/eps.  Sharp is derived: ceil(z) < z + 1, and ceil(1) = 1.
     accuracy: eps.
@@ -160,13 +168,16 @@ def growing_batch_gradients(
 
 @formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "decay >= 0")
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
-    """The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
+    r"""The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
 
     Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, whatever the
     e_t depend on.
     Statement: f(x_{t+1}) <= f(x_t) - ||grad f(x_t)||^2/(2L) + ||e_t||^2/(2L), hence with q = 1 - mu/L
     E f(x_t) - f* <= q^t D_0 + (E_0/(2L)) (q^t - g^t)/(q - g), or t q^(t-1) E_0/(2L) where g = q.
     Kind: tight: an equality for (L/2)||x||^2, where q = 0, whatever the errors are; upper for q > 0.
+    Latex: f(x_t)-f^*\le q^tD_0+\frac{E_0}{2L}\,\frac{q^t-g^t}{q-g}
+    Attained: (L/2)||x||^2, where q = 0, whatever the errors are; for q > 0 an upper bound alone
+    Proof: f(x - (grad f + e)/L) <= f - ||grad f||^2/(2 L) + ||e||^2/(2 L): the terms with <grad f, e> cancel.
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), Theorem 2.2; the closed form is derived.
     steps: t.
     mu, lipschitz: Above 0, mu <= L.
@@ -184,12 +195,14 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
 
 @formula
 def batch_error(batch: int, variance: float, n: int | None = None) -> float:
-    """Mean squared error of the mean of a batch.
+    r"""Mean squared error of the mean of a batch.
 
     Setting: B of n gradients, drawn without replacement; or B independent draws (n=None).
     Statement: E||e||^2 = ((n - B)/(n B)) S^2, S^2 = (1/(n - 1)) sum ||grad f_i - grad f||^2; sigma^2/B for independent
     draws.
     Kind: identity.
+    Latex: \mathbb{E}\|e\|^2=\frac{n-B}{nB}\,\frac1{n-1}\sum_i\|\nabla f_i-\nabla f\|^2
+    Proof: Two different draws have the covariance -S^2/n.
     Source: Friedlander, Schmidt, SIAM J. Scientific Computing 34 (2012), section 3; Cochran, Sampling Techniques.
     variance: S^2 with the divisor n - 1 (without replacement), or sigma^2.
     n (int, optional): Number of gradients n, at least B.

@@ -97,12 +97,14 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
 
 @formula("bits >= 0")
 def lloyd_max_distortion(bits: int) -> float:
-    """Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
+    r"""Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
     Setting: x standard normal, rounded to the nearest of the levels of lloyd_max_levels.
     Statement: ``D_b = E(x - Q(x))^2 = 1 - E Q(x)^2 = 1 - 2 sum_i p_i y_i^2`` with the probability p_i of the positive
     level y_i; D_0 = 1 (nothing is sent) and D_1 = 1 - 2/pi.
     Kind: identity.
+    Latex: D_b=\mathbb E(x-Q(x))^2=1-2\sum_i p_i y_i^2
+    Proof: Each level is the mean of its cell, so E x Q(x) = E Q(x)^2.
     Source: derived: each level is the mean of its cell, so E x Q(x) = E Q(x)^2.
     bits: From 0 to 8.
 

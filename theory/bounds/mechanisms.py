@@ -66,7 +66,6 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     >>> quantized_factor(35.0, 25.0)  # one gradient (3, 4): norms 7 and 5
     1.4
     """
-    least = f"a number, at least second_moment = {second_moment}"
     return max(1.0, mean_norm_product / second_moment)
 
 
@@ -79,13 +78,15 @@ def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
 
 @formula
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
-    """Batch-size bound of gradients after a mechanism.
+    r"""Batch-size bound of gradients after a mechanism.
 
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for
     each draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
     Statement: fresh: B = r B_D.  Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
     between B_D and n: it is at least B_D iff B_D <= n (or r = 1).
     Kind: identity.
+    Latex: B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
+    Proof: 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
     Source: shared: Yin et al., AISTATS 2018, section 4.4, supplement 4 and Theorem 7, in one formula for all three
     mechanisms; fresh: derived.  With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is
     n A/(A + (1 - p) X) for DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and
@@ -107,13 +108,16 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
 
 @formula
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
-    """Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
+    r"""Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
 
     Setting: theorems whose number of gradients T grows with the second moment (as r) at a given accuracy, whose step
     for unbiased gradients shrinks with it, and whose batch may grow to a constant times the batch-size bound.
     Statement: rounds T/B are multiplied by r B_D/B: by 1 if the noise is fresh for each draw (n=None), by
     1 + (r - 1) B_D/n if repeats of a row share it.  They never fall.
     Kind: identity.
+    Latex: \mathbb{E}\|\bar g_{rB}\|^2=\mathbb{E}\|\bar g_B\|^2+\frac{(1-1/r)\|\nabla f\|^2}{B}
+    Proof: (1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and
+    ||grad f||^2 + (r - 1) M^2/n for shared.
     Source: derived from Yin et al., AISTATS 2018, Theorems 2 to 7, who only mention two opposing effects.
     batch_bound: B_D, at least 1 and finite.
     factor: r, at least 1 and finite.

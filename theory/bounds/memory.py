@@ -17,7 +17,7 @@ from .closed_form import formula
 def memory_error(
     delta: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
-    """Mean squared norm of a memory with a constant step size.
+    r"""Mean squared norm of a memory with a constant step size.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
     Statement: E||e_t||^2 is at most
@@ -25,6 +25,13 @@ def memory_error(
     step^2 second_moment (1 - delta) (1 + q)^2/delta^2;
     paper: step^2 second_moment 4 (1 - delta)/delta^2.
     Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Attained (sharp): C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
+    Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean
+    square; the geometric series gives q/(1 - q), whose square is the formula.
+    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
+    Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
+    Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 3 (paper);
     the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
     steps (int, optional): t, for the sharp form; None is the limit.

@@ -27,11 +27,12 @@ def _positive_root(a: float, b: float, c: float) -> float:
 
 @formula
 def dcgd_frontier(omega: float, workers: float = 1) -> float:
-    """Longest stable step of gradient descent with unbiased compressors.
+    r"""Longest stable step of gradient descent with unbiased compressors.
 
     Setting: x <- x - gamma mean Q(f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s < 2/(1 + omega/N).
     Kind: identity.
+    Latex: \gamma\lambda<\frac{2}{1+\omega/N}
     Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
     sends Bernoulli(p) v, biased and without memory, since 1 - p + p (1 - s)^2 < 1 for s < 2.
     workers (int): N, at least 1; math.inf gives the limit.
@@ -50,13 +51,14 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
 
 @formula
 def ef_frontier(p: float, workers: float = 1) -> float:
-    """Longest stable step of error feedback and of EF21 with Bernoulli compressors.
+    r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i).
     EF21: x <- x - gamma mean g_i, g_i <- g_i + C(f_i'(x) - g_i).  C is Bernoulli(p).
     Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)).  One worker: 2p/(2 - p).
     N -> infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
     Kind: identity.
+    Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
     (A compressor that is linear for given coins makes the two methods one, Richtarik, Sokolov, Fatkhullin, "EF21",
     NeurIPS 2021, Theorem 3.)
@@ -77,12 +79,13 @@ def ef_frontier(p: float, workers: float = 1) -> float:
 
 @formula("curvature_step > 0")
 def ef_cycle_factor(p: float, curvature_step: float) -> float:
-    """Factor of E x^2 from one message to the next with error feedback.
+    r"""Factor of E x^2 from one message to the next with error feedback.
 
     Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
     Statement: from one message to the next E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p),
     half the frontier, where it is (1 - p)/(2 - p).
     Kind: identity.
+    Latex: \frac{\mathbb{E}x_+^2}{x^2}=1-\frac{2s}{p}+\frac{(2-p)s^2}{p^2}
     Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
     curvature_step: s = gamma lambda.
 
@@ -95,13 +98,14 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
 
 @formula
 def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
-    """Longest stable step of MARINA.
+    r"""Longest stable step of MARINA.
 
     Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else
     g+ = g + mean Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s is below the positive root of
     (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
     Kind: identity.
+    Latex: (1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0
     Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*.  Method:
     Gorbunov, Burlachenko, Li, Richtarik, "MARINA", ICML 2021.
     workers (int): N, at least 1; math.inf gives the limit.
@@ -120,13 +124,14 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
 
 @formula
 def diana_frontier(omega: float, workers: float = 1) -> float:
-    """Longest stable step of DIANA.
+    r"""Longest stable step of DIANA.
 
     Setting: q_i = Q(f_i'(x) - h_i), x <- x - gamma mean (h_i + q_i), h_i <- h_i + alpha q_i with alpha = 1/(1 + omega),
     E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s is below the positive root of
     omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega) s - 2N = 0.
     Kind: identity.
+    Latex: \omega(N+2\omega)s^2-(2N\omega-N-4\omega)s-2N<0
     Source: derived: x^2, x h, h_i^2 and h_i h_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
     Method: Mishchenko, Gorbunov, Takac, Richtarik, "Distributed learning with compressed gradient differences", 2019.
     workers (int): N, at least 1; math.inf gives the limit.

@@ -74,17 +74,20 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     return 4.0 + math.exp(low)
 
 
-@formula("(shift is None) != (alpha is None)")
+@formula("one of shift, alpha")
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
-    """Mean squared norm of Mem-SGD's memory.
+    r"""Mean squared norm of Mem-SGD's memory.
 
     Setting: step sizes proportional to 1/(a + t), a k-contraction, E||grad f_i(x_t)||^2 <= second_moment; a and alpha
     as in :func:`mem_sgd`.
     Statement: E||m_t||^2 <= step_t^2 (4 alpha/(alpha - 4)) (d/k)^2 second_moment.
     Kind: upper.  It comes near to an equality: for alpha -> infinity and k/d -> 0 the compressor (1 - q) v with
     q = sqrt(1 - k/d) and a constant gradient reach the constant 4.
+    Latex: \mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2
+    Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach 4
+    Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta falls slowly enough for it.
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.2.
     k: Above 0, at most d.
     step: The step size at t.
@@ -138,12 +141,17 @@ def mem_sgd_iterate(
     memory: float,
     form: str = "paper",
 ) -> float:
-    """Squared distance of x_t minus the memory from the minimum, after a step.
+    r"""Squared distance of x_t minus the memory from the minimum, after a step.
 
     Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - eta g_t with E g_t = grad f(x_t).
     Statement: E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*) + eta c E||m_t||^2
     with c = mu + 2L (paper) or c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4 (sharp).
     Kind: upper (paper), tight (sharp: attained by L x^2/2 with x_t = (2L - mu)/(3L - mu) m_t, and any noise).
+    Latex (paper): \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta
+    c\|m_t\|^2
+    Attained (paper): L x^2/2 with x = (2L - mu)/(3L - mu) m
+    Proof (paper): mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
+    inequalities between x and x*; what is left is concave in (x, g) with its maximum at x = u m, g = L x.
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.1 (paper); the sharp form is derived, from the interpolation inequalities of
     f between x_t and x*.
     distance: E||y_t - x*||^2 (squared).
@@ -165,7 +173,7 @@ def mem_sgd_iterate(
 def mem_sgd_recursion(
     steps: int, *, mu: float, shift: float, distance: float, second: float, third: float, form: str = "paper"
 ) -> float:
-    """Weighted mean of what a recursion of Mem-SGD's type leaves.
+    r"""Weighted mean of what a recursion of Mem-SGD's type leaves.
 
     Setting: a_{t+1} <= (1 - mu eta_t/2) a_t + eta_t^2 A + eta_t^3 B - eta_t e_t with a_t, e_t >= 0 and
     eta_t = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
@@ -173,6 +181,10 @@ def mem_sgd_recursion(
     paper: (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T;
     sharp: (mu a^2 (a - 4)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T, a - 4 replaced by 0 below 4.
     Kind: upper (paper), tight (sharp: attained for a >= 4 where a_t = 0 from t = 1 on).
+    Latex (paper): \sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B
+    Attained (paper): a_t = 0 from t = 1 on: everything is spent at once
+    Proof (paper): Multiplied by w_t/eta_t, the a_t telescope, each with a negative rest; the sums of w eta and w
+    eta^2.
     Source: Mem-SGD, NeurIPS 2018, Lemma 3.3 (paper); sharp derived: sum w_t eta_t = 4T (T + 2a - 1)/mu,
     sum w_t eta_t^2 = 64 T/mu^2, and the factor of every later a_t is negative.
     shift: a, above 0.
@@ -207,7 +219,7 @@ def mem_sgd(
     averaged_second_moment: float | None = None,
     form: str = "paper",
 ) -> float:
-    """Suboptimality of the weighted average of SGD with compression and memory.
+    r"""Suboptimality of the weighted average of SGD with compression and memory.
 
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
@@ -216,6 +228,10 @@ def mem_sgd(
     + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2 (paper).  Sharp: T + 2a - 1, a^2 max(a - 4, 0) and
     c/mu with the c of :func:`mem_sgd_iterate` in place of T + 2a, a^3 and 1 + 2L/mu.
     Kind: upper; loose by orders of magnitude on sparse data.
+    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu
+    a^3}{8S_T}\|x_0-x^*\|^2+\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2
+    Proof (paper): memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. A run is far below: no
+    problem is the worst one for all three lemmas.
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4, for one worker (paper);
     sharp derived, by the sharp forms of Lemmas 3.1 and 3.3.
     N synchronous workers that average (derived here, by the same proof): x_t minus the mean memory is still SGD's

@@ -46,12 +46,13 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
 
 @formula("1 <= k <= d", "reading in ('counted', 'sent')")
 def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
-    """How many times fewer bits than SGD's a message of k entries has, on dense data.
+    r"""How many times fewer bits than SGD's a message of k entries has, on dense data.
 
     Setting: gradients without zeros in R^d; k entries with their indices, or all of them.
     Statement: counted: d/k, since the figures charge SGD for d indices that it need not send;
     sent: 32 d/(k (32 + ceil(log2 d))), in single precision.
     Kind: identity.
+    Latex (sent): \frac{32\,d}{k(32+\lceil\log_2d\rceil)}
     Source: counted: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of Stich, Cordonnier, Jaggi,
     "Sparsified SGD with memory", NeurIPS 2018; sent: derived.
     k: From 1 to d.

@@ -9,19 +9,21 @@ from .closed_form import formula, total
 def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
     require(batch >= 1 and float(batch).is_integer(), "batch", batch, "an integer, at least 1")
     require(gradient_squared >= 0, "gradient_squared", gradient_squared, "a number, at least 0")
-    allowed = f"a number, at least gradient_squared = {gradient_squared}"
     require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
     require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
 
 
 @formula
 def batch_bound(second_moment: float, gradient_squared: float) -> float:
-    """Batch-size bound B_D of a set of gradients.
+    r"""Batch-size bound B_D of a set of gradients.
 
     Setting: f = (1/n) sum f_i at one point x.
     Statement: B_D(x) = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2(x)/||grad f(x)||^2, where
     M^2 = (1/n) sum ||grad f_i||^2.
     Kind: identity.
+    Latex: B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}
+    Proof: sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by
+    r^2, and n by r.
     Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018,
     Definitions 4 and 5.
     second_moment: M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
@@ -43,13 +45,17 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
 def expected_smoothness(
     lipschitz: float, max_lipschitz: float, *, batch: int = 1, workers: int = 1, omega: float = 0.0
 ) -> float:
-    """Expected smoothness of an averaged, compressed mini-batch gradient.
+    r"""Expected smoothness of an averaged, compressed mini-batch gradient.
 
     Setting: f = (1/n) sum f_i, convex, all f_i minimal at x* and L_max-smooth, f L-smooth; N workers draw B rows each
     with replacement, compress their mean without bias and with the variance factor omega, and average.
     Statement: E||g(x)||^2 <= 2 S (f(x) - f*) with S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N.  So steps up
     to 1/S are contractions in expectation, and on quadratics with rows of equal norm those above 2/S are none.
     Kind: upper.
+    Latex:
+    \mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)
+    Attained: least squares with orthogonal rows of one norm, and random-k
+    Proof: ||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and independence.
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
     with replacement (the text was not at hand).
@@ -59,7 +65,6 @@ def expected_smoothness(
     >>> expected_smoothness(1.0, 9.0), expected_smoothness(1.0, 9.0, batch=8), expected_smoothness(1.0, 9.0, workers=8)
     (9.0, 2.0, 2.0)
     """
-    allowed = f"a number, at least lipschitz = {lipschitz}"
     for name, number in (("batch", batch), ("workers", workers)):
         require(number >= 1 and float(number).is_integer(), name, number, "an integer, at least 1")
     require(omega >= 0, "omega", omega, "a number, at least 0")

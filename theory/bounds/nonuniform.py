@@ -41,12 +41,14 @@ def _cells(r: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @formula
 def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
-    """Positions of the coordinates among the levels: the expected index of the drawn level.
+    r"""Positions of the coordinates among the levels: the expected index of the drawn level.
 
     Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level where 0 is none of them).
     Statement: ``u_i = j + (r_i - l_j)/(l_(j+1) - l_j)`` for ``r_i`` in ``[l_j, l_(j+1)]``; index j + 1 is drawn with
     probability ``u_i - j``, index j otherwise.
     Kind: identity.
+    Latex: \mathbb{E}\,\mathrm{index}(Q(v)_i) = j + \frac{r_i-l_j}{l_{j+1}-l_j}
+    Attained: everywhere
     Source: derived (the only way to round to two neighbours without bias).
     levels (array_like): Increasing, from [0, 1], the last one 1.
     norm ({2, inf}):
@@ -65,12 +67,15 @@ def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
 
 @formula
 def chord_variance(v, levels, norm: float = 2.0) -> float:
-    """Variance of random rounding to any set of levels, at one vector, as a chord sum.
+    r"""Variance of random rounding to any set of levels, at one vector, as a chord sum.
 
     Setting: each coordinate is rounded without bias to one of the two levels around it.
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for
     the 2-norm, relative to ``||v||^2``, that is ``sum_i psi(r_i) - 1``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)
+    Attained: everywhere
+    Proof: An unbiased choice between a and b has the second moment of the chord of r^2 through a and b.
     Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
     levels (array_like): Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are
         rounded to plus or minus it.
@@ -86,12 +91,15 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
 
 @formula
 def chord_nonzeros(v, levels, norm: float = 2.0) -> float:
-    """Expected number of non-zeros of random rounding to any set of levels, at one vector.
+    r"""Expected number of non-zeros of random rounding to any set of levels, at one vector.
 
     Setting: as for chord_variance.
     Statement: ``E||Q(v)||_0 = sum_i min(1, r_i / l_1)`` with the smallest level ``l_1`` above 0; d if 0 is no level and
     v is not zero.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)\|_0 = \sum_i \min(1, r_i/p^s)
+    Attained: everywhere
+    Proof: A coordinate becomes zero only in the lowest cell, with probability 1 - r_i/p^s.
     Source: derived.
     levels (array_like): Increasing, from [0, 1], the last one 1.
     norm ({2, inf}):

@@ -64,7 +64,7 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
 
 @formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')")
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
-    """Worst relative variance of NUQSGD with the 2-norm.
+    r"""Worst relative variance of NUQSGD with the 2-norm.
 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
@@ -76,6 +76,14 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
     omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to
     k p^(2s)/(4 lam).
+    Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge
+    2\lambda),\qquad \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
+    Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k
+    coordinates (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
+    Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
+    Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
+    2^{2s+2})
+    Proof (2^(2s+2)): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
     Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, the variance bound as remembered (the printed text was
     not at hand, and in particular not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <=
     lam' + d max(psi(r) - lam' r^2) for every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b),
@@ -142,12 +150,16 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
 
 @formula
 def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
-    """Worst relative variance of NUQSGD with the maximum norm.
+    r"""Worst relative variance of NUQSGD with the maximum norm.
 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_inf.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger one of
     (1 + sqrt(1 + (d-1) p^(2s)))/2 and, if s >= 1, the positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.
     Kind: tight.  Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
+    Latex: 1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x\Big\},\quad x^2 - x + (d-1)\,p\,x =
+    \tfrac{(d-1)(1+p)^2}{4}
+    Attained: one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))
+    Proof: With one r = 1, omega = (d - 1) max(psi(r) - (1 + omega) r^2); it lies in the lowest or highest cell.
     Source: derived: with one r = 1, the others maximise psi(r) - (1 + omega) r^2, and (d - 1) times that maximum is
     omega; it lies in the lowest cell or in the highest.  For s = 0 it is the worst case of ternary quantization.
     ratio: p, in (0, 1).
@@ -169,11 +181,14 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
 
 @formula("bits >= 1")
 def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
-    """Worst relative variance of the levels of NUQSGD's released code.
+    r"""Worst relative variance of the levels of NUQSGD's released code.
 
     Setting: any v in R^d; random rounding to plus and minus 2^-j, j = 0, ..., h = 2^(bits-1) - 1, times ||v||_2.
     Statement: E||Q(v) - v||^2 <= (1/8 + d 4^-h) ||v||^2 (and 4^-h d - 1 where h = 0).
     Kind: upper; from below, two coordinates 2/3, one 1/3 and d - 3 zeros come within 3 4^-h of it (h >= 2).
+    Latex: \mathbb{E}\|Q(v)-v\|^2 \le \big(\tfrac18 + d\,4^{-h}\big)\|v\|^2,\quad h = 2^{b-1}-1
+    Attained: up to 3 4^-h: (2/3, 2/3, 1/3) and zeros
+    Proof: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
     Source: derived: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
 
     >>> nuqsgd_released_variance(d=8192, bits=4)
@@ -185,12 +200,17 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
 
 @formula("form in ('sharp', 'paper')")
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
-    """Largest expected number of non-zeros of NUQSGD with the 2-norm.
+    r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
     Setting: any v in R^d; Q as in nuqsgd_variance.
     Statement: E||Q(v)||_0 is at most
     sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
+    Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
+    Attained (sharp): equal magnitudes
+    Proof (sharp): P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).
+    Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Attained (paper): nowhere; the term 2^(2s) is not needed
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) =
     min(1, r_i/p^s) and sum r_i <= sqrt(d).
     ratio: p, in (0, 1).
@@ -205,7 +225,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
 
 @formula
 def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
-    """Expected bits of NUQSGD's Elias code, with all constants.
+    r"""Expected bits of NUQSGD's Elias code, with all constants.
 
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of the index 1, ..., s + 1 of its level.
@@ -214,6 +234,10 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     a number up to d + 1, and gaps(d, n) of :func:`elias_gaps`.
     Kind: upper; for p <= 1/2 every part but the last is attained by vectors of equal magnitudes, and all of them but
     for d/2 bits where p^s sqrt(d) = 1.
+    Latex: \mathbb{E}\,\mathrm{bits} \le 32 + c(d) + 2\cdot 2^s\sqrt d + m\,\mathrm{env}(d/m),\quad m=\min(n, d/2),\
+    p=\tfrac12
+    Proof: Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above
+    the lengths. Sign and index take at most 2 r_i 2^s bits in expectation for p = 1/2, and sum r_i <= sqrt(d).
     Source: derived: between two levels the expected bits of sign and index are linear in r_i, so at most r_i p^-s
     max_j p^(j-1) (1 + |omega(j)|), and sum r_i <= sqrt(d).  The theorem in NUQSGD, JMLR 22(114), 2021, as remembered,
     has o(1) terms: 3 n + (1 + o(1)) n log2(d/n) + (1 + o(1)) n log2 log2(8 (p^-2s + d)/n) and the norm, for n <= d/e.
@@ -231,11 +255,12 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
 
 @formula("d >= 2")
 def optimal_ratio(s: int, d: int) -> float:
-    """The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
+    r"""The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
 
     Setting: as for nuqsgd_variance, in its sharp form.
     Statement: p minimises omega(p).
     Kind: identity (found numerically, to about 1e-8).
+    Latex: p^\star = \arg\min_p\, \omega(p)
     Source: derived.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)

@@ -94,11 +94,14 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
 
 @formula
 def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer: float | None = None) -> float:
-    """Contraction of the distance in a round of local gradient descent with an outer step.
+    r"""Contraction of the distance in a round of local gradient descent with an outer step.
 
     Setting: as `outer_step`.
     Statement: max(|1 - gamma q(mu)|, |1 - gamma q(L)|); for gamma*, (q(L) - q(mu))/(q(L) + q(mu)).
     Kind: tight (every start with a share in the slowest direction, in the limit of many rounds).
+    Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad
+    q(\lambda)=1-(1-\eta\lambda)^H
+    Proof: x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.
     Source: derived: x+ = (I - gamma q(A)) x.
     mu, lipschitz: Above 0, mu <= L.
     step: eta.
@@ -115,12 +118,14 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
 
 @formula
 def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -> OuterMomentum:
-    """The best outer Nesterov momentum of local gradient descent on quadratics.
+    r"""The best outer Nesterov momentum of local gradient descent on quadratics.
 
     Setting: as `outer_step`, but the round starts from x_t + beta (x_t - x_{t-1}).
     Statement: with kappa = q(L)/q(mu), the step 4/(3 q(L) + q(mu)) and beta = (sqrt(3 kappa + 1) - 2)/
     (sqrt(3 kappa + 1) + 2), the spectral radius of a round is 1 - 2/sqrt(3 kappa + 1).
     Kind: identity.
+    Latex: \rho=1-\frac2{\sqrt{3\kappa_q+1}},\quad\kappa_q=\frac{q(L)}{q(\mu)}
+    Proof: Both roots for q(mu), and one for q(L), have this modulus.
     Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A)
     takes the place of the Hessian.
     mu, lipschitz: Above 0, mu <= L.
@@ -140,13 +145,16 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
 
 @formula("0 <= kept <= 1")
 def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
-    """The heavy ball that a leaky memory makes of random-k.
+    r"""The heavy ball that a leaky memory makes of random-k.
 
     Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied;
     what remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
     Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t:
     heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
     Kind: identity.
+    Latex: \mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad
+    \mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t
+    Proof: E[sent | m] = p m and E[memory | m] = beta (1 - p) m; on a quadratic all is affine.
     Source: derived: E[sent | m] = p m, E[e | m] = (1 - p) m.
     kept (float): Factor of the memory.
 

@@ -16,7 +16,7 @@ FORMS = ("sparsifier", "worst")
 
 @formula("form in ('sparsifier', 'worst')")
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
-    """Growth factor of a compressed memory in a step if a part of it is not fed back.
+    r"""Growth factor of a compressed memory in a step if a part of it is not fed back.
 
     Setting: partial feedback without gradients, g_t = 0.
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with
@@ -25,6 +25,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q.
     Both increase with beta, so beta = 0 is best if C's random numbers are fresh.
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
+    Latex (sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
 

@@ -14,11 +14,13 @@ from .closed_form import formula, total
 
 @formula("anchor_gap >= 0")
 def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float:
-    """Second moment of a variance-reduced gradient.
+    r"""Second moment of a variance-reduced gradient.
 
     Setting: f is the mean of convex, L-smooth f_j, with the minimizer x*; j is uniform.
     Statement: E||grad f_j(x) - grad f_j(y) + grad f(y)||^2 <= 4 L (f(x) - f*) + 4 L (f(y) - f*).
     Kind: upper; attained up to the factor 1 - 3/(4 n) by f_j = (L/2) x_j^2 at y = -x.
+    Latex: \mathbb{E}\|\nabla f_j(x)-\nabla f_j(y)+\nabla f(y)\|^2\le 4L\,(f(x)-f^*)+4L\,(f(y)-f^*)
+    Attained: up to 1 - 3/(4 n): f_j = (L/2) x_j^2, y = -x
     Source: Johnson, Zhang, NIPS 2013, in the proof of Theorem 1; Bubeck 2015, Lemma 6.4 and Theorem 6.5: ||a + b||^2 <=
     2||a||^2 + 2||b||^2 around grad f_j(x*), and E||grad f_j(x) - grad f_j(x*)||^2 <= 2 L (f(x) - f*).
     gap, anchor_gap: f(x) - f* and f(y) - f*.
@@ -33,13 +35,15 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
 def qsvrg_factor(
     inner: int, *, step: float, lipschitz: float, mu: float, omega: float = 0.0, workers: int = 1
 ) -> float:
-    """Factor of the gap in an epoch of QSVRG.
+    r"""Factor of the gap in an epoch of QSVRG.
 
     Setting: as in this module; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize independently;
     a constant step size with eta A < 2.
     Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu eta T) + eta C)/(2 - eta A), A = 2 L (1 - 1/N) + C and
     C = 4 L (1 + omega)/N.
     Kind: upper.
+    Latex: \rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
+    Attained: nowhere that is known; its lemmas are
     Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0).  In expectation ||x+ - x*||^2 <=
     ||x - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
     ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
@@ -87,11 +91,12 @@ def qsvrg_inner(lipschitz: float, mu: float, omega: float = 0.0) -> int:
 
 @formula("inner >= 1", "float_bits >= 1", "bits > 0", "form in ('sharp', 'paper')")
 def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str = "sharp") -> float:
-    """Bits that a worker sends in an epoch of QSVRG.
+    r"""Bits that a worker sends in an epoch of QSVRG.
 
     Setting: T messages of at most ``bits`` bits in expectation, and a full gradient in d floats of F bits.
     Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, whatever ``bits``.
     Kind: tight (sharp, for codes of fixed width), upper (paper).
+    Latex (sharp): \mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]
     Source: derived; QSGD, NIPS 2017, Theorem 3.6 (paper), with a code that exists by its Corollary 3.3.
     inner (int): T.
     bits (float): Of a message.

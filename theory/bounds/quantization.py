@@ -40,7 +40,7 @@ def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
 
 @formula
 def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
-    """Worst relative variance of QSGD with s levels and the 2-norm.
+    r"""Worst relative variance of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
@@ -49,6 +49,17 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Kind: tight (sharp), upper (paper).  The first branch is attained by vectors of equal magnitudes, the second by
     vectors whose coordinates are odd multiples of ||v||/(2s), which exist whenever 8 divides 4 s^2 - d and d >= 3
     (see :func:`qsgd_variance_attained`).
+    Latex (sharp): \sup_v \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} = \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
+    \frac{d}{4s^2}\ (2s\ge\sqrt d)
+    Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
+    exist if 8 divides 4 s^2 - d
+    Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2. In x = u^2
+    the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at
+    s^2/d.
+    Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
+    Attained (paper): nowhere; nearest for s = 1 and d to infinity (by the factor 1 - 1/sqrt(d)), 4 times too large
+    for s >= sqrt(d)
+    Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
     Source: Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD", NIPS 2017, Lemma 3.1 (ii) (paper); the sharp form is
     derived: maximise sum f_i (1 - f_i), f_i = frac(u_i), subject to sum u_i^2 = s^2; in u^2 the concave envelope of
     f (1 - f) is sqrt(x) - x up to x = 1/4, and 1/4 beyond.
@@ -110,13 +121,17 @@ def _triangular(total: int, parts: int) -> list[int] | None:
 
 @formula
 def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
-    """Worst relative variance of QSGD with s levels and the maximum norm.
+    r"""Worst relative variance of QSGD with s levels and the maximum norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_inf, at random and without bias.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
     sharp: omega = (sqrt(1 + (d-1)/s^2) - 1)/2;
     simple: omega = (d-1)/(4 s^2), as at most d - 1 coordinates are rounded and ||v||_inf <= ||v||_2.
     Kind: tight (sharp: attained by one coordinate 1 and d - 1 coordinates 1/(2 s (1 + omega))), upper (simple).
+    Latex (sharp): \sup_v \frac{\mathbb{E}\|Q^\infty_s(v)-v\|^2}{\|v\|^2} = \tfrac12\Big(\sqrt{1+(d-1)/s^2}-1\Big)
+    Attained (sharp): one coordinate 1, the others 1/(2 s (1 + omega))
+    Proof (sharp): Maximise sum f_i (1 - f_i)/sum u_i^2 with one u_i = s: at the optimal ratio omega each other
+    coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)).
     Source: derived: maximise sum f_i (1 - f_i) / sum u_i^2 with one u_i = s; for the optimal ratio omega each other
     coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)), so (d-1)/(4 (1 + omega)) = omega s^2.
     For s = 1 it is (sqrt(d) - 1)/2, the worst case of ternary quantization.
@@ -133,12 +148,15 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
 
 @formula
 def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
-    """Variance of QSGD at one vector.
+    r"""Variance of QSGD at one vector.
 
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
     2-norm and the maximum norm.
     Kind: identity.
+    Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
+    Attained: everywhere
+    Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
     Source: derived (the variance of each coordinate is that of a Bernoulli variable).
     norm ({2, inf}): The norm used as the scale.
 
@@ -153,12 +171,18 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
 
 @formula
 def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
-    """Largest expected number of non-zeros of QSGD with s levels and the 2-norm.
+    r"""Largest expected number of non-zeros of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q as in qsgd_variance.
     Statement: E||Q(v)||_0 is at most
     sharp: min(d, s sqrt(d)); paper: s (s + sqrt(d)).
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
+    Latex (sharp): \sup_v \mathbb{E}\|Q_s(v)\|_0 = \min(d, s\sqrt d)
+    Attained (sharp): equal magnitudes
+    Proof (sharp): P(zeta_i > 0) = min(1, u_i), and sum u_i = s ||v||_1/||v||_2 <= s sqrt(d).
+    Latex (paper): \mathbb{E}\|Q_s(v)\|_0 \le s(s+\sqrt d)
+    Attained (paper): nowhere; the term s^2 is not needed
+    Proof (paper): At most s^2 coordinates have u_i >= 1; the others contribute sum u_i <= s sqrt(d).
     Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper); sharp is derived: P(zeta_i > 0) = min(1, u_i) and sum u_i =
     s ||v||_1/||v||_2.
     form ({"sharp", "paper"}):
@@ -174,11 +198,14 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
 
 @formula
 def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
-    """Expected number of non-zeros of QSGD at one vector.
+    r"""Expected number of non-zeros of QSGD at one vector.
 
     Setting: as for qsgd_variance_exact.
     Statement: ``E||Q(v)||_0 = sum_i min(1, s |v_i| / scale)``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q_s(v)\|_0 = \sum_i \min(1, s|v_i|/\|v\|)
+    Attained: everywhere
+    Proof: A coordinate is zero only if u_i < 1 and it is rounded down.
     Source: derived (coordinate i is zero only if u_i < 1 and it is rounded down).
     norm ({2, inf}):
 

@@ -58,7 +58,7 @@ def quantized_sgd_convex(
     workers: int = 1,
     form: str = "sharp",
 ) -> float:
-    """Convergence of quantized parallel SGD on a smooth convex function.
+    r"""Convergence of quantized parallel SGD on a smooth convex function.
 
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
@@ -68,6 +68,10 @@ def quantized_sgd_convex(
     same step: (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), with the paper's step;
     paper: sqrt 2 R sqrt(v/T) + L R^2/T.
     Kind: upper.
+    Latex (sharp): \eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
+    Proof (sharp): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
+    variance of the mean message (qsgd.gradient-noise); sum up.
     Source: QSGD, NIPS 2017, Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2, sqrt(d)/s)
     B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise).  NUQSGD, JMLR 22(114), 2021,
     has the same theorem with its own omega, as remembered.  The constants 1 and 1/2 are derived.
@@ -126,13 +130,16 @@ def quantized_sgd_bits(
     distance: float,
     workers: int = 1,
 ) -> float:
-    """Bits that a worker of quantized parallel SGD sends to an accuracy, on a smooth convex function.
+    r"""Bits that a worker of quantized parallel SGD sends to an accuracy, on a smooth convex function.
 
     Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds; messages of at most ``bits`` bits in
     expectation, such as :func:`theory.bounds.qsgd_elias_length`.
     Statement: E f(mean) - f* <= eps after T = ceil(:func:`quantized_sgd_rounds`) rounds; until then a worker sends at
     most ``T bits`` bits.
     Kind: upper.
+    Latex: \mathrm{bits}(\varepsilon)=T\,\mathbb{E}|\mathrm{code}(Q_s)|,\quad
+    T\ge\Big(\tfrac{c+\sqrt{c^2+2LR^2\varepsilon}}{2\varepsilon}\Big)^2,\ c=R\sqrt v
+    Proof: qsgd.convergence solved for T, times qsgd.elias-length.
     Source: derived.
     eps: Above 0.
     bits (float): Of a message.
@@ -160,13 +167,16 @@ def quantized_sgd_bits(
 def quantized_sgd_smooth(
     steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
 ) -> float:
-    """Squared gradient of quantized parallel SGD without convexity.
+    r"""Squared gradient of quantized parallel SGD without convexity.
 
     Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size eta
     with q = eta L (1 + omega/N) < 2.
     Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(eta T) + eta L (1 + omega)
     sigma^2/N)/(2 - q).
     Kind: tight (on f = (L/2)||x||^2 once f(x_T) is small, if E||Q(v) - v||^2 = omega ||v||^2).
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)/(\eta T)+\eta
+    L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}
+    Attained: (L/2)||x||^2, whose gradients are Gaussian here and not of equal magnitudes
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
     QSGD, NIPS 2017, Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1) -
     f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.

@@ -7,11 +7,12 @@ from .closed_form import formula
 
 @formula("product > 0", "l2 > 0")
 def ridge_minimum(product: float, *, l2: float) -> float:
-    """Minimum of ridge regression, from the solution of its dual system.
+    r"""Minimum of ridge regression, from the solution of its dual system.
 
     Setting: f(x) = (1/2n)||Ax - b||^2 + (lambda/2)||x||^2; alpha solves (AA' + n lambda I) alpha = b.
     Statement: f* = (lambda/2) b'alpha, at x* = A'alpha.
     Kind: identity.
+    Latex: f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that
     f* = (n lambda^2/2)||alpha||^2 + (lambda/2)||A'alpha||^2 = (lambda/2) alpha'(AA' + n lambda I) alpha.
     product: b'alpha.

@@ -14,9 +14,9 @@ def _odd(workers: float) -> None:
     require(workers >= 1 and workers % 2 == 1, "workers", workers, "an odd number, at least 1")
 
 
-@formula("bad >= 0", "2 * bad < workers")
+@formula("0 <= bad < workers / 2")
 def median_deviation(workers: int, bad: int) -> float:
-    """Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
+    r"""Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
     Setting: N numbers, N odd, of which f < N/2 may be arbitrary; the other N - f have the mean m and the standard
     deviation s (divided by N - f).  For vectors, coordinate by coordinate.
@@ -24,6 +24,10 @@ def median_deviation(workers: int, bad: int) -> float:
     square of this factor times the mean of the honest ``||x_i - m||^2``.  The mean of all N has no such bound from
     f = 1 on.
     Kind: tight (all f bad ones far above, (N - 1)/2 honest ones at one value and the others at a larger one).
+    Latex: \|\mathrm{med}-\bar x\|^2\le\frac{N-1}{N+1-2f}\cdot\frac1{N-f}\sum_{i\ \mathrm{honest}}\|x_i-\bar x\|^2
+    Attained: the liars far above, (N - 1)/2 honest messages at one point and the others at another
+    Proof: The median is at most the honest number of rank k = (N + 1)/2; the h - k + 1 honest ones from it on pull
+    their mean up, and the k - 1 others pay for it in the variance.
     Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most
     ``m + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
     workers: N, odd.
@@ -43,11 +47,14 @@ def median_deviation(workers: int, bad: int) -> float:
 
 @formula
 def normal_median_variance(workers: float) -> float:
-    """Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
+    r"""Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
     Statement: ``N Var(median)/sigma^2`` is what is returned; 1 would be the mean's.  It grows with N to pi/2.
     Kind: identity.
+    Latex: N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}
+    Proof: The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the normal
+    law, integrated.
     Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
     workers (int): N, odd; math.inf gives pi/2.
 

@@ -18,13 +18,15 @@ ROUNDS = {
 
 @formula("samples >= 1", "samples >= workers")
 def rounds_order(method: str, samples: int, workers: int) -> float:
-    """The order of the number of rounds in which a method keeps its rate, without constants.
+    r"""The order of the number of rounds in which a method keeps its rate, without constants.
 
     Setting: T gradients for each of N workers; O(1/(N T)) for f - f* where f is strongly convex or PL, O(1/sqrt(N T))
     for ||grad f||^2 where it is neither.
     Statement: parallel SGD T; local SGD sqrt(N T) where f is strongly convex and N^(3/4) T^(3/4) where it is not
     convex; CR-PSGD log T; CR-PSGD-Catalyst sqrt(N T) log(T/N).
     Kind: rate.
+    Latex: T,\quad\sqrt{NT},\quad N^{3/4}T^{3/4},\quad\log T,\quad\sqrt{NT}\log(T/N)
+    Proof: T/H rounds of local SGD; cr-psgd.rounds; catalyst.rounds.
     Source: as in ``ROUNDS``; compared in Yu, Jin, ICML 2019, section 1.
     method: A key of ``ROUNDS``.
     samples: T.

@@ -14,11 +14,16 @@ from .closed_form import formula, total
 
 @formula("steps >= 0", "0 < step <= 0.5 / mu")
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:
-    """Squared distance to the minimiser with a constant step size.
+    r"""Squared distance to the minimiser with a constant step size.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size gamma <= 1/(2 mu), projection allowed.
     Statement: E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu.
     Kind: tight (an equality for f = (mu/2)||x||^2 if E||g_t||^2 = M^2 at every t, hence from the stationary law on).
+    Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-2\gamma\mu)^T\|x_0-x^*\|^2+\frac{\gamma M^2}{2\mu}
+    Attained: (mu/2) x^2 at every T, with noise that fills E g^2 up to M^2; (mu/2)||x||^2 at its stationary law,
+    with M^2 the second moment there
+    Proof: a_{t+1} <= (1 - 2 gamma mu) a_t + gamma^2 M^2, with equality for (mu/2)||x||^2 where E||g||^2 = M^2; the
+    stationary law has M^2 = 2 sigma^2/(2 - gamma mu).
     Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; Yin et al., AISTATS 2018, Theorem 5 with B = 1 (without the
     factor 1 - r^T).
     step: gamma in (0, 1/(2 mu)].
@@ -57,11 +62,13 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
 
 @formula("steps >= 0")
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
-    """Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
+    r"""Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, constant step size gamma < 2/mu.
     Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu (2 - gamma mu)), r = (1 - gamma mu)^2.
     Kind: identity.
+    Latex: \mathbb{E}\|x_T\|^2\to\frac{\gamma\sigma^2}{\mu(2-\gamma\mu)}
+    Proof: a_{t+1} = (1 - gamma mu)^2 a_t + gamma^2 sigma^2.
     Source: derived.
     mu, step: Above 0, step < 2/mu.
     variance, distance: sigma^2 and ||x_0||^2.
@@ -85,6 +92,7 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
     simple: Q/(T + 1) for T >= 2;
     paper: 4 Q/(T + 1).
     Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
+    Attained (sharp): nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t +
     Q/(t+1)^2, times t (t + 1), telescopes and forgets the start.
 
@@ -100,11 +108,12 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
 
 @formula
 def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
-    """Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
+    r"""Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, any start.
     Statement: E||x_T||^2 = sigma^2/(mu^2 T), as x_T is minus the mean of the noises over mu.
     Kind: identity.
+    Latex: \mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}
     Source: derived: T x_T = (T - 1) x_{T-1} - noise/mu.
     variance: sigma^2 (of the mean over workers).
 

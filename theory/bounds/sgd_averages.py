@@ -17,12 +17,16 @@ from .sgd import sgd_inverse_time
 
 @formula("lipschitz >= mu")
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
-    """Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
+    r"""Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
     Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most
     sharp: (L/2) Q (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
     Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
+    Latex (sharp):
+    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
+    Attained (sharp): (mu/2) x^2 at every T, with noise that fills E g^2 up to G^2
+    Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 1 (paper, whose T counts the start); sharp is derived.
     form ({"sharp", "simple", "paper"}):
 
@@ -35,13 +39,19 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
 
 @formula("form in ('sharp', 'simple', 'paper')", "lipschitz >= mu")
 def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
-    """Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
+    r"""Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
 
     Setting: as for :func:`sgd_smooth_last`.
     Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most
     sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q/2 (A_0 = Q if T = 1), A_t = Q (t - H_t)/(t (t - 1));
     simple: 2 L Q/T; paper: 16 L Q/T.
     Kind: rate and upper.
+    Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\le\frac
+    L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}
+    Attained (sharp): all E||x_t - x*||^2 = A_t at once, on (mu/2) x^2 from x_0^2 = Q/2 with noise that fills E g^2;
+    there E f(xbar_T) is half of the bound, as the x_t are not parallel
+    Proof (sharp): The norm of a mean is at most the mean of the norms in L2, and E||x_t - x*||^2 <= A_t by
+    sgd.inverse-time.bound.
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
     the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on.  The
     first step has a_1 <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
@@ -82,7 +92,7 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
 
 @formula("form in ('sharp', 'paper')", "c > 0")
 def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -> float:
-    """Lower bound for plain averaging if the minimum is on the boundary of the constraint.
+    r"""Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
@@ -90,6 +100,9 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -
     sharp: (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c) rounded up;
     paper: (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up.
     Kind: lower.
+    Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\ge\frac{c}{8T}\sum_{t=T_0}^{T-1}\frac1t
+    Attained (sharp): up to 7/6 at T = 2 and 1.6 as T grows: see sgd.uniform-average.logarithm
+    Proof (sharp): From t >= c on (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
     Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3 (paper); sharp is derived: from t >= c on
     (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
 
@@ -102,12 +115,16 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -
 
 @formula("c > 0")
 def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
-    """The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
+    r"""The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
 
     Setting: as there.
     Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa for S -> infinity, kappa = sum over n >= 1 of
     E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020.  (Theorem 3 has c/16.)
     Kind: rate.
+    Latex: \frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to
+    c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}
+    Proof: t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is Spitzer's sum; the mean
+    of c E V/t over t < T is c kappa log(T)/T.
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
     whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
 
@@ -124,13 +141,17 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
 
 @formula("of in ('distance', 'gap')")
 def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
-    """The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
+    r"""The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
     Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
     or steps proportional to t^-a, 1/2 < a < 1.
     Statement: T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) (distance) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2 (gap), for
     every step size.
     Kind: rate, an identity in the limit.
+    Latex (distance): T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad T\,\mathbb{E}[f(\bar
+    x_T)-f^*]\to\tfrac12\operatorname{tr}(H^{-1}C)
+    Attained (distance): in the limit, on every quadratic
+    Proof (distance): H xbar_T = (x_0 - x_T)/(gamma T) minus the mean of T noises.
     Source: Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1; on the quadratic derived: H xbar_T is minus
     the mean of the noises plus (x_0 - x_T)/(gamma T).
     hessian (array_like, shape (d,) or (d, d)): H, positive definite; a vector is a diagonal.

@@ -62,7 +62,7 @@ def sgd_smooth_convex_step(
 def sgd_smooth_convex(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
-    """Suboptimality of the uniform average on a smooth convex function, with the step size for T steps.
+    r"""Suboptimality of the uniform average on a smooth convex function, with the step size for T steps.
 
     Setting: as for :func:`sgd_smooth_convex_step`, whose step of the same form is taken; the mean of x_1, ..., x_T.
     Statement: with R^2 = ``distance``, E f(mean) - f* is at most
@@ -70,6 +70,15 @@ def sgd_smooth_convex(
     same step: (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step;
     paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
     Kind: upper.
+    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}
+    Attained (sharp): as T grows, for the smooth term and half of the other, on Huber's function with the bend
+    R/(eta T)
+    Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta
+    = L + 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.
+    Latex (paper): \eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
+    Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
+    Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
     Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1 and Corollary 2.2; Bubeck 2015, Theorem 6.3 (paper).  The
     others are derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
     steps, workers: T and N.

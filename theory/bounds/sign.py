@@ -12,12 +12,14 @@ from .closed_form import formula
 
 @formula
 def sign_density(v) -> float:
-    """Density of a vector: how near its magnitudes are to being equal.
+    r"""Density of a vector: how near its magnitudes are to being equal.
 
     Setting: a vector v in R^d that is not zero.
     Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and
     1/sqrt(d) for a vector with one non-zero.
     Kind: identity.
+    Latex: \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
+    Proof: sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
     Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of Karimireddy,
     Rebjock, Stich, Jaggi, ICML 2019, section 4.
     v (array_like): Finite numbers, not all 0.
@@ -38,12 +40,14 @@ def sign_density(v) -> float:
 
 @formula
 def sign_density_gaussian() -> float:
-    """Density of a long Gaussian vector.
+    r"""Density of a long Gaussian vector.
 
     Setting: v has d independent entries of the same centred normal law, d -> infinity.
     Statement: phi = ||v||_1 / (sqrt(d) ||v||_2) -> sqrt(2/pi), so the relative error is 1 - 2/pi = 0.363 with the scale
     ||v||_1/d and 2 (1 - sqrt(2/pi)) = 0.404 with the scale ||v||_2/sqrt(d).
     Kind: identity.
+    Latex: \phi(v)\to\sqrt{2/\pi}
+    Attained: as d grows
     Source: derived (E|x| = sqrt(2/pi) for a standard normal x, and the law of large numbers).
 
     Returns
@@ -59,12 +63,16 @@ def sign_density_gaussian() -> float:
 
 @formula
 def scaled_sign_error(v) -> float:
-    """Relative error of the signs times ||v||_1/d.
+    r"""Relative error of the signs times ||v||_1/d.
 
     Setting: C(v) = (||v||_1/d) sign(v), for a v in R^d that is not zero.
     Statement: ``||C(v) - v||^2 = (1 - phi^2) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``; no other scale of the
     signs has a smaller error.
     Kind: identity.
+    Latex: \Big\|\tfrac{\|v\|_1}{d}\operatorname{sign}v-v\Big\|^2=(1-\phi^2)\|v\|^2,\quad\phi=\frac{\|v\|_1}{\sqrt
+    d\,\|v\|_2}
+    Attained: everywhere
+    Proof: ||C(v)||^2 = <C(v), v> = ||v||_1^2/d.
     Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 8.
     v (array_like): Finite numbers, not all 0.
 
@@ -76,12 +84,15 @@ def scaled_sign_error(v) -> float:
 
 @formula
 def l2_sign_error(v) -> float:
-    """Relative error of the signs times ||v||_2/sqrt(d).
+    r"""Relative error of the signs times ||v||_2/sqrt(d).
 
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
     Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only
     where phi > 1/2, so it is not a contraction for all vectors if d >= 4.
     Kind: identity.
+    Latex: \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2=2(1-\phi)\|v\|^2
+    Attained: everywhere
+    Proof: ||C(v)|| = ||v|| and <C(v), v> = phi ||v||^2.
     Source: derived (C(v) is as long as v, and their inner product is phi ||v||^2); the operator is that of Tang et
     al., "1-bit Adam", ICML 2021.
     v (array_like): Finite numbers, not all 0.
@@ -94,11 +105,14 @@ def l2_sign_error(v) -> float:
 
 @formula
 def scaled_sign_contraction(d: int) -> float:
-    """Contraction factor of the signs times ||v||_1/d.
+    r"""Contraction factor of the signs times ||v||_1/d.
 
     Setting: any v in R^d; C(v) = (||v||_1/d) sign(v).
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 1/d.
     Kind: tight (attained if and only if v has one non-zero).
+    Latex: \|C(v)-v\|^2\le(1-\tfrac1d)\|v\|^2
+    Attained: vectors with one non-zero
+    Proof: ||v||_1 >= ||v||_2, so phi^2 >= 1/d.
     Source: Karimireddy, Rebjock, Stich, Jaggi, ICML 2019, Lemma 8, with ||v||_1 >= ||v||_2.
 
     Returns
@@ -114,11 +128,12 @@ def scaled_sign_contraction(d: int) -> float:
 
 @formula
 def majority_vote_bits(d: int, workers: int) -> int:
-    """Bits of one majority vote.
+    r"""Bits of one majority vote.
 
     Setting: each worker sends the signs of its vector to a server, which sends every worker the sign of the majority.
     Statement: 2 d bits for each worker, d up and d down, whatever the number of workers; frames are not counted.
     Kind: identity.
+    Latex: 2\,d\,N
     Source: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD", ICML 2018, Algorithm 1.
 
     Returns
@@ -141,6 +156,7 @@ def sign_line_floor(A, b) -> float:
     Statement: ``f(x_t) >= (||b||^2 - <b, A 1>^2/||A 1||^2)/(2n)`` for all steps, which is the least value on the line
     of the vector 1 of ones.
     Kind: tight (for step sizes that arrive at the best point of the line).
+    Proof: x - e stays in the span of the rows' gradients, which is everything, and gradients vanish at x*.
     Source: derived; the lecture's example, Theorem I of Karimireddy, Rebjock, Stich, Jaggi, ICML 2019.
     A (array_like, shape (n, d)): Positive numbers.
     b (array_like, shape (n,)): Targets.

@@ -13,12 +13,13 @@ from .closed_form import formula
 
 @formula("width >= 1", "rows >= 1")
 def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
-    """Relative variance of a count sketch whose estimate is the mean of its rows.
+    r"""Relative variance of a count sketch whose estimate is the mean of its rows.
 
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
     Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
     counters.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
     Source: derived from Charikar, Chen, Farach-Colton, "Finding frequent items in data streams", 2002: the estimate of
     v_i has the variance (||v||^2 - v_i^2)/width.
 
@@ -35,7 +36,7 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
 
 @formula("width >= 1", "rows >= 1")
 def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
-    """Relative variance of a count sketch with equally full buckets.
+    r"""Relative variance of a count sketch with equally full buckets.
 
     Setting: any v in R^d; coordinate j goes to bucket pi(j) mod width, pi a uniform permutation; independent signs; the
     estimate is the mean of independent rows.
@@ -43,6 +44,7 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     n_b = floor(d/width) + 1 coordinates and the others floor(d/width); if width divides d, one row has
     theta = d/width - 1.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)
     Source: derived: two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).
 
     Returns
@@ -60,11 +62,12 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
 
 @formula("width >= 1")
 def gaussian_sketch_variance(d: int, width: int) -> float:
-    """Relative variance of a Gaussian sketch.
+    r"""Relative variance of a Gaussian sketch.
 
     Setting: any v in R^d; Q(v) = A^T A v/width, the width x d entries of A independent standard normal numbers.
     Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (d+1)/width.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d+1}w\|v\|^2
     Source: derived: for one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2.
 
     Returns
@@ -80,11 +83,13 @@ def gaussian_sketch_variance(d: int, width: int) -> float:
 
 @formula("rank >= 1")
 def linear_variance_bound(d: int, rank: int) -> float:
-    """Least relative variance of an unbiased random linear operator of bounded rank.
+    r"""Least relative variance of an unbiased random linear operator of bounded rank.
 
     Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
     Statement: every such Q has sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
     Kind: lower.  A count sketch with a balanced hash attains it where its width divides d.
+    Latex: \sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1
+    Attained: a balanced count sketch whose width divides d
     Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
     rank: At least 1; beyond d it counts as d.
 
@@ -96,12 +101,16 @@ def linear_variance_bound(d: int, rank: int) -> float:
 
 @formula("accuracy > 0", "rows >= 1", "rows % 2 == 1")
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
-    """Width, and probability that an estimate of a count sketch is far off.
+    r"""Width, and probability that an estimate of a count sketch is far off.
 
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
     Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| >= accuracy ||v without v_i||)`` is at most 1/4 for
     one row and at most exp(-rows/8) for the median of an odd number of rows.
     Kind: tight (one row, accuracy 1, one other non-zero: it shares one of 4 buckets with probability 1/4).
+    Latex: \Pr\big(|Q(v)_i-v_i|\ge\varepsilon\|v_{-i}\|\big)\le\tfrac14
+    Attained: e = 1, one row, one other non-zero: they share one of 4 buckets with probability 1/4
+    Proof: Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows
+    that are far off.
     Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
     rows: At least 1, odd.
 
@@ -118,12 +127,17 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
 
 @formula("width >= 1")
 def median_sketch_spike(d: int, width: int) -> float:
-    """Relative squared error of the median of three rows, for a vector with one non-zero.
+    r"""Relative squared error of the median of three rows, for a vector with one non-zero.
 
     Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
     is their median.
     Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
     Kind: identity.
+    Latex: \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
+    Attained: vectors with one non-zero
+    Proof: Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal signs.
+    Many collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the
+    mean.
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
 

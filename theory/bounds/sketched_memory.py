@@ -21,7 +21,7 @@ HASHES = ("fresh", "balanced")
 
 @formula
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
-    """Smallest width at which a memory that is sketched afresh in every step is bounded.
+    r"""Smallest width at which a memory that is sketched afresh in every step is bounded.
 
     Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
     ``conef_factor``.
@@ -32,6 +32,10 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     linear: w/d > residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1.
     So with residual = 0.9 even the best sketch saves less than 10 % of the memory.
     Kind: identity (fresh, balanced), lower (linear).
+    Latex (fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
+    Attained (fresh): equally full buckets and whole 1/r
+    Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either
+    hash is (d - 1) times the chance of a collision.
     Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets
     1 + theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
     hash ({"fresh", "balanced", "linear"}):
@@ -86,13 +90,15 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 
 @formula("k >= 1", "k <= d")
 def block_kept_square(positions, d: int, k: int) -> float:
-    """Second moment of the number of a bucket's coordinates in a random block.
+    r"""Second moment of the number of a bucket's coordinates in a random block.
 
     Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
     Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of
     (max(0, k - c) + max(0, k - (d - c)))/d, c = ``|i - j|``, where the second part counts only if c > 0.
     Kind: identity.
+    Latex: \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
+    Proof: The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.
     Source: derived: so many of the d starts put both i and j into the block.
     positions (array_like of int): Different numbers in 0 .. d-1, at least one.
     k: From 1 to d.
@@ -119,12 +125,15 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
 
 @formula
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
-    """Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
+    r"""Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
     Statement: E(1 - (1 - beta) K)^2 = 1 - 2 (1 - beta) n q + (1 - beta)^2 E K^2; for coordinates that are kept together
     this is 1 - q + q (1 - (1 - beta) n)^2.
     Kind: identity.
+    Latex: S_b\leftarrow\big(1-(1-\beta)n\big)S_b
+    Attained: everywhere
+    Proof: Each of the n coordinates takes (1 - beta) S_b away from the counter.
     Source: derived.  Algorithm: the code that accompanies ConEF, arXiv 2312.08538.
     load: n, at least 1.
     rate: q, in (0, 1].
@@ -191,11 +200,12 @@ def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> f
 def linear_sketch_memory(
     load: int, beta: float, rate: float, second_moment: float, square: float | None = None
 ) -> float:
-    """Limit of the mean square of a bucket of a sketch with a fixed hash.
+    r"""Limit of the mean square of a bucket of a sketch with a fixed hash.
 
     Setting: the bucket's coordinates of g_t are uncorrelated, of mean zero given the past and of second moment v.
     Statement: E S_b^2 tends to v (1 - q)/(q (1 - beta) (2 - (1 - beta) E K^2/E K)).
     Kind: identity.
+    Latex: \mathbb{E}S_b^2\to\frac{v(1-q)}{q(1-\beta)\big(2-(1-\beta)\,\mathbb{E}K^2/\mathbb{E}K\big)}
     Source: derived: each step adds the gradients of the n - K coordinates that are not kept, v n (1 - q) in the mean.
     load: n, at least 1.
     beta: Share of the memory that is not fed back, in [0, 1).
@@ -218,13 +228,14 @@ def linear_sketch_memory(
 
 @formula("width >= 1", "hash in ('fresh', 'balanced')")
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
-    """Fraction of the directions in the kernel of a sketch with a fixed hash.
+    r"""Fraction of the directions in the kernel of a sketch with a fixed hash.
 
     Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 gets no feedback: along it the mean of what
     is sent is ``rate`` times the gradient, where all other directions get all of it in the long run.
     Statement: the expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d) for independent uniform
     buckets, and max(0, 1 - w/d) for equally full ones.
     Kind: identity.
+    Latex (fresh): 1-\tfrac wd\big(1-(1-\tfrac1w)^d\big)
     Source: derived: sk has the rank of its non-empty buckets, each empty with probability (1 - 1/w)^d.
     hash: How the fixed hash was drawn.
 

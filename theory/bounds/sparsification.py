@@ -13,11 +13,13 @@ def _kept(d: int, k: int) -> None:
 
 @formula
 def rand_k_variance(d: int, k: int) -> float:
-    """Relative variance of unbiased random-k.
+    r"""Relative variance of unbiased random-k.
 
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
     Kind: identity.
+    Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Proof: A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.
     Source: derived; Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, section 2.2.
     k: From 1 to d.
 
@@ -30,11 +32,13 @@ def rand_k_variance(d: int, k: int) -> float:
 
 @formula
 def rand_k_contraction(d: int, k: int) -> float:
-    """Contraction factor of random-k without the factor d/k.
+    r"""Contraction factor of random-k without the factor d/k.
 
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
     Kind: identity.
+    Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Proof: Each coordinate is lost with probability 1 - k/d.
     Source: Mem-SGD, NeurIPS 2018, Definition 2.1 and the lines below it.
     k: From 1 to d.
 
@@ -52,11 +56,14 @@ def rand_k_contraction(d: int, k: int) -> float:
 
 @formula
 def top_k_contraction(d: int, k: int) -> float:
-    """Contraction factor of top-k.
+    r"""Contraction factor of top-k.
 
     Setting: any v in R^d; C keeps the k coordinates of largest magnitude.
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
     Kind: tight (attained if and only if all magnitudes are equal, or k = d).
+    Latex: \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
+    Attained: vectors of equal magnitudes, and only there (or k = d)
+    Proof: The mean of the d - k smallest squares is at most the mean of all.
     Source: Mem-SGD, NeurIPS 2018, Definition 2.1; the mean of the d - k smallest squares is at most that of all.
     k: From 1 to d.
 

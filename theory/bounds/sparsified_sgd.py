@@ -16,6 +16,9 @@ def sparsified_iterations(p: float) -> float:
     Statement: the second moment is M^2/p, so the step is p times as long and T is 1/p times as large; the number of
     coordinates sent, p d T, does not depend on p.
     Kind: rate.
+    Latex: T(p)=T(1)/p
+    Proof: On (mu/2)||x||^2 everything decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards the same
+    floor.
     Source: derived: the second moment is exactly 1/p times that of the gradient.
 
     >>> sparsified_iterations(0.125)

@@ -26,11 +26,14 @@ def _at_most(sizes: np.ndarray, m: float) -> np.ndarray:
 
 @formula
 def bernoulli_variance(p: float) -> float:
-    """Relative variance of uniform sparsification.
+    r"""Relative variance of uniform sparsification.
 
     Setting: any v; every coordinate is kept with the same probability p and divided by p.
     Statement: ``E||Q(v) - v||^2 = (1/p - 1) ||v||^2``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
+    Attained: everywhere
+    Proof: The second moment of a coordinate is p (v_i/p)^2.
     Source: derived; Wangni, Wang, Liu, Zhang, "Gradient sparsification for communication-efficient distributed
     optimization", NeurIPS 2018.
 
@@ -47,11 +50,14 @@ def _ultra(d: int, k: float) -> None:
 
 @formula
 def ultra_contraction(d: int, k: float) -> float:
-    """Contraction factor of ultra-sparsification.
+    r"""Contraction factor of ultra-sparsification.
 
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept, otherwise none.
     Statement: ``E||C(v) - v||^2 = (1 - delta) ||v||^2`` with delta = k/d.
     Kind: identity.
+    Latex: \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Attained: everywhere
+    Proof: A coordinate is sent with probability k/d.
     Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Remark 2.3.
     k: Between 0 and 1.
 
@@ -69,11 +75,14 @@ def ultra_contraction(d: int, k: float) -> float:
 
 @formula
 def ultra_variance(d: int, k: float) -> float:
-    """Relative variance of ultra-sparsification with the factor d/k.
+    r"""Relative variance of ultra-sparsification with the factor d/k.
 
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept and multiplied by d/k.
     Statement: ``E||Q(v) - v||^2 = (d/k - 1) ||v||^2``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Attained: everywhere
+    Proof: The second moment of a coordinate is (k/d) (d v_i/k)^2.
     Source: derived: a coordinate is sent with probability k/d.
     k: Between 0 and 1.
 
@@ -86,11 +95,14 @@ def ultra_variance(d: int, k: float) -> float:
 
 @formula("0 < size <= 1")
 def threshold_contraction(d: int, size: float) -> float:
-    """Contraction factor of the relative threshold.
+    r"""Contraction factor of the relative threshold.
 
     Setting: any v in R^d; C keeps the coordinates with ``|v_i| >= size ||v||_inf``.
     Statement: ``||C(v) - v||^2 <= (1 - delta) ||v||^2`` with delta = 1/(1 + (d-1) size^2).
     Kind: tight (the limit of one coordinate 1 and d - 1 coordinates just below ``size``).
+    Latex: \delta = \frac{1}{1+(d-1)\tau^2}
+    Attained: one coordinate 1, the others just below tau
+    Proof: The largest coordinate stays, each of the others loses less than tau^2 times its square.
     Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square
     of the largest, and x/(1+x) grows with x.
 
@@ -105,9 +117,9 @@ def threshold_contraction(d: int, size: float) -> float:
     return 1.0 / (1.0 + (d - 1) * size**2)
 
 
-@formula("(budget is None) != (variance is None)")
+@formula("one of budget, variance")
 def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
-    """Probabilities of the optimal independent sparsifier.
+    r"""Probabilities of the optimal independent sparsifier.
 
     Setting: p_i in (0, 1] where v_i is not 0.  With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
     s``.  With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
@@ -116,6 +128,9 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     with a variance ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which
     ``m >= |v_(k+1)|``.
     Kind: identity.
+    Latex: p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
+    Proof: Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for sum min(1,
+    |v_i|/m) = s, which is concave and piecewise linear in 1/m.
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 2 (variance); Wang, Sievert, Liu, Charles, Wright,
     Papailiopoulos, "ATOMO", NeurIPS 2018, Algorithm 1 (budget): each is the other's dual.
     budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
@@ -186,11 +201,14 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
 
 @formula
 def sparsifier_variance(v, p) -> float:
-    """Variance of an independent sparsifier at one vector.
+    r"""Variance of an independent sparsifier at one vector.
 
     Setting: any v, and p_i in (0, 1] where v_i is not 0.
     Statement: ``E||Q(v) - v||^2 = sum v_i^2 (1/p_i - 1)``; the second moment is larger by ``||v||^2``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)-v\|^2=\sum_i v_i^2(1/p_i-1),\quad \mathbb{E}\|Q(v)\|_0=s
+    Attained: everywhere
+    Proof: Independent coins; the second moment of coordinate i is v_i^2/p_i.
     Source: derived; it is the constraint of Wangni, Wang, Liu, Zhang, NeurIPS 2018.
     p (array_like): Of the same length.
 
@@ -206,11 +224,14 @@ def sparsifier_variance(v, p) -> float:
 
 @formula("budget > 0")
 def optimal_variance(d: int, budget: float) -> float:
-    """Worst relative variance of the optimal independent sparsifier with a budget.
+    r"""Worst relative variance of the optimal independent sparsifier with a budget.
 
     Setting: any v in R^d; Q has the optimal probabilities for ``budget`` expected non-zeros.
     Statement: ``E||Q(v) - v||^2 <= omega ||v||^2`` with omega = max(0, d/budget - 1).
     Kind: tight (attained by vectors of equal magnitudes).
+    Latex: \sup_v\frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2}=\frac ds-1
+    Attained: equal magnitudes
+    Proof: p_i = s/d is allowed and has this variance at every v.
     Source: derived: p_i = budget/d is allowed and has this variance at every v; at equal magnitudes the optimal
     probabilities are these.
 
@@ -222,12 +243,15 @@ def optimal_variance(d: int, budget: float) -> float:
 
 @formula
 def product_bound(v) -> float:
-    """Lower bound of the second moment times the expected number of non-zeros.
+    r"""Lower bound of the second moment times the expected number of non-zeros.
 
     Setting: a fixed vector v; any Q with E Q(v) = v, whether its coordinates are independent or not.
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2``.
     Kind: lower (attained by every ternary quantizer, and by sparsifiers where p_i is proportional to ``|v_i|``: by the
     optimal one as long as budget times ``||v||_inf`` is at most ``||v||_1``).
+    Latex: \Big(\sum_i v_i^2/p_i\Big)\Big(\sum_i p_i\Big)\ge\|v\|_1^2
+    Attained: p_i in proportion to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1
+    Proof: Cauchy-Schwarz.
     Source: derived.  With p_i the probability of a non-zero in place i, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
     (Cauchy-Schwarz), hence ``||v||_1 <= sum sqrt(p_i E Q_i^2)``, whose square is at most the product of the sums of p_i
     and of E Q_i^2 (Cauchy-Schwarz again).
@@ -240,12 +264,16 @@ def product_bound(v) -> float:
 
 @formula("rho > 0", "s > 0")
 def sparsity_lemma(rho: float, s: float) -> float:
-    """Expected non-zeros that suffice for approximately sparse vectors.
+    r"""Expected non-zeros that suffice for approximately sparse vectors.
 
     Setting: ``||v_{S^c}||_1 <= rho ||v_S||_1`` for a set S of s coordinates; Q has the optimal probabilities for the
     variance rho.
     Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
+    Latex: \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
+    Attained: nearly, where v_S has equal magnitudes and the rest is long and small
+    Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to
+    the second moment.
     Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, the lemma on (rho, s)-approximate sparsity; proof derived.
 
     >>> sparsity_lemma(rho=0.5, s=10)

@@ -33,7 +33,7 @@ def _printed_limit(batch: int, mu: float) -> float:
 def stability_step(
     smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
-    """Largest step size for which a batch of B is as stable as single gradients.
+    r"""Largest step size for which a batch of B is as stable as single gradients.
 
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
@@ -41,6 +41,10 @@ def stability_step(
     bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
+    Latex (derived): \gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\
+    \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2
+    Proof (derived): Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B -
+    1)/B_D) mean ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).
     Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's);
     derived: their Lemma 1 for the differences of gradients, and co-coercivity.
     smoothness: beta.
@@ -63,7 +67,7 @@ def stability_step(
 
 @formula("gradients >= 0", "n >= 1", "lipschitz >= 0")
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
-    """Uniform stability of mini-batch SGD on convex losses.
+    r"""Uniform stability of mini-batch SGD on convex losses.
 
     Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
     batch summed, T gradients in all, projections allowed.
@@ -71,6 +75,8 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     exchanged; for E||w_T - w'_T|| divide by L.
     Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
     whenever I is drawn).
+    Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
+    Proof: Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.
     Source: Yin et al., AISTATS 2018, Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
     gradients: T.
     n: Number of rows.
@@ -83,13 +89,15 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
 
 @formula("n >= 1", "lipschitz >= 0")
 def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
-    """Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
+    r"""Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
     Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
     constant step at most :func:`stability_step` with mu.
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
     smaller; for E||w_T - w'_T|| divide by L.
     Kind: upper.
+    Latex: \epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}
+    Attained: nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature
     Source: Yin et al., AISTATS 2018, Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived:
     in a round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
     n: Number of rows.
@@ -142,7 +150,7 @@ def stability_batch_bound(
 def generalization_gap(
     stability: float, *, gradients: int, step: float, lipschitz: float, failure: float = 0.0
 ) -> float:
-    """Expected generalization gap of mini-batch SGD.
+    r"""Expected generalization gap of mini-batch SGD.
 
     Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
@@ -151,6 +159,9 @@ def generalization_gap(
     Kind: upper (attained for eta = 0 by linear losses along many orthogonal directions, with their own stability
     gamma L^2 T/n; the 2 gamma L^2 T/n of :func:`sgd_stability` is for opposite gradients.  With linear losses the gap
     is gamma T/n times the variance of their gradients, which are at most L: never more than half of that).
+    Latex: |\mathbb{E}f(w_T)-\mathbb{E}f_S(w_T)|\le(1-\eta)\,\epsilon_{\mathrm{stab}}+\eta\,2\gamma L^2T
+    Proof: Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the
+    diversity that the step asks for, two runs part by at most 2 gamma L a gradient.
     Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML
     2016, Theorem 2.2.
     stability: eps.

@@ -21,11 +21,13 @@ def _order(n: int, k: int) -> None:
 
 @formula("shift >= 0", "rate > 0")
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
-    """Mean of the k-th smallest of n shifted exponential times.
+    r"""Mean of the k-th smallest of n shifted exponential times.
 
     Setting: X_i = s + Exp(mu), i.i.d.
     Statement: E X_(k) = s + (H_n - H_{n-k})/mu, H_m = 1 + 1/2 + ... + 1/m; for k = n about s + (log n + 0.5772)/mu.
     Kind: identity.
+    Latex: \mathbb{E}X_{(k)}=s+\frac{H_n-H_{n-k}}{\mu}
+    Proof: While j workers are left, the next one comes after Exp(j mu), independent of the past.
     Source: Renyi's representation, 1953: while j workers are left, the next one comes after Exp(j mu).
     n, k: 1 <= k <= n.
     shift: s.
@@ -65,11 +67,14 @@ def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> 
 
 @formula("shape > 0", "scale > 0")
 def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
-    """Mean of the k-th smallest of n Pareto times.
+    r"""Mean of the k-th smallest of n Pareto times.
 
     Setting: P(X_i > x) = (x_m/x)^a for x >= x_m, i.i.d.
     Statement: E X_(k) = x_m prod_{j=1}^k (n-j+1)/(n-j+1-1/a), finite iff n - k + 1 > 1/a.
     Kind: identity.
+    Latex: \mathbb{E}X_{(k)}=x_m\prod_{j=1}^{k}\frac{n-j+1}{n-j+1-1/a}
+    Attained: everywhere; finite iff n - k + 1 > 1/a (the variance: 2/a)
+    Proof: log(X/x_m) is Exp(a): a product of independent factors.
     Source: derived: log(X/x_m) is Exp(a), so by Renyi's representation X_(k) is a product of independent factors.
     n, k: 1 <= k <= n.
     shape: a.
@@ -109,12 +114,15 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
 
 @formula("shift_rate >= 0")
 def fastest_fraction(shift_rate: float) -> float:
-    """Optimal fraction of the workers to wait for, with many workers.
+    r"""Optimal fraction of the workers to wait for, with many workers.
 
     Setting: times s + Exp(mu), a round waits for k = kappa n of n workers, n large, and 1/k times as many rounds are
     needed with k gradients.
     Statement: time/kappa is least where kappa/(1-kappa) + log(1-kappa) = s mu; 0 if s = 0.
     Kind: identity (the limit of :func:`fastest_k`/n).
+    Latex: \frac{\kappa}{1-\kappa}+\log(1-\kappa)=s\mu
+    Attained: at k = kappa n
+    Proof: H_n - H_{n-k} is about -log(1-kappa); differentiate (s mu - log(1-kappa))/kappa.
     Source: derived: H_n - H_{n-k} -> -log(1-kappa); the derivative of (s mu - log(1-kappa))/kappa.
     shift_rate: s mu.
 
@@ -139,7 +147,7 @@ def fastest_fraction(shift_rate: float) -> float:
     return -math.expm1(-low)
 
 
-@formula("n >= 1", "(rate is None) != (shape is None)")
+@formula("n >= 1", "one of rate, shape")
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
     """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
 
@@ -170,13 +178,15 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
 
 @formula("accuracy > 0", "k >= 1")
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
-    """Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
+    r"""Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
 
     Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, workers
     alike, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the gradients.
     Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and phi/k the floor, so
     t = log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k.  The wall clock is t E X_(k).
     Kind: identity (t as a real number).
+    Latex: t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}
+    Proof: sgd.constant-step with the variance of a mean of k; who is fast does not depend on the gradients.
     Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.sgd_constant_step_exact>` with variance
     sigma^2/k.
     accuracy: eps.
@@ -204,12 +214,14 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
 
 @formula
 def inclusion_probabilities(k: int, rates) -> np.ndarray:
-    """Probability of each worker to be among the k fastest.
+    r"""Probability of each worker to be among the k fastest.
 
     Setting: independent times s + Exp(mu_i) with one s and rates that may differ.
     Statement: P(S | the first j are S without i) = mu_i/(sum of the rates that are left), by steps over all sets;
     pi_i = P(i in the set of k).  For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
     Kind: identity.
+    Latex: P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
+    Proof: Exponential times have no memory.
     Source: derived: exponential times have no memory.
     k: From 1 to n.
     rates (array_like, shape (n,)): The mu_i, above 0; at most 20, since all sets are visited.
@@ -245,12 +257,14 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
 
 @formula
 def horvitz_thompson_weights(probabilities) -> np.ndarray:
-    """Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
+    r"""Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
 
     Setting: worker i is among those that count with probability pi_i > 0, independent of its gradient.
     Statement: E sum_{i counts} g_i/(n pi_i) = (1/n) sum_i g_i.  Plain averaging, 1/k each, has the expectation
     sum_i (pi_i/k) g_i instead, which is the same for all g only if pi_i = k/n for all i.
     Kind: identity.
+    Latex: \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
+    Proof: E of the indicator of i in S is pi_i.
     Source: Horvitz, Thompson, JASA 1952.
     probabilities (array_like, shape (n,)): The pi_i in (0, 1].
 

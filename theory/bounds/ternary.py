@@ -22,11 +22,14 @@ def _sizes(v, scale: float | None = None) -> np.ndarray:
 
 @formula
 def ternary_variance_exact(v, scale: float) -> float:
-    """Variance of ternary quantization at one vector.
+    r"""Variance of ternary quantization at one vector.
 
     Setting: any scale C >= max|v_i|.
     Statement: ``E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2``.
     Kind: identity.
+    Latex: \mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2
+    Attained: everywhere
+    Proof: Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are dependent.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 Yin et al., AISTATS 2018, supplement 4.
     scale: C, above 0 and at least ``max|v_i|``.
 
@@ -55,11 +58,13 @@ def ternary_nonzeros_exact(v, scale: float) -> float:
 
 @formula
 def ternary_product(v) -> float:
-    """Second moment times expected non-zeros of ternary quantization: the same for every scale.
+    r"""Second moment times expected non-zeros of ternary quantization: the same for every scale.
 
     Setting: any scale C >= max|v_i|.
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
     Kind: identity.
+    Latex: \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
+    Attained: everywhere; no unbiased operator has a smaller product
     Source: derived (``C ||v||_1`` times ``||v||_1 / C``).  No unbiased operator has a smaller product
     (`product_bound`), so every C is optimal for its own number of non-zeros.
 
@@ -71,11 +76,13 @@ def ternary_product(v) -> float:
 
 @formula
 def ternary_l2_variance(d: int) -> float:
-    """Worst relative variance of ternary quantization with the scale ||v||_2, which is QSGD with s = 1.
+    r"""Worst relative variance of ternary quantization with the scale ||v||_2, which is QSGD with s = 1.
 
     Setting: any v in R^d.
     Statement: ``E||Q(v) - v||^2 <= (sqrt(d) - 1) ||v||^2``.
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
+    Latex: \mathbb{E}\|Q(v)-v\|^2 \le (\sqrt d - 1)\|v\|^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/\|v\|_2 \le \sqrt d
+    Attained: equal magnitudes; a single non-zero is sent as it is
     Source: derived (``||v||_1 <= sqrt(d) ||v||_2``).
 
     >>> ternary_l2_variance(100)
@@ -86,13 +93,15 @@ def ternary_l2_variance(d: int) -> float:
 
 @formula
 def ternary_iterations(d: int) -> float:
-    """Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
+    r"""Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
 
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; gradients in R^d.
     Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times
     as large.
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
+    Latex: T(d)\propto\sqrt d
+    Proof: E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p = 1/sqrt(d).
     Source: derived from :func:`ternary_l2_variance`.
 
     >>> ternary_iterations(100)
@@ -103,11 +112,14 @@ def ternary_iterations(d: int) -> float:
 
 @formula
 def ternary_inf_variance(d: int) -> float:
-    """Worst relative variance of ternary quantization with the scale ||v||_inf: TernGrad.
+    r"""Worst relative variance of ternary quantization with the scale ||v||_inf: TernGrad.
 
     Setting: any v in R^d.
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
+    Latex: \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
+    \tfrac12(\sqrt d - 1)
+    Attained: one coordinate 1, the others 1/(sqrt(d) + 1)
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
 
     >>> ternary_inf_variance(100)
@@ -133,11 +145,12 @@ def ternary_nonzeros(d: int) -> float:
 
 @formula
 def terngrad_downlink_bits(workers: int) -> float:
-    """Bits per coordinate for the sum of the workers' messages if they share their scale.
+    r"""Bits per coordinate for the sum of the workers' messages if they share their scale.
 
     Setting: N workers, each with levels -1, 0, 1 of the same scale.
     Statement: the sum takes one of 2 N + 1 values, log2(2 N + 1) bits.
     Kind: upper (an entropy coder may need less).
+    Latex: \mathrm{downlink} = \log_2(2N+1)
     Source: Wen et al., TernGrad, NIPS 2017 (scaler sharing).
 
     >>> round(terngrad_downlink_bits(1), 3), round(terngrad_downlink_bits(8), 3)
@@ -169,13 +182,16 @@ class ClippedGaussian(NamedTuple):
 
 @formula("clip > 0")
 def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
-    """TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
+    r"""TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
 
     Setting: x standard normal, y = x cut to [-c, c], and the scale c.
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
     ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and
     q = P(x > c).
     Kind: identity, in the limit d to infinity.
+    Latex: \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad
+    \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
+    Attained: as d grows; here d = 20000
     Source: derived; the clipping is that of Wen et al., TernGrad, NIPS 2017.
     clip: c.
 

@@ -13,13 +13,16 @@ from .sparsifiers import product_bound
 
 @formula("nonzeros > 0")
 def least_variance(v, nonzeros: float) -> float:
-    """Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
+    r"""Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
     Setting: a fixed vector v; any Q with E Q(v) = v and at most k non-zero coordinates in expectation, whether its
     coordinates are independent or not.
     Statement: ``E||Q(v) - v||^2 / ||v||^2 >= ||v||_1^2 / (k ||v||_2^2) - 1``, and at least 0.
     Kind: lower (attained by every ternary quantizer, and by keeping i with probability proportional to ``|v_i|`` as
     long as none of these is above 1).
+    Latex: \mathbb{E}\|Q(v)-v\|^2\ge\Big(\frac{\|v\|_1^2}{k\,\|v\|_2^2}-1\Big)\|v\|^2
+    Attained: probabilities proportional to |v_i|, none of them above 1
+    Proof: E||Q||^2 >= sum v_i^2/p_i >= (sum |v_i|)^2/sum p_i by Cauchy and Schwarz.
     Source: derived: it is `product_bound`, solved for the variance.
     v (array_like): Finite numbers, not all zero.
     nonzeros: k.
@@ -60,11 +63,15 @@ def least_bits(d: int, delta: float) -> float:
 
 @formula
 def least_unbiased_bits(d: int, omega: float) -> float:
-    """Least bits of a message that is unbiased.
+    r"""Least bits of a message that is unbiased.
 
     Setting: E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, else as in `least_bits`.
     Statement: ``b >= (d/2) log2(1 + 1/omega)``.  Hence ``(1 + omega) b >= d/(2 ln 2)``, whatever omega.
     Kind: lower (approached for Gaussian v as d grows: v plus independent noise of variance omega sigma^2).
+    Latex: b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)
+    Attained: approached for Gaussian vectors as d grows, by no compressor of this package
+    Proof: Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, and that at
+    least the rate of a Gaussian at this distortion.
     Source: derived: Q/(1 + omega) contracts with delta = 1/(1 + omega) (`scaled_contraction`); then `least_bits`.
     omega: At least 0; at 0 the answer is infinite.
 
@@ -81,7 +88,7 @@ def least_unbiased_bits(d: int, omega: float) -> float:
 
 @formula
 def uniform_levels_gap(rounding: str = "coin") -> float:
-    """Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
+    r"""Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
 
     Setting: independent coordinates with a density, levels at a distance that tends to 0, unbiased rounding: to one of
     the two neighbours by a private coin of the sender ("coin"), or to the nearest level after a shared uniform number
@@ -89,6 +96,10 @@ def uniform_levels_gap(rounding: str = "coin") -> float:
     Statement: the excess over `least_unbiased_bits` at the same variance tends to ``log2(2 pi e/6)/2`` for the coin
     and ``log2(2 pi e/12)/2`` for the shared number if the coordinates are Gaussian, and to less for other laws.
     Kind: identity (a limit).
+    Latex (coin): \frac bd-\frac12\log_2\Big(1+\frac1\omega\Big)\to\frac12\log_2\frac{2\pi
+    e}{6}\quad\text{or}\quad\frac12\log_2\frac{2\pi e}{12}
+    Proof (coin): Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D; a coin is
+    the same as a uniform number that is not subtracted.
     Source: derived: levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D, and h =
     log2(2 pi e sigma^2)/2.  The second: Zamir, Feder, On universal quantization by randomized uniform/lattice
     quantizers, IEEE Transactions on Information Theory 1992.

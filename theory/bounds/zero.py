@@ -37,6 +37,7 @@ def zero_memory(
     Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
     bytes b_e of the error memory are never divided.
     Kind: identity.
+    Proof: Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.
     Source: Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion parameter models, SC
     2020, section 5; with a memory: derived.
     parameters: Psi, above 0.
@@ -70,6 +71,8 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
     (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
     forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
     Kind: identity.
+    Proof: A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients
+    touches, stages 1 and 2 gather one copy in a step and stage 3 two.
     Source: Rajbhandari et al., ZeRO, SC 2020, section 7, for ratio = 1; derived.
     parameters: Psi, above 0.
     stage: 0 (data parallelism), 1, 2 or 3.

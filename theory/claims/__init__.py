@@ -1,12 +1,12 @@
 """Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
 
+from ..bounds.bibliography import source_known
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .claim_list import ClaimTable, browse, make_callable
 from .files import load_claims
 from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
-from .sources import source_known
 from .verification import Verification, Verifications, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 

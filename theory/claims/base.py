@@ -5,12 +5,7 @@ compressor, a method, a formula), and yields checks of measured against predicte
 
     @claim(
         "sign.contraction",
-        title="Scaled sign",
-        statement="The scaled sign keeps the share ||v||_1^2 / (d ||v||_2^2) of the squared norm.",
-        latex=r"\|C(v) - v\|^2 = (1 - \|v\|_1^2 / (d \|v\|_2^2)) \|v\|^2",
-        source="Karimireddy et al., ICML 2019, Lemma 8",
-        bibtex="karimireddy2019error",
-        kind="identity",
+        of=bounds.sign_density,
         subject=scaled_sign,
         mutants={"scale forgotten": np.sign},
     )
@@ -19,8 +14,10 @@ compressor, a method, a formula), and yields checks of measured against predicte
         error = np.sum((context.subject(v) - v) ** 2) / (v @ v)
         yield identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v)))
 
-What is not given is taken from the docstring of ``bound``.  ``verify(id)`` then measures the subject, applies the rule
-of each check, and does the same to every mutant.
+What the claim states (title, statement, kind, source, formula in LaTeX, where it is attained, a proof) is the record of
+the formula that ``of`` names, in `theory.bounds`.  A claim without a formula says it itself; one that states something
+else, such as the slope of a bound, has a statement of its own, and with it the other fields that differ.
+``verify(id)`` measures the subject, applies the rule of each check, and does the same to every mutant.
 """
 
 from __future__ import annotations
@@ -34,16 +31,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..bounds.closed_form import described
+from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
+from ..bounds.bibliography import source_known as known_source
+from ..bounds.theorem import KINDS, Theorem, theorem
 from .checks import Check, Context
 from .display import claim_card
-from .sources import BIBTEX, KNOWLEDGE
-from .sources import source_known as known_source
 
 __all__ = ["Claim", "claim", "find_claim", "list_claims"]
 
 TEXTS = ("in print", "quoted", "reading")
-KINDS = ("identity", "equality", "tight", "upper", "lower", "rate")
 CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
@@ -60,11 +56,11 @@ class Claim:
     kind: str
     measure: Callable[[Context], Iterable[Check | str]]
     subject: Any
+    setting: str = ""
     latex: str = ""
-    bibtex: str = ""
-    tight_where: str = ""
+    attained: str = ""
     proof: str = ""
-    bound: Callable | None = None
+    of: Callable | None = None
     mutants: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
     quote: str = ""
@@ -73,10 +69,11 @@ class Claim:
     measured_by: str = ""
     source_known: str = ""
     version: int = 1
+    entry: str = ""
     place: tuple[str, int] = ("", 0)
 
     def __repr__(self) -> str:
-        return f"<claim {self.id}: {self.title}; {self.source}>"
+        return f"<claim {self.id}: {self.title}; {self.cited}>"
 
     def _repr_html_(self) -> str:
         return claim_card(self)
@@ -105,7 +102,18 @@ class Claim:
     @property
     def formula(self) -> str:
         """Name of the function that computes what is predicted; empty if it is not one of `theory.bounds`."""
-        return getattr(getattr(self.bound, "func", self.bound), "__name__", "")
+        return getattr(getattr(self.of, "func", self.of), "__name__", "")
+
+    @property
+    def cited(self) -> str:
+        """The source in words, with the theorem's number."""
+        return cited(self.source)
+
+    @property
+    def bibtex(self) -> list[str]:
+        """BibTeX entries of the sources."""
+        own = [self.entry.strip()] if self.entry else []
+        return own + [entries()[key] for key in dict.fromkeys(keys(self.source))]
 
     @property
     def file(self) -> str:
@@ -113,11 +121,11 @@ class Claim:
         path = Path(_origin(self.measure)).resolve()
         return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
 
-    def bound_signature(self, annotated: bool = True) -> str:
-        """How to call the bound: its module, its parameters, and those fixed by the claim."""
-        if self.bound is None:
+    def signature(self, annotated: bool = True) -> str:
+        """How to call the formula: its module, its parameters, and those fixed by the claim."""
+        if self.of is None:
             return ""
-        function = getattr(self.bound, "func", self.bound)  # a partial fixes the form
+        function = getattr(self.of, "func", self.of)  # a partial fixes the form
         names = inspect.signature(function)
         if not annotated:
             bare = [p.replace(annotation=p.empty) for p in names.parameters.values()]
@@ -125,7 +133,7 @@ class Claim:
         home = "" if function.__module__ == NOTEBOOK else f"{function.__module__}."
         if home.startswith("theory.bounds."):
             home = "theory.bounds."
-        given = "".join(f", here {k}={v!r}" for k, v in getattr(self.bound, "keywords", {}).items())
+        given = "".join(f", here {k}={v!r}" for k, v in getattr(self.of, "keywords", {}).items())
         return f"{home}{function.__name__}{names}{given}"
 
 
@@ -150,30 +158,32 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _first_word(text: str) -> str:
-    return text.split()[0].strip(".,;:()") if text else ""
+OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")
+WITH_A_STATEMENT = tuple(name for name in OWN if name != "statement")  # only if it is not the formula's
+MIGRATING = True
 
 
 def claim(
     id: str,
     *,
     subject: Any,
+    of: Callable | None = None,
+    part: str = "",
     title: str = "",
     statement: str = "",
-    source: str = "",
     kind: str = "",
     latex: str = "",
-    bibtex: str = "",
-    tight_where: str = "",
+    attained: str = "",
     proof: str = "",
-    bound: Callable | None = None,
+    source: str = "",
+    source_known: str = "",
+    bibtex: str = "",
     mutants: Mapping[str, Any] | None = None,
     text: str = "",
     quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
     measured_by: str = "",
-    source_known: str = "",
     version: int = 1,
 ):
     r"""Register a claim: a decorator for the function that measures it.
@@ -184,19 +194,23 @@ def claim(
         Topic and name, such as ``"qsgd.variance"``.
     subject : object
         The value of ``context.subject``.
-    title, statement, source, kind : str
-        A few words, for tables; one sentence; the source, with the theorem's number, or "derived"; and "identity",
-        "equality", "tight", "upper", "lower" or "rate".  What is not given is taken from the docstring of ``bound``.
-    latex : str
-        The formula.
+    of : function
+        The closed form that the claim is about, from :mod:`theory.bounds`, or a `functools.partial` that fixes its
+        form; or your own, for a claim outside the package.  What it states is the record in its docstring.
+    part : str
+        The part of that record, where the form does not say it.
+    title, statement, kind : str
+        Without ``of``, or where the claim states something else: a few words, for tables; one sentence; and
+        "identity", "tight", "upper", "lower" or "rate".
+    latex, attained, proof : str
+        With a statement of one's own: the formula; where the bound is attained; a short sketch.
+    source : str
+        With a statement of one's own: keys of the bibliography in brackets with the theorem's number,
+        ``"[alistarh2017qsgd], Lemma 3.1"``, or "derived".
+    source_known : {"read", "quoted", "remembered", "derived"}
+        How well the source is known, where the bibliography does not say it.
     bibtex : str
-        A key of :data:`theory.claims.sources.BIBTEX`, or a BibTeX entry.
-    tight_where : str
-        Where the bound is attained.
-    proof : str
-        A short sketch.
-    bound : function
-        The closed form, from :mod:`theory.bounds`; or your own, for a claim outside the package.
+        A BibTeX entry of your own, for a source that the bibliography does not have.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
     text : {"", "in print", "quoted", "reading"}
@@ -212,8 +226,6 @@ def claim(
         program", "conjecture".
     measured_by : str
         Who produced the numbers, where the measurement does not show it.
-    source_known : {"read", "quoted", "remembered", "derived"}
-        How well the source is known, where the table of the bibliography does not say it.
     version : int
         Increased whenever the statement changes, so that ``id@version`` can be cited.
 
@@ -225,25 +237,27 @@ def claim(
     Raises
     ------
     ValueError
-        If the id is taken, a word or the BibTeX key is unknown, something is neither given nor said by the bound, a
-        statement in print has no quote, or there is neither a mutant nor a claim in ``see``.
+        If the id is taken, a word or a key is unknown, a field is neither given nor in the record or is repeated from
+        it, a statement in print has no quote, or there is neither a mutant nor a claim in ``see``.
     """
-    said = described(bound) if bound is not None else {}
-    title, statement = title or said.get("title", ""), statement or _sentence(said.get("statement", ""))
-    source, kind = source or said.get("source", "").rstrip("."), kind or _first_word(said.get("kind", ""))
-    for name, value in (("title", title), ("statement", statement), ("source", source)):
-        if not value:
-            raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a bound whose docstring has it")
+    own = dict(zip(OWN, (title, statement, kind, latex, attained, proof, source, source_known), strict=True))
+    facts = _facts(id, of, part, own)
+    if bibtex in entries() and not keys(facts["source"]):  # MIGRATION
+        facts["source_known"] = facts["source_known"] if own["source_known"] else known_source(bibtex)
+        facts["source"] += f" [{bibtex}]"
     for name, value, allowed in (
-        ("kind", kind, KINDS),
+        ("kind", facts["kind"], KINDS),
         ("certificate", certificate, ("", *CERTIFICATES)),
-        ("source_known", source_known, ("", *KNOWLEDGE)),
+        ("source_known", facts["source_known"], tuple(KNOWLEDGE)),
         ("text", text, ("", *TEXTS)),
     ):
         if value not in allowed:
             raise ValueError(f"{name}: got {value!r}, allowed: {', '.join(filter(None, allowed))}")
-    if bibtex and bibtex not in BIBTEX and not bibtex.lstrip().startswith("@"):
-        raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry or one of {', '.join(sorted(BIBTEX))}")
+    for key in keys(facts["source"]):
+        if key not in entries():
+            raise ValueError(f"source: got [{key}], allowed: a key of the bibliography")
+    if bibtex and bibtex not in entries() and not bibtex.lstrip().startswith("@"):
+        raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry; a source of the bibliography is [its key]")
     if text == "in print" and not quote:
         raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or text='quoted' without it")
     if not mutants and not see:
@@ -256,31 +270,44 @@ def claim(
         if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
         REGISTRY[id] = Claim(
-            id,
-            title,
-            statement,
-            source,
-            kind,
-            measure,
-            subject,
-            latex,
-            bibtex,
-            tight_where,
-            proof,
-            bound,
-            dict(mutants or {}),
-            text,
-            quote,
-            tuple(see),
-            certificate,
-            measured_by,
-            source_known or ("derived" if source.startswith("derived") else known_source(bibtex)),
-            version,
-            place,
+            id=id,
+            measure=measure,
+            subject=subject,
+            of=of,
+            mutants=dict(mutants or {}),
+            text=text,
+            quote=quote,
+            see=tuple(see),
+            certificate=certificate,
+            measured_by=measured_by,
+            version=version,
+            entry=bibtex if bibtex.lstrip().startswith("@") else "",
+            place=place,
+            **facts,
         )
         return REGISTRY[id]
 
     return decorate
+
+
+def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> dict[str, str]:
+    """What a claim states: its formula's record, and what it says itself because it states something else."""
+    record = theorem(of, part) if of is not None else Theorem("")
+    for name in WITH_A_STATEMENT if of is not None and not own["statement"] else ():
+        if own[name] and not MIGRATING:
+            raise ValueError(f"{name}: got one for {id!r}, allowed: none, as {record.formula} has a record")
+    corollary = of is not None and bool(own["statement"])  # another statement has another proof, formula and equality
+    said = {name: getattr(record, "known" if name == "source_known" else name) for name in OWN}
+    if corollary:
+        said |= dict.fromkeys(("latex", "attained", "proof"), "")
+    facts = {name: own[name] or said[name] for name in OWN} | {"setting": record.setting}
+    facts["statement"] = _sentence(facts["statement"])
+    facts["source"] = facts["source"].rstrip(".")
+    for name in ("title", "statement", "source"):
+        if not facts[name]:
+            raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a formula whose record has it")
+    facts["source_known"] = facts["source_known"] or known_source(facts["source"])
+    return facts
 
 
 def list_claims() -> list[str]:

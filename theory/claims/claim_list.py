@@ -28,7 +28,7 @@ class ClaimTable(list[Claim]):
         if not self:
             return "no claims"
         width = max(len(claim.id) for claim in self)
-        lines = [f"{claim.id:<{width}}  {claim.title}; {claim.source}" for claim in self]
+        lines = [f"{claim.id:<{width}}  {claim.title}; {claim.cited}" for claim in self]
         lines = [line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..." for line in lines]
         return "\n".join([*lines, f"{len(self)} claim{'s' if len(self) > 1 else ''}; th.explain(id), th.verify(id)"])
 
@@ -39,7 +39,7 @@ class ClaimTable(list[Claim]):
             (
                 f"<code>{escape(claim.id)}</code>",
                 f"{escape(claim.title)}<br/>{formula(claim.latex) or escape(claim.statement)}",
-                escape(claim.source),
+                escape(claim.cited),
                 escape(claim.kind + (f", refuted ({claim.text})" if claim.text else "")),
             )
             for claim in self
@@ -81,14 +81,14 @@ def browse(text: str = "", *, source: str = "") -> ClaimTable:
     topic, words = topic_of(text), text.lower().split()
 
     def has(claim: Claim) -> bool:
-        said = f"{claim.id} {claim.title} {claim.statement} {claim.proof} {claim.source} {claim.bibtex}".lower()
+        said = f"{claim.id} {claim.title} {claim.statement} {claim.proof} {claim.source} {claim.cited}".lower()
         return claim.id.split(".")[0] == topic if topic else all(word in said for word in words)
 
     asked = source.lower().split()
     found = [
         claim
         for claim in registered().values()
-        if has(claim) and all(word in f"{claim.source} {claim.bibtex}".lower() for word in asked)
+        if has(claim) and all(word in f"{claim.source} {claim.cited}".lower() for word in asked)
     ]
     if not found:
         topics = list(dict.fromkeys(id.split(".")[0] for id in registered()))

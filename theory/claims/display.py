@@ -89,13 +89,13 @@ def claim_card(claim, more=()) -> str:
     facts = [
         ("statement", escape(claim.statement)),
         ("kind", escape(claim.kind + (f", refuted ({claim.text})" if claim.text else ""))),
-        ("tight", escape(claim.tight_where)),
+        ("tight", escape(claim.attained)),
         ("proof", escape(claim.proof)),
         ("mutants", escape("; ".join(claim.mutants))),
         ("see also", escape(", ".join(claim.see))),
         ("in the text", escape(claim.quote)),
-        ("source", escape(f"{claim.source} ({claim.source_known})")),
-        ("function", f"<code>{escape(claim.bound_signature(False))}</code>" if claim.bound is not None else ""),
+        ("source", escape(f"{claim.cited} ({claim.source_known})")),
+        ("function", f"<code>{escape(claim.signature(False))}</code>" if claim.of is not None else ""),
         *more,
     ]
     rows = "".join(f"<tr><th {LEFT}>{name}</th><td {LEFT}>{text}</td></tr>" for name, text in facts if text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+from ..bounds.bibliography import KNOWLEDGE
 from .base import find_claim, list_claims
 from .claim_list import browse, topic_of
 from .display import claim_card
-from .sources import BIBTEX, KNOWLEDGE
 from .verification import Verification
 
 __all__ = ["Explanation", "exit_code", "explain", "formula_table", "ledger", "resolution"]
@@ -69,20 +69,20 @@ def explain(id: str) -> Explanation:
         ("statement", claim.statement),
         ("formula", claim.latex),
         ("kind", kind),
-        ("tight", claim.tight_where),
+        ("tight", claim.attained),
         ("proof", claim.proof),
         ("mutants", "; ".join(claim.mutants)),
         ("see also", ", ".join(claim.see)),
         ("in the text", claim.quote),
-        ("source", claim.source),
+        ("source", claim.cited),
         ("known", KNOWLEDGE[claim.source_known]),
     ):
         if text:
             lines.append(_wrapped(title, text))
-    if claim.bound is not None:
-        lines.append(_wrapped("function", claim.bound_signature()))
-    if claim.bibtex:
-        lines += ["", BIBTEX.get(claim.bibtex, claim.bibtex).strip()]
+    if claim.of is not None:
+        lines.append(_wrapped("function", claim.signature()))
+    for entry in claim.bibtex:
+        lines += ["", entry]
     explained = Explanation("\n".join(lines))
     explained.html = claim_card(claim)
     return explained

@@ -344,7 +344,7 @@ def verify(id, *, seed=0, quick=False, data=None):
         wrong_formulas = formula_mutants(truth.checks, claim.formula)
         blind = blind_spots(truth.checks, claim.formula)
         verdict = graded(verdict, blind.factor if blind else None)
-    if claim.kind == "equality" and verdict.startswith("holds") and "survived" in fates.values():
+    if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
     return Verification(
         id=claim.id,

@@ -95,7 +95,7 @@ def _page(text: str, head: str, results) -> str:
         claim, witness = find_claim(id), _witness(results[id])
         see = ", ".join(f"`{other}`" for other in claim.see)
         lines.append(
-            f"| [{_plain(claim.title)}](#{_anchor(id)}) | {_plain(claim.source)} | {witness.interval.estimate:.5g} "
+            f"| [{_plain(claim.title)}](#{_anchor(id)}) | {_plain(claim.cited)} | {witness.interval.estimate:.5g} "
             f"| {witness.predicted:.5g} | {see} |"
         )
     lines.append("")
@@ -117,7 +117,7 @@ def _entry(id: str, results) -> list[str]:
     ]
     if claim.quote:
         lines += [f"> {claim.quote}", ""]
-    lines += [f"*{origin}:* {_plain(claim.source)}.", ""]
+    lines += [f"*{origin}:* {_plain(claim.cited)}.", ""]
     lines += [f"**{refuted}** {_plain(claim.statement)}", "", *_display(claim)]
     if result.verdict != "refuted":
         lines += [f"**The numbers do not refute it now: {result.verdict}.**", ""]
@@ -132,9 +132,9 @@ def _entry(id: str, results) -> list[str]:
         lines += _display(right)
         if right.proof:
             lines += [f"*Derivation:* {_plain(right.proof)}", ""]
-        if right.tight_where:
-            lines += [f"*Tight:* {_plain(right.tight_where)}.", ""]
-        lines += [f"*Source:* {_plain(right.source)}. *Verdict:* {results[other].verdict}.", ""]
+        if right.attained:
+            lines += [f"*Tight:* {_plain(right.attained)}.", ""]
+        lines += [f"*Source:* {_plain(right.cited)}. *Verdict:* {results[other].verdict}.", ""]
         lines += [*_measured(results[other]), ""]
     ids = " ".join([id, *claim.see])
     repeat = command(result).replace(id, ids, 1)

@@ -17,7 +17,6 @@ from pathlib import Path
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import judge
-from ..claims.sources import BIBTEX
 from ..reporting.formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
@@ -220,7 +219,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         "id": result.id,
         "topic": result.id.split(".")[0],
         "title": result.title,
-        "source": claim.source,
+        "source": claim.cited,
         "kind": result.kind,
         "verdict": _verdict(result),
         "resolution": _key(result.blind.factor if result.blind else None),
@@ -241,7 +240,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
         f'<button type="button" class="open-row id" aria-expanded="false" aria-controls="more-{escape(result.id)}">'
         f"{_breakable(result.id)}</button>",
         f"<div>{escape(result.title)}</div>{_formula(claim)}",
-        f'<span class="source">{escape(claim.source)}</span><span class="soft">{escape(result.source_known)}</span>',
+        f'<span class="source">{escape(claim.cited)}</span><span class="soft">{escape(result.source_known)}</span>',
         f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
         f"{SIGNS[headline.rule].replace(' ', NARROW)}{number(result.predicted)}",
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
@@ -281,12 +280,12 @@ def _breakable(id: str) -> str:
 
 
 def _details(result: Verification, claim: Claim, ids) -> str:
-    bound = f"<code>{escape(claim.bound_signature(annotated=False))}</code>" if claim.bound is not None else ""
-    bibtex = BIBTEX.get(claim.bibtex, claim.bibtex).strip()
+    bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
+    bibtex = "\n\n".join(claim.bibtex)
     meaning = [
         ("Statement", escape(claim.statement)),
         ("Proof sketch", escape(claim.proof)),
-        ("Tight", escape(claim.tight_where)),
+        ("Tight", escape(claim.attained)),
         ("Closed form", bound),
         ("Note", escape(result.note)),
         ("Secured by", escape(result.certificate)),
@@ -294,7 +293,7 @@ def _details(result: Verification, claim: Claim, ids) -> str:
         ("Wrong formulas", escape(_wrong_formulas(result))),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
-        ("Source", f"{escape(claim.source)} ({escape(result.source_known)})"),
+        ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),
     ]
     use = [
         ("Code", f"<pre>{escape(claim.code)}</pre>" if claim.code else ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from ..bounds.bibliography import keys
 from ..claims import Verification, find_claim
 from .ledger_pictures import number
 
@@ -37,14 +38,15 @@ def theorems(results) -> dict[tuple[str, str], list[Verification]]:
     found: dict[tuple[str, str], list[Verification]] = {}
     for result in results:
         claim = find_claim(result.id)
-        if claim.bibtex in SOURCES and not result.text:
+        source = next((key for key in keys(claim.source) if key in SOURCES), "")
+        if source and not result.text:
             for kind, where in dict.fromkeys(NAMED.findall(claim.source)):
-                found.setdefault((claim.bibtex, f"{kind} {where}"), []).append(result)
-    keys = list(SOURCES)
+                found.setdefault((source, f"{kind} {where}"), []).append(result)
+    listed = list(SOURCES)
 
     def order(item):
         (source, theorem), _ = item
-        return keys.index(source), [int(n) for n in theorem.split()[1].split(".")], theorem
+        return listed.index(source), [int(n) for n in theorem.split()[1].split(".")], theorem
 
     return dict(sorted(found.items(), key=order))
 

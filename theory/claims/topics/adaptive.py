@@ -58,13 +58,9 @@ def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
 @claim(
     "adam.step",
     title="The longest step of Adam",
-    latex=r"|x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}}"
-    r",\quad r=\frac{\beta_1^2}{\beta_2}",
     source=f"derived; printed otherwise in {ADAM}, section 2.1",
     kind="tight",
-    proof="Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).",
-    tight_where="gradients that grow by beta2/beta1 in every step: the same for all t.",
-    bound=bounds.adam_step,
+    of=bounds.adam_step,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
     mutants={
         "eps a tenth of the first gradient": lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.1),
@@ -98,7 +94,7 @@ def _(context):
     proof="The bound is the ratio for a single gradient after zeros, and it is not the longest one: gradients that"
     " grow by beta2/beta1 in every step reach sqrt((1 - beta1)^2/((1 - beta2)(1 - beta1^2/beta2))), which is 7.27"
     " against 3.16 for the recommended factors.",
-    bound=bounds.adam_step_in_print,
+    of=bounds.adam_step_in_print,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
     text="in print",
     quote=r"The effective stepsize has two upper bounds: $|\Delta_t| \leq \alpha\cdot(1-\beta_1)/\sqrt{1-\beta_2}$ in"
@@ -150,12 +146,10 @@ def _(context):
     title="Adam with a frozen variance is preconditioned momentum",
     statement="After the warm-up of 1-bit Adam with a compressor that loses nothing, the iterates are those of heavy"
     " ball in the coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).",
-    latex=r"x_{t+1}=x_t-\eta P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)",
     source="derived; the algorithm: Tang et al., 1-bit Adam, ICML 2021",
     bibtex="tang2021bit",
     kind="identity",
-    proof="With x = P^(1/2) y and n = P^(1/2) m: y+ = y - eta n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).",
-    bound=bounds.frozen_adam_rate,
+    of=bounds.frozen_adam_rate,
     subject=lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=1e-3),
     mutants={
         "the variance goes on for a step": lambda eta, warmup: OneBitAdam(
@@ -203,12 +197,10 @@ def largest_root(x) -> float:
 @claim(
     "lamb.step",
     title="LAMB's step is a share of the layer",
-    latex=r"\|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)",
     bibtex="you2020large",
-    bound=bounds.lamb_step,
+    of=bounds.lamb_step,
     statement="LAMB moves every layer that is not 0 by eta min(max(||x||, low), high), whatever the gradients are, as"
     " long as its direction is not 0.",
-    proof="The direction is divided by its norm, whatever the gradients, the moments and the compressor are.",
     subject=lambda low, high, layers: LAMB(low=low, high=high, layers=layers),
     mutants={
         "all layers as one": lambda low, high, layers: LAMB(low=low, high=high),
@@ -235,12 +227,8 @@ def _(context):
     statement="With error feedback and heavy-ball momentum at the server, x_t - z_t follows heavy ball with the"
     " gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so x_t is at most max ||e|| / (1 - beta)"
     " away from it.",
-    latex=r"x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)",
     kind="tight",
-    proof="What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the"
-    " differences of the memories into z_t.",
-    tight_where="a constant gradient and the compressor that always falls short by the same share.",
-    bound=bounds.momentum_memory,
+    of=bounds.momentum_memory,
     subject=(ErrorFeedback(), lambda beta: Momentum(beta)),
     mutants={
         "a memory of which a tenth is lost": (LeakyFeedback(0.9), lambda beta: Momentum(beta)),

@@ -60,7 +60,7 @@ compressor_law(
     latex=r"\mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X",
     source=f"{ATOMO}, section 3",
     bibtex="wang2018atomo",
-    kind="equality",
+    kind="identity",
     proof="E t_i = p_i.",
 )
 
@@ -75,13 +75,10 @@ compressor_law(
     title="Variance of spectral ATOMO",
     statement="E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum"
     " of their squares, if k triplets have probability 1.",
-    latex=r"\mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2",
     source=f"derived (KKT); {ATOMO}, section 3 for k = 0",
     bibtex="wang2018atomo",
-    kind="equality",
-    tight_where="everywhere",
-    proof="p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.",
-    bound=bounds.atomo_variance,
+    kind="identity",
+    of=bounds.atomo_variance,
 )
 
 compressor_law(
@@ -94,11 +91,8 @@ compressor_law(
     mutants=FORGOTTEN | {"half a triplet less": lambda budget: spectral(budget - 0.5)},
     title="Worst variance of spectral ATOMO",
     statement="E||Q(X) - X||_F^2 <= (min(rows, columns)/budget - 1) ||X||_F^2.",
-    latex=r"\sup_X \frac{\mathbb{E}\|Q(X)-X\|_F^2}{\|X\|_F^2} = \frac{\min(m,n)}{b}-1",
     source="derived",
-    tight_where="equal singular values",
-    proof="p_i = b/min(m, n) for all i is allowed, and gives it for every X; for equal singular values it is optimal.",
-    bound=bounds.spectral_atomo_variance,
+    of=bounds.spectral_atomo_variance,
     see=("atomo.spectral.unbiased",),
 )
 
@@ -116,7 +110,7 @@ compressor_law(
     latex=r"\sum_i p_i = b",
     source=f"{ATOMO}, Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
     bibtex="wang2018atomo",
-    kind="equality",
+    kind="identity",
     proof="c is chosen so.",
     see=("atomo.spectral.unbiased",),
 )
@@ -151,12 +145,10 @@ def least_by_search(g, budget: float) -> float:
     title="ATOMO's probabilities are the best",
     statement="Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second moment"
     " sum g_i^2/p_i.",
-    latex=r"\min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}",
     source=f"{ATOMO}, Theorem 3 and Algorithm 1",
     bibtex="wang2018atomo",
     kind="identity",
-    proof="Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.",
-    bound=bounds.atomo_probabilities,
+    of=bounds.atomo_probabilities,
     subject=bounds.atomo_probabilities,
     mutants={
         "cut off at 1 without sharing what that saves": lambda g, budget: np.minimum(
@@ -182,12 +174,10 @@ def _(context):
     title="QSGD with one level and TernGrad are ATOMO",
     statement="Ternary rounding with scale ||g||_q sends entry i with ATOMO's probability for the budget"
     " ||g||_1/||g||_q: q = 2 is QSGD with s = 1, q = inf is TernGrad.",
-    latex=r"\frac{|g_i|}{\|g\|_q} = p_i\Big(b=\frac{\|g\|_1}{\|g\|_q}\Big)",
     source=f"{ATOMO}, section 3",
     bibtex="wang2018atomo",
     kind="identity",
-    proof="b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is cut off.",
-    bound=bounds.ternary_budget,
+    of=bounds.ternary_budget,
     subject=bounds.ternary_budget,
     mutants={
         "the norms exchanged": lambda g, norm: 1.0 / bounds.ternary_budget(g, norm),
@@ -213,14 +203,10 @@ def _(context):
     title="When singular triplets are better than entries",
     statement="At the same number of floats, the second moment of spectral ATOMO is that of entry-wise ATOMO times"
     " (rows + columns) ||X||_*^2 / ||X||_1^2.",
-    latex=r"\frac{\mathbb{E}\|Q_{\rm spectral}\|_F^2}{\mathbb{E}\|Q_{\rm entries}\|_F^2}"
-    r" = (m+n)\frac{\|X\|_*^2}{\|X\|_1^2}",
     source=f"derived; {ATOMO}, section 4",
     bibtex="wang2018atomo",
-    kind="equality",
-    tight_where="where no probability is 1",
-    proof="||X||_*^2/b against ||X||_1^2/(b (m + n)).",
-    bound=bounds.spectral_beats_entrywise,
+    kind="identity",
+    of=bounds.spectral_beats_entrywise,
     subject=spectral,
     mutants=FORGOTTEN | MORE,
 )

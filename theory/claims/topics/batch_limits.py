@@ -21,11 +21,9 @@ SPHERE = quadratic(np.ones(64), covariance=1 / 64)  # mu = 1, noise of variance 
 
 @claim(
     "batch.quadratic",
-    latex=r"r_{k+1}=(1-\gamma\mu B)^2r_k+B\gamma^2\mu^2\;\to\;\frac{\gamma\mu}{2-\gamma\mu B}",
     bibtex="yin2018gradient",
-    kind="equality",
-    proof="A sum of B gradients is B mu w plus noise of variance B mu^2.",
-    bound=bounds.sphere_quadratic_distance,
+    kind="identity",
+    of=bounds.sphere_quadratic_distance,
     subject=sums,
     mutants={
         "step gamma for the mean of the batch": not_scaled,
@@ -66,9 +64,8 @@ def independent(rng, batch, rows, replicas):
 
 @claim(
     "batch.worst-case",
-    latex=r"\mathbb{E}\|w_T-w^*\|^2\ge\frac{1-e^{-2c}}4\,(1+\delta)\frac{\gamma M^2}\mu",
     bibtex="yin2018gradient",
-    bound=bounds.minibatch_worst_case,
+    of=bounds.minibatch_worst_case,
     subject=independent,
     mutants={
         "steps of 0.6 of that size": lambda *drawn: 0.6 * independent(*drawn),
@@ -91,9 +88,8 @@ def _(context):
 
 @claim(
     "batch.worst-case.delta",
-    latex=r"\delta\le\frac{B-1}{1+1/r}\le\frac{1-2\gamma\mu}{3+2\gamma\mu}<\frac13",
     bibtex="yin2018gradient",
-    bound=bounds.sphere_quadratic_delta,
+    of=bounds.sphere_quadratic_delta,
     subject=lambda batch: (batch, 12),
     mutants={
         "batches of 1/(gamma mu)": lambda batch: (2 * batch, 12),
@@ -124,10 +120,8 @@ def _(context):
 
 @claim(
     "batch.kink",
-    latex=r"w_k^2\to\Big(\frac{\gamma BG}{2-\gamma\mu B}\Big)^2=\Big(\frac G{3\mu}\Big)^2=\frac18\,"
-    r"(1+\delta)\frac{\gamma M^2}\mu",
     bibtex="yin2018gradient",
-    bound=bounds.kink_cycle,
+    of=bounds.kink_cycle,
     subject=lambda batch, step: (batch, step),
     mutants={
         "gradients averaged, not summed": lambda batch, step: (1, step),
@@ -149,9 +143,8 @@ def _(context):
 
 @claim(
     "batch.divergence",
-    latex=r"B>\frac2{\gamma\mu}\;\Rightarrow\;\mathbb{E}\|w_+-w^*\|\ge(\gamma\mu B-1)\|w-w^*\|>\|w-w^*\|",
     bibtex="yin2018gradient",
-    bound=bounds.divergent_batch,
+    of=bounds.divergent_batch,
     subject=sums,
     mutants={"step gamma for the mean of the batch": not_scaled, "steps a tenth smaller": shorter},
 )

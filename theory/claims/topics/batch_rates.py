@@ -67,10 +67,8 @@ def settled(context, batch, length, rounds, d=1000) -> tuple[Any, dict[str, Any]
 
 @claim(
     "batch.smooth",
-    latex=r"\frac BT\sum_k\mathbb{E}\|\nabla F(w_k)\|^2\le\frac{F(w_0)-F^*}{\gamma T}+\frac{\beta\gamma(1+\delta)M^2}2",
     bibtex="yin2018gradient",
-    proof="E F(w+) <= F(w) - gamma B ||grad F||^2 + (beta/2) gamma^2 B (1 + delta) M^2; sum over the rounds.",
-    bound=bounds.minibatch_smooth,
+    of=bounds.minibatch_smooth,
     subject=sums,
     mutants=MUTANTS,
     certificate="composition",
@@ -93,11 +91,8 @@ def _(context):
 
 @claim(
     "batch.pl",
-    latex=r"\mathbb{E}F(w_T)-F^*\le r\,(F(w_0)-F^*)+(1-r)\frac{(1+\delta)\beta\gamma M^2}{4\mu},"
-    r"\quad r=(1-2\gamma\mu B)^{T/B}",
     bibtex="yin2018gradient",
-    proof="As batch.smooth, with ||grad F||^2 >= 2 mu (F - F*).",
-    bound=bounds.minibatch_pl,
+    of=bounds.minibatch_pl,
     subject=sums,
     mutants=MUTANTS,
     certificate="composition",
@@ -124,10 +119,8 @@ def _(context):
 
 @claim(
     "batch.convex",
-    latex=r"\mathbb{E}F(\bar w)-F^*\le\frac{\|w_0-w^*\|^2}{2\gamma T}+\frac{(1+\delta)\gamma M^2}2",
     bibtex="yin2018gradient",
-    proof="minibatch.step with <grad F, w - w*> >= F - F*, summed over the rounds.",
-    bound=bounds.minibatch_convex,
+    of=bounds.minibatch_convex,
     subject=sums,
     mutants={"steps three times as large": thrice, "step gamma for the mean of the batch": not_scaled},
     certificate="composition",
@@ -156,11 +149,8 @@ def _(context):
 
 @claim(
     "batch.strongly-convex",
-    latex=r"\mathbb{E}\|w_T-w^*\|^2\le r\,\|w_0-w^*\|^2+(1-r)\frac{(1+\delta)\gamma M^2}{2\mu},"
-    r"\quad r=(1-2\gamma\mu B)^{T/B}",
     bibtex="yin2018gradient",
-    proof="minibatch.step with <grad F, w - w*> >= mu ||w - w*||^2.",
-    bound=bounds.minibatch_strongly_convex,
+    of=bounds.minibatch_strongly_convex,
     subject=sums,
     mutants=MUTANTS,
     certificate="composition",
@@ -184,12 +174,10 @@ def _(context):
     title="The printed steps and numbers of gradients",
     statement="With the step and the number T of gradients that Theorems 2 to 5 print for an accuracy eps, their bounds"
     " are (1 + delta/2) eps; so the largest batch for 1.5 eps is B_D + 1.",
-    latex=r"B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon",
     source=f"{YIN}, Theorems 2 to 5",
     bibtex="yin2018gradient",
     kind="identity",
-    proof="Half of eps is what is left of the start, the other half, times 1 + delta, the noise.",
-    bound=bounds.minibatch_smooth_schedule,
+    of=bounds.minibatch_smooth_schedule,
     subject=lambda how: (how.step, how.gradients),
     mutants={
         "half of the gradients": lambda how: (how.step, 0.5 * how.gradients),
@@ -219,11 +207,9 @@ def _(context):
     "batch.speed-up",
     statement="With the best step for each batch, the rounds T/B that Theorem 4 needs for an accuracy fall by"
     " B/(1 + (B - 1)/B_D): by B at first, never by more than B_D.",
-    latex=r"\frac{B}{1+(B-1)/B_D}",
     bibtex="yin2018gradient",
     kind="identity",
-    proof="The bound at the best step is the root of (1 + delta) M^2 ||w_0 - w*||^2/T.",
-    bound=bounds.batch_speed_up,
+    of=bounds.batch_speed_up,
     subject=bounds.minibatch_convex,
     mutants={
         "the noise of single gradients": lambda T, **given: bounds.minibatch_convex(T, **given | {"batch_bound": 1e9}),
@@ -263,11 +249,9 @@ def on_slopes(rng, batch, step, slope, spread, start, rounds, replicas, draw=sig
 
 @claim(
     "batch.convex.exact",
-    latex=r"\frac1K\sum_{k<K}\mathbb{E}F(w_k)=\frac{\|w_0\|^2-\mathbb{E}\|w_K\|^2}{2\gamma T}+\frac{(1+\delta)\gamma"
-    r" M^2}2",
     bibtex="yin2018gradient",
-    kind="equality",
-    bound=bounds.signed_slopes_gap,
+    kind="identity",
+    of=bounds.signed_slopes_gap,
     subject=signs,
     mutants={
         "all workers draw the same row": lambda rng, B, size: (B, B * (2 * rng.integers(2, size=size) - 1)),

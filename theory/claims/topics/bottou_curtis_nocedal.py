@@ -30,17 +30,13 @@ def gaps(step_sizes, diagonal, variance, gap):
 
 @claim(
     "bottou.constant-step",
-    bound=bounds.bottou_constant_step,
+    of=bounds.bottou_constant_step,
     title="Bottou, Curtis, Nocedal: constant step, sharp",
     statement="E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 - alpha"
     " L).",
-    latex=r"\mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}",
     source=f"derived; sharpens {BCN}, Theorem 4.6, by a factor of 2 - alpha L in the floor and in the rate",
     bibtex=KEY,
     kind="tight",
-    tight_where="f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L",
-    proof="E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad f||^2 >="
-    " 2c (f - f*).",
     subject=lambda alpha: (Constant(alpha), 1),
     mutants=CONSTANT,
 )
@@ -58,14 +54,14 @@ def _(context):
 
 @claim(
     "bottou.constant-step.paper",
-    bound=bounds.bottou_constant_step,
+    of=bounds.bottou_constant_step,
     title="Bottou, Curtis, Nocedal: Theorem 4.6",
     statement="E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c)) for alpha <= 1/L.",
     latex=r"\mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha LM}{2c}\Big)",
     source=f"{BCN}, Theorem 4.6",
     bibtex=KEY,
     kind="tight",
-    tight_where="alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to be",
+    attained="alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to be",
     proof="bottou.constant-step with 2 - alpha L replaced by 1.",
     subject=1.0,
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
@@ -88,17 +84,13 @@ def _(context):
 
 @claim(
     "bottou.decreasing-step",
-    bound=bounds.bottou_decreasing_step,
+    of=bounds.bottou_decreasing_step,
     title="Bottou, Curtis, Nocedal: Theorem 4.7",
     statement="Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/"
     "(2 (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le\frac{\nu}{\gamma+T+1}",
     source=f"{BCN}, Theorem 4.7",
     bibtex=KEY,
     kind="upper",
-    tight_where="after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 of sigma^2/"
-    "(2 c T) where the bound with beta = 2/c has 4",
-    proof="Lemma 4.4 and ||grad f||^2 >= 2c (f - f*); induction on k.",
     subject=1.0,
     mutants={"steps a tenth as large": 0.1, "steps a fifth as large": 0.2},
 )
@@ -139,16 +131,13 @@ def wavy(context, step, steps, replicas):
 
 @claim(
     "bottou.nonconvex",
-    bound=bounds.bottou_nonconvex,
+    of=bounds.bottou_nonconvex,
     title="Bottou, Curtis, Nocedal: Theorem 4.8, sharp",
     statement="The mean of E||grad f(x_t)||^2 over t < T is at most (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 -"
     " alpha L), without convexity.",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{\alpha LM+2(f(x_0)-f_{\inf})/(T\alpha)}{2-\alpha L}",
     source=f"derived; {BCN}, Theorem 4.8, has 1 instead of 2 - alpha L",
     bibtex=KEY,
     kind="tight",
-    tight_where="f = (L/2)||x||^2 for every alpha, but for the term in E f(x_T) - f_inf, which falls with T",
-    proof="Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum up.",
     subject=1.0,
     mutants={"steps 1.2 times as large": 1.2, "steps 0.8 times as large": 0.8},
 )
@@ -170,19 +159,16 @@ def _(context):
 
 @claim(
     "bottou.minibatch",
-    bound=bounds.bottou_constant_step_floor,
+    of=bounds.bottou_constant_step_floor,
     title="A mini-batch, or a smaller step?",
     statement="A batch of m with the step alpha and single gradients with alpha/m have the same floor in Theorem 4.6"
     " and need, to first order in alpha, the same number of gradients per factor e. Exactly, on (L/2)||x||^2, the"
     " floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 - alpha"
     " L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m artanh(y/m)/"
     "artanh(y), y = alpha L/(2 - alpha L).",
-    latex=r"\frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}",
     source=f"{BCN}, section 4.2, after Theorem 4.7; what is exact is derived",
     bibtex=KEY,
     kind="identity",
-    proof="alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step; floors"
-    " are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).",
     subject=lambda alpha, m: ((alpha, 1.0 / m), (alpha / m, 1.0)),
     mutants={
         "the single gradients keep the step alpha": lambda alpha, m: ((alpha, 1.0 / m), (alpha, 1.0)),

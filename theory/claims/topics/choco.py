@@ -38,15 +38,11 @@ def times(factor: float):
     title="CHOCO-Gossip, from its lemmas",
     statement="With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas on what"
     " a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.",
-    latex=r"\mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal E_t,\quad"
-    r"\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}",
     source=ICML + ", with rho and not rho^2 in the numerator of gamma",
     source_known="derived",
     kind="lower",
     certificate="composition",
-    proof="Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the two sums"
-    " of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.",
-    bound=functools.partial(bounds.choco_rate, form="derived"),
+    of=functools.partial(bounds.choco_rate, form="derived"),
     subject=bounds.choco_gamma,
     mutants={
         "rho^2 in the numerator": lambda rho, beta, delta: bounds.choco_gamma(rho, beta, delta, form="quoted"),
@@ -79,7 +75,7 @@ def _(context):
     proof="In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode has the factor"
     " 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).",
     bibtex="koloskova2019decentralized",
-    bound=bounds.choco_gossip,
+    of=bounds.choco_gossip,
     subject="quoted",
     see=("choco.gossip",),
     mutants={},
@@ -101,11 +97,10 @@ def _(context):
     "choco.gossip.run",
     title="CHOCO-Gossip with the theorem's step",
     statement="The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.",
-    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
     source=ICML,
     source_known="quoted",
     bibtex="koloskova2019decentralized",
-    bound=bounds.choco_gossip,
+    of=bounds.choco_gossip,
     subject=lambda c, graph: ChocoGossip(c, graph),
     mutants={"naive compression": lambda c, graph: Gossip(c, graph)},
 )
@@ -123,11 +118,8 @@ def _(context):
 @claim(
     "choco.factor",
     title="The exact factor of CHOCO-Gossip with random sparsification",
-    latex=r"\lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)",
-    bound=bounds.choco_factor,
+    of=bounds.choco_factor,
     subject=lambda kept: kept * (1.0 - kept),
-    proof="The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart into"
-    " one of three numbers for each eigenvector, coupled by the mean error.",
     mutants={
         "errors with the variance 1 - kept": lambda kept: 1.0 - kept,
         "errors with the variance kept^2": lambda kept: kept * kept,
@@ -189,7 +181,7 @@ def _against_the_run(context, W, kept: float, gamma: float):
     source="derived",
     kind="lower",
     certificate="identity",
-    bound=bounds.choco_factor,
+    of=bounds.choco_factor,
     subject=bounds.choco_best_gamma,
     proof="The factor is computed on a fine grid, and none is smaller.",
     mutants={
@@ -214,12 +206,10 @@ def _(context):
     statement="Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of SGD"
     " with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order"
     " sigma^2/(mu N T).",
-    latex=r"\mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]",
     source="derived; the rate is that of Koloskova, Stich, Jaggi, ICML 2019, Theorem 4",
-    kind="equality",
-    bound=bounds.quadratic_moments_exact,
+    kind="identity",
+    of=bounds.quadratic_moments_exact,
     subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
-    proof="Gossip preserves the mean, and the mean of the gradients is the gradient at the mean.",
     mutants={
         "batches of two": lambda c, graph: ChocoSGD(
             c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared", batch=2
@@ -243,14 +233,10 @@ def _(context):
 @claim(
     "choco-sgd.consensus",
     title="How far the models of CHOCO-SGD are apart",
-    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}",
     bibtex="koloskova2019decentralized",
     source_known="remembered",
-    bound=bounds.choco_consensus,
+    of=bounds.choco_consensus,
     subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
-    proof="A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts of"
-    " it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2"
-    " G^2/c^2.",
     see=("choco.gossip",),
     mutants={},
 )
@@ -270,11 +256,8 @@ def _(context):
 @claim(
     "choco-sgd.consensus.exact",
     title="How far the models of CHOCO-SGD are apart, exactly",
-    latex=r"\mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}m_i,\quad m=M_\gamma(Gm+\eta^2\sigma^2\mathbf 1)",
-    bound=bounds.choco_consensus_exact,
+    of=bounds.choco_consensus_exact,
     subject=lambda k, gamma, step: ChocoSGD(RandK(k), Constant(step), Ring(), gamma, shards="shared"),
-    proof="Gradient step and gossip are linear in (x, xhat), up to errors whose variances are linear in the second"
-    " moments.",
     mutants={
         "batches of two": lambda k, gamma, step: ChocoSGD(
             RandK(k), Constant(step), Ring(), gamma, shards="shared", batch=2

@@ -47,13 +47,9 @@ SPARSE = {
     title="Length of QSGD's Elias code, o(1) read as 0",
     statement="The norm, then gap, sign and level of each non-zero in Elias codes, take at most"
     " (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt d)}\Big)"
-    r"s(s+\sqrt d)+32",
     source=f"{SOURCE}, Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the theorem",
     bibtex="alistarh2017qsgd",
-    tight_where="nearest for s = 1 and equal magnitudes",
-    proof="|Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of non-zeros.",
-    bound=bounds.qsgd_code_length,
+    of=bounds.qsgd_code_length,
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
     see=("qsgd.elias-length",),
@@ -84,7 +80,7 @@ def _(context):
     " whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic gradient"
     " themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the"
     " entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.",
-    bound=partial(bounds.qsgd_code_length, form="theorem-3.4"),
+    of=partial(bounds.qsgd_code_length, form="theorem-3.4"),
     subject=partial(QSGD, elias=True),
     text="in print",
     quote=r"Moreover, QSGD requires $(3 + (\frac32 + o(1))\log(\frac{2(s^2+n)}{s^2+\sqrt n}))(s^2+\sqrt n) + 32$ bits"
@@ -107,13 +103,8 @@ def _(context):
 
 @claim(
     "qsgd.elias-length",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))| \le 32 + c(d) + d\,\Lambda(s^2/d) + m\,\mathrm{env}(d/m),\quad"
-    r" m=\min(s\sqrt d, d/2)",
     bibtex="alistarh2017qsgd",
-    tight_where="but for the distances, which are random there: equal magnitudes",
-    proof="Distances sum to at most d, and squares of levels before rounding to s^2: Jensen's inequality for the"
-    " concave functions above the lengths.",
-    bound=bounds.qsgd_elias_length,
+    of=bounds.qsgd_elias_length,
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
 )
@@ -147,15 +138,11 @@ def wide_gaps(context, v, s, samples):
     "qsgd.code-length.exact",
     title="Exact length of QSGD's Elias code",
     statement="The expected length of the Elias code of a given vector, as a finite sum.",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i p_i\,"
-    r"\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)",
     bibtex="alistarh2017qsgd",
-    kind="equality",
-    bound=bounds.expected_elias_bits,
+    kind="identity",
+    of=bounds.expected_elias_bits,
     subject=as_formula,
     mutants={"sign bits forgotten": without_signs, "gaps off by one": wide_gaps},
-    proof="Coordinates are rounded independently; a gap longer than g behind i has probability prod (1 - p_j) over the"
-    " g coordinates before.",
 )
 def _(context):
     for vector, s in ((equal_magnitudes(500), 4), (gaussian(500), 8)):
@@ -198,12 +185,9 @@ def gaussian_code(levels, a=0.4):
     title="A dense code of QSGD",
     statement="Levels in unary and a sign for every non-zero take at most d + s sqrt(d) + min(d, s sqrt(d)) + 32 bits"
     " on average: 3 d + 32 at s = sqrt(d).",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))| \le d+s\sqrt d+\min(d,s\sqrt d)+32",
     source="derived; a rigorous replacement of QSGD, NIPS 2017, Corollary 3.3 (2.8 d + 32) with an explicit code",
     bibtex="alistarh2017qsgd",
-    tight_where="equal magnitudes",
-    proof="E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d), and qsgd.nonzeros.",
-    bound=bounds.qsgd_unary_length,
+    of=bounds.qsgd_unary_length,
     subject=(unary, QSGD),
     mutants={
         "Elias codes instead of unary": (elias_dense, QSGD),
@@ -252,12 +236,9 @@ def _(context):
     title="QSGD in 2.21 bits a coordinate",
     statement="With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes"
     " at most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34",
     source="derived; a code that meets QSGD, NIPS 2017, Corollary 3.3 (2.8 d + 32) with room to spare",
     bibtex="alistarh2017qsgd",
-    tight_where="where QSGD's variance is largest; the length is the ideal one, with 2 bits for the coder",
-    proof="log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.",
-    bound=bounds.qsgd_arithmetic_length,
+    of=bounds.qsgd_arithmetic_length,
     subject=gaussian_code,
     mutants={
         "a sign bit for every non-zero, which the model already holds": lambda levels: (
@@ -282,7 +263,7 @@ def _(context):
     source="QSGD, NIPS 2017, Corollary 3.3, read as the existence of a code",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    tight_where="nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it",
+    attained="nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it",
     proof="qsgd.arithmetic-length.",
     subject=gaussian_code,
     mutants={"the literal Elias code of zeta + 1": elias_dense},

@@ -65,13 +65,10 @@ def _same_partner(machine, vectors):
     title="What an all-reduce costs",
     statement="Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and parameter server"
     " take the start-ups, words and additions of their formulas, and leave the sum on every rank.",
-    latex=r"\text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma",
     source=f"{THAKUR}; servers derived",
     bibtex="thakur2005optimization",
     kind="identity",
-    tight_where="where p (for Rabenseifner's: the power of two below) divides n",
-    proof="Count the rounds: in each a rank sends one message and receives one.",
-    bound=bounds.allreduce_cost,
+    of=bounds.allreduce_cost,
     subject=ALLREDUCES,
     mutants={
         "a ring that does not send the sums back": ALLREDUCES | {"ring": _one_way},
@@ -98,12 +95,10 @@ def _three_quarters(machine, blocks):
     title="What an all-gather costs",
     statement="Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave every message"
     " on every rank.",
-    latex=r"(p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta",
     source=THAKUR,
     bibtex="thakur2005optimization",
     kind="identity",
-    proof="Count the rounds; every rank must receive p - 1 messages.",
-    bound=bounds.allgather_cost,
+    of=bounds.allgather_cost,
     subject=ALLGATHERS,
     mutants={
         "the last round is missing": ALLGATHERS | {"ring": _three_quarters},
@@ -118,13 +113,10 @@ def _(context):
     "collectives.bandwidth",
     title="No all-reduce moves less",
     statement="In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.",
-    latex=r"\text{words}\ge2\,\frac{p-1}{p}\,n",
     source="Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009",
     bibtex="patarasuk2009bandwidth",
     kind="lower",
-    tight_where="ring, shards, Rabenseifner's with p a power of two",
-    proof="Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.",
-    bound=bounds.allreduce_words_lower_bound,
+    of=bounds.allreduce_words_lower_bound,
     subject=ALLREDUCES,
     mutants={"the sums are not sent back": ALLREDUCES | {"ring": _one_way}},
 )
@@ -145,9 +137,9 @@ def _(context):
     source=f"{THAKUR}, which rounds (q-1)/q up to 1",
     bibtex="thakur2005optimization",
     kind="upper",
-    tight_where="in the limit of many ranks",
+    attained="in the limit of many ranks",
     proof="2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.",
-    bound=bounds.allreduce_cost,
+    of=bounds.allreduce_cost,
     subject=ALLREDUCES["rabenseifner"],
     mutants={"whole vectors instead of halves of halves": ALLREDUCES["recursive-doubling"]},
 )
@@ -165,11 +157,9 @@ def _(context):
     title="From which length on a ring wins",
     statement="A ring and recursive doubling take the same time at n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) +"
     " gamma (l - (p-1)/p)), l = log2 p.",
-    latex=r"n^*=\frac{\alpha(2(p-1)-\log_2p)}{\beta(\log_2p-2\frac{p-1}p)+\gamma(\log_2p-\frac{p-1}p)}",
     source="derived",
     kind="identity",
-    proof="Set the two costs equal.",
-    bound=bounds.ring_doubling_crossover,
+    of=bounds.ring_doubling_crossover,
     subject=bounds.ring_doubling_crossover,
     mutants={
         "the start-ups of recursive doubling forgotten": lambda p, alpha, beta, gamma: bounds.ring_doubling_crossover(
@@ -193,11 +183,9 @@ def _(context):
     title="How small messages that cannot be added must be",
     statement="Gathering compressed messages is faster than adding full ones in a ring iff they are more than p/(2 +"
     " gamma/beta + p alpha/(n beta)) times smaller: p/2 times in bandwidth alone.",
-    latex=r"\frac nm>\frac p{2+\gamma/\beta+p\alpha/(n\beta)}\;\to\;\frac p2",
     source="derived",
     kind="identity",
-    proof="A gather moves p - 1 messages past every rank, a ring two times (p-1)/p of one.",
-    bound=bounds.gather_break_even,
+    of=bounds.gather_break_even,
     subject=bounds.gather_break_even,
     mutants={
         "a ring that sends everything once: p": lambda p, n, **k: 2 * bounds.gather_break_even(p, n, **k),

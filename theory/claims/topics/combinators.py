@@ -18,12 +18,9 @@ from ..laws import compressor_law, equal_magnitudes, gaussian
     title="Unbiased compressors become contractions",
     statement="If Q is unbiased with E||Q(v) - v||^2 = omega ||v||^2, then a Q has the error 1 - 2 a + a^2 (1 + omega)"
     " times ||v||^2, which is least, 1 - 1/(1 + omega), for a = 1/(1 + omega).",
-    latex=r"\mathbb{E}\Big\|\frac{Q(v)}{1+\omega}-v\Big\|^2=\Big(1-\frac1{1+\omega}\Big)\|v\|^2",
     source="derived",
-    kind="equality",
-    tight_where="wherever the bound with omega is an equality",
-    proof="The error is (1 - a)^2 ||v||^2 + a^2 omega ||v||^2.",
-    bound=bounds.scaled_contraction,
+    kind="identity",
+    of=bounds.scaled_contraction,
     subject=lambda inner, d, factor: scaled(inner, d) if factor is None else Scaled(inner, factor),
     mutants={
         "factor forgotten": lambda inner, d, factor: inner,
@@ -62,11 +59,8 @@ compressor_law(
     title="Variance of one compressor after another",
     statement="E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with equality"
     " where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.",
-    latex=r"\mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2",
     bibtex="horvath2022natural",
-    tight_where="equal magnitudes, s <= sqrt(k)/2",
-    proof="E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.",
-    bound=bounds.composed_variance,
+    of=bounds.composed_variance,
 )
 
 
@@ -89,9 +83,6 @@ compressor_law(
     title="Rounding the values of a sparsifier",
     statement="If the kept part has the share delta2 and the rounding of its values is unbiased with omega1 < 1, the"
     " error is at most (1 - delta2 (1 - omega1)) ||v||^2.",
-    latex=r"\mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2",
     source="derived",
-    tight_where="top-k of equal magnitudes, where QSGD attains its bound: s/sqrt(k) halfway between levels",
-    proof="Errors on kept and on dropped coordinates are orthogonal.",
-    bound=bounds.composed_contraction,
+    of=bounds.composed_contraction,
 )

@@ -45,15 +45,10 @@ def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
 
 @claim(
     "ef.exact.no-memory",
-    latex=r"f(x_+)-f^*\le\Big(\frac{\kappa_s-1}{\kappa_s+1}\Big)^2(f(x)-f^*),\quad"
-    r" \kappa_s=\kappa\,\frac{1+s}{1-s}",
     source=f"{ONE}; for f - f*: de Klerk, Glineur, Taylor, SIAM J. Optim. 2020, derived again",
     bibtex="bergthomsen2025tight",
     source_known="quoted",
-    tight_where="mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v",
-    proof="r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a"
-    " sum of two squares.",
-    bound=bounds.compressed_descent_rate,
+    of=bounds.compressed_descent_rate,
     subject=(Proof(), "gap", 1.0),
     mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}
     | {"the distance in place of f - f*": (Proof(), "distance", 1.0)}

@@ -26,12 +26,10 @@ from .feedback import unchanging
     statement="With gradients of mean zero, ConEF has the noise sigma^2 + theta r G^2/(1 - kappa) of each worker, which"
     " N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) G^2, that of"
     " unbiased random-k, if and only if theta < k/d.",
-    latex=r"\sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r",
     source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
-    kind="equality",
-    proof="conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.",
-    bound=bounds.conef_noise,
+    kind="identity",
+    of=bounds.conef_noise,
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -120,11 +118,9 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 
 @claim(
     "conef.theorem",
-    latex=r"\tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}"
-    r"+\frac{2L\eta}{N}(\sigma^2+\theta rPG^2)+2L^2\eta^2\kappa PG^2",
     bibtex="li2023contractive",
     certificate="composition",
-    bound=bounds.conef,
+    of=bounds.conef,
     subject=(unchanging, composed),
     mutants={
         "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed),
@@ -158,7 +154,7 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
     certificate="composition",
     proof="conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2"
     " (conef.improved).",
-    bound=bounds.conef,
+    of=bounds.conef,
     subject=(unchanging, composed_in_parts),
     mutants={
         "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed_in_parts),
@@ -195,14 +191,10 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
     title="A count sketch that is fresh in every step saves little",
     statement="kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a fresh"
     " sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.",
-    latex=r"\kappa<1\;\Rightarrow\;w/d>r=1-k/d",
     source="derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory",
     bibtex="li2023contractive",
     kind="identity",
-    tight_where="equally full buckets and whole 1/r",
-    proof="theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash is"
-    " (d - 1) times the chance of a collision.",
-    bound=bounds.sketch_frontier,
+    of=bounds.sketch_frontier,
     subject=shared_bucket,
     mutants={
         "the hashes exchanged": lambda width, hash, d: shared_bucket(width, FRESH + BALANCED - hash, d),
@@ -230,13 +222,10 @@ def _(context):
     title="Which quantizer can hold a memory at 90 % compression",
     statement="Beside random-k with k = d/10, QSGD with 16 levels and a norm for every 40 coordinates keeps kappa < 1"
     " (about 6 bits a coordinate); with 4 levels kappa > 1 for Gaussian vectors already.",
-    latex=r"0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)",
     source=f"derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
     kind="upper",
-    tight_where="vectors whose entries lie half-way between two levels",
-    proof="theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the chord sum.",
-    bound=bounds.conef_factor,
+    of=bounds.conef_factor,
     subject=lambda s, bucket: (QSGD(s), bucket),
     mutants={
         "one norm for 4000 coordinates": lambda s, bucket: (QSGD(s), 4000),

@@ -71,12 +71,9 @@ WRONG_MEMORIES = {
     title="What a compressed memory loses has mean zero",
     statement="x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's errors;"
     " these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by N.",
-    latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad"
-    r"\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2",
     bibtex="li2023contractive",
-    kind="equality",
-    proof="x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) - u).",
-    bound=bounds.conef_loss,
+    kind="identity",
+    of=bounds.conef_loss,
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -102,10 +99,9 @@ def _(context):
 
 @claim(
     "conef.memory",
-    latex=r"\mathbb{E}\|e_\infty\|^2=\eta^2G^2\,\frac{\kappa}{1-\kappa}\,\frac{1+r}{1-r},\qquad\kappa=(1+\theta)r",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.conef_memory_exact,
+    kind="identity",
+    of=bounds.conef_memory_exact,
     subject=held,
     mutants=WRONG_MEMORIES,
 )
@@ -152,11 +148,8 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
 
 @claim(
     "conef.memory.bound",
-    latex=r"\mathbb{E}\|e_t\|^2\le\frac{\kappa\,\eta^2G^2}{(\sqrt{1-\theta r}-\sqrt r)^2}"
-    r"\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}",
     bibtex="li2023contractive",
-    tight_where="Q(v) = (1 - sqrt(r)) v and gradients along the last error",
-    bound=bounds.conef_memory,
+    of=bounds.conef_memory,
     subject=lambda delta, p: (delta, p),
     mutants={
         "coins that show heads half as often": lambda delta, p: (delta, p / 2),
@@ -195,8 +188,8 @@ def _(context):
     " theta) r, so it dies out if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).",
     latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.conef_factor,
+    kind="identity",
+    of=bounds.conef_factor,
     subject=held,
     mutants=WRONG_MEMORIES,
 )

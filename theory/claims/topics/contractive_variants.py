@@ -22,11 +22,10 @@ from .feedback import beyond_the_frontier, constant_gradient, unchanging
     title="A part of the memory stays at home",
     statement="If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch multiply"
     " E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.",
-    latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2",
     source="derived; the rule is that of the talk on contractive error feedback",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.partial_factor,
+    kind="identity",
+    of=bounds.partial_factor,
     subject=lambda width, beta: held(width, BALANCED, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),
@@ -68,11 +67,10 @@ def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContract
     title="A compressed memory in two parts",
     statement="iConEF behaves as ConEF with theta^2 in place of theta (first version) or theta r (second): the first"
     " is better than ConEF only if theta < 1, the second always.",
-    latex=r"\theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r",
     source=f"constants derived; algorithm: {CONEF}",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.iconef_variance,
+    kind="identity",
+    of=bounds.iconef_variance,
     subject=improved,
     mutants={
         "the other version": lambda version, width: improved(3 - version, width),

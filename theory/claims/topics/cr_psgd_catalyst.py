@@ -37,10 +37,8 @@ def outcomes(context, *, workers, samples, noise, start=STEEP, runs=8, copies=50
 
 @claim(
     "catalyst.theta",
-    latex=r"\operatorname*{arg\,min}_{\theta>L}\frac{(\theta+L)^2}{\theta-L}=3L",
     source="derived",
-    proof="The derivative has the sign of 2 (theta - L) - (theta + L).",
-    bound=bounds.catalyst_theta,
+    of=bounds.catalyst_theta,
     subject=bounds.catalyst_theta,
     mutants={"2 L": lambda L: 2.0 * L, "4 L": lambda L: 4.0 * L},
 )
@@ -60,12 +58,9 @@ def _(context):
     title="What a proximal step tells of the gradient",
     statement="||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of what the"
     " distance between y and the minimiser of h gives for theta = 3 L.",
-    latex=r"\|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)",
     source=f"derived, for the proof of {YU}, Theorem 2",
     bibtex="yu2019computation",
-    tight_where="f = (L/2)||x||^2",
-    proof="grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta + L)-smooth h.",
-    bound=bounds.catalyst_factor,
+    of=bounds.catalyst_factor,
     subject=functools.partial(bounds.catalyst_factor, form="sharp"),
     mutants={
         "theta - L in place of theta + L": lambda L, theta: 2.0 * (theta - L),
@@ -92,13 +87,9 @@ def _(context):
     title="CR-PSGD-Catalyst",
     statement="The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a)) ((f(y_0) -"
     " f*)/K + b), a = q^t and b the noise of the t inner rounds.",
-    latex=r"\frac1K\sum_{k=1}^K\mathbb{E}\|\nabla f(y_{k-1})\|^2"
-    r"\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)",
     source=f"derived, for {YU}, Algorithm 2 and Theorem 2",
     bibtex="yu2019computation",
-    tight_where="where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*",
-    proof="E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.",
-    bound=bounds.catalyst,
+    of=bounds.catalyst,
     subject={},
     mutants={"steps a hundred times too small": {"step": 1.0 / 400.0, "rho": 1.001}},
     see=("catalyst.progress", "cr-psgd.bound"),
@@ -144,7 +135,7 @@ def _(context):
     bibtex="yu2019computation",
     kind="rate",
     proof="catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).",
-    bound=bounds.catalyst,
+    of=bounds.catalyst,
     subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
         "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),
@@ -175,11 +166,9 @@ def _(context):
     title="CR-PSGD-Catalyst: rounds",
     statement="The rounds of K = sqrt(N T) proximal problems with a budget of sqrt(T/N) each are at most K log_rho(1 +"
     " (1 + 1/B_1) (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.",
-    latex=r"\text{rounds}\le\sqrt{NT}\,\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{\rho-1}{B_1}\sqrt{T/N}\Big)",
     source=f"{YU}, Theorem 2 (O(sqrt(N T) log(T/N))); constants derived",
     bibtex="yu2019computation",
-    proof="cr-psgd.rounds, K times.",
-    bound=bounds.catalyst_rounds,
+    of=bounds.catalyst_rounds,
     subject=catalyst,
     mutants={"batches that hardly grow": lambda problem, **options: catalyst(problem, **options | {"rho": 1.0001})},
     measured_by="the package's run",
@@ -200,13 +189,8 @@ def _(context):
     statement="With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N)"
     " has a mean of E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's"
     " rate without its factor log(T/N).",
-    latex=r"\frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},"
-    r"\quad K=\sqrt{NT}",
     source="derived",
-    tight_where="(L/2)||x||^2, but for sigma^2/(K N B)",
-    proof="The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by"
-    " sigma^2/(2 L N B).",
-    bound=bounds.square_root_batch,
+    of=bounds.square_root_batch,
     subject=lambda outer, inner: (outer, inner, 1.0),
     mutants={
         "steps a hundred times too small": lambda outer, inner: (outer, inner, 0.01),
@@ -246,11 +230,9 @@ def _(context):
     statement="With the local steps, batches and budgets of their theorems, parallel SGD takes T rounds, local SGD"
     " sqrt(N T), or N^(3/4) T^(3/4) without convexity, CR-PSGD log T up to a factor, and CR-PSGD-Catalyst"
     " sqrt(N T) log(T/N) up to a factor.",
-    latex=r"T,\quad\sqrt{NT},\quad N^{3/4}T^{3/4},\quad\log T,\quad\sqrt{NT}\log(T/N)",
     source=f"{YU}, section 1, where they are compared; Stich, ICLR 2019; Yu, Yang, Zhu, AAAI 2019",
     bibtex="yu2019computation",
-    proof="T/H rounds of local SGD; cr-psgd.rounds; catalyst.rounds.",
-    bound=bounds.rounds_order,
+    of=bounds.rounds_order,
     subject=bounds.local_steps_limit,
     mutants={
         "local steps of the convex theorem without convexity": lambda T, N, convex=True: bounds.local_steps_limit(T, N),

@@ -50,11 +50,8 @@ def _radius(operator, W, alpha_squared: float) -> float:
 @claim(
     "dcd.threshold",
     title="The compression error that DCD-PSGD bears, exactly",
-    latex=r"\alpha^2<\frac N{\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}}",
-    bound=bounds.dcd_threshold,
+    of=bounds.dcd_threshold,
     subject=covariance_round,
-    proof="Mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j. The radius is 1 where (alpha^2/N)"
-    " sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; long sample paths mislead, as rare events carry the second moment.",
     mutants={"all workers make the same error": _shared_errors, "models are compressed": _errors_of_models},
 )
 def _(context):
@@ -79,12 +76,10 @@ def _(context):
     "dcd.run",
     title="The covariance of DCD-PSGD is that of the operator",
     statement="After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.",
-    latex=r"P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)",
     source="derived",
-    kind="equality",
-    bound=bounds.dcd_energy_factor,
+    kind="identity",
+    of=bounds.dcd_energy_factor,
     subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
-    proof="rand-k without bias errs by (d/k - 1)||z||^2, independently for each worker.",
     mutants={
         "rand-k without d/k": lambda c: DCDPSGD(RandK(c.k), Constant(1.0), shards="shared"),
         "another coordinate is sent": lambda c: DCDPSGD(c._replace(k=c.k + 2), Constant(1.0), shards="shared"),
@@ -107,10 +102,8 @@ def _(context):
 @claim(
     "dcd.ring",
     title="The share of coordinates that DCD-PSGD must send on a ring",
-    latex=r"\frac kd>1-\frac1{\sqrt3}\,\frac{1-q^N}{1+q^N}\to1-\frac1{\sqrt3}",
-    bound=bounds.ring_dcd_share,
+    of=bounds.ring_dcd_share,
     subject=lambda workers: Ring(),
-    proof="d/k - 1 < 1/response, and the response of a ring is sqrt(3) (1 + q^N)/(1 - q^N) - 1.",
     mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
 )
 def _(context):
@@ -129,13 +122,10 @@ def _(context):
 @claim(
     "dcd.condition",
     title="The condition of DCD-PSGD's theorem is sufficient",
-    latex=r"\alpha<\frac{1-\rho}{2\mu}",
     bibtex="tang2018communication",
     source_known="remembered",
-    bound=bounds.dcd_condition,
+    of=bounds.dcd_condition,
     subject=covariance_round,
-    proof="Without gradients a round multiplies ||X - mean|| by at most rho + alpha mu, which is below 1, whatever the"
-    " errors are. Compared with what independent errors without bias may be: on a ring of 8 it allows 1/255 of that.",
     see=("dcd.threshold",),
     mutants={},
 )
@@ -184,11 +174,8 @@ def _estimates(context, method, d: int, update: int):
 @claim(
     "ecd.error",
     title="The estimates of ECD-PSGD, for errors of fixed variance",
-    latex=r"\mathbb E\|\hat x-x_{t+1}\|^2=\frac{2v}3\,\frac{2t-1}{t(t-1)}",
-    bound=bounds.ecd_error,
+    of=bounds.ecd_error,
     subject=lambda c: ECDPSGD(c, Constant(1.0), Complete(), shards="shared"),
-    proof="(1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, whatever the models do;"
-    " t (t - 1) e is a sum with the variances 4 (s - 1)^2 v.",
     mutants={
         "1/t in place of 2/t": lambda c: HalfTheShare(c, Constant(1.0)),
         "differences are compressed": lambda c: DCDPSGD(c, Constant(1.0), Complete(), shards="shared"),
@@ -204,12 +191,10 @@ def _(context):
 @claim(
     "ecd.error.bound",
     title="The lemma on ECD-PSGD's estimates",
-    latex=r"\mathbb E\|\hat x-x_{t+1}\|^2\le\frac{\tilde\sigma^2}t",
     bibtex="tang2018communication",
     source_known="remembered",
-    bound=bounds.ecd_error_bound,
+    of=bounds.ecd_error_bound,
     subject=bounds.ecd_error,
-    proof="The exact value is (2 t - 1)/(3 t - 3) of it: all of it at t = 2, where it is attained, and 2/3 later.",
     mutants={
         "1/t in place of 2/t": lambda update, variance: 4.0 * variance / update,
         "all messages count alike": lambda update, variance: 2.5 * variance / update,
@@ -224,12 +209,9 @@ def _(context):
 @claim(
     "ecd.error.relative",
     title="The estimates of ECD-PSGD with quantizers get worse",
-    latex=r"V_t=\Big(1-\frac2t\Big)^2V_{t-1}+\frac4{t^2}\,\omega\|z_t\|^2,\qquad"
-    r" x_t=tu:\ V_t\sim\tfrac95\,\omega\|u\|^2t",
-    bound=bounds.ecd_relative_error,
+    of=bounds.ecd_relative_error,
     subject=lambda t: 2.0 / t,
     measured_by="a loop of the claim",
-    proof="The same recursion with errors in proportion to z, which contains t/2 times the last step.",
     mutants={"1/t in place of 2/t": lambda t: 1.0 / t, "2/(t + 1) in place of 2/t": lambda t: 2.0 / (t + 1.0)},
 )
 def _(context):

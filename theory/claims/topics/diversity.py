@@ -54,12 +54,9 @@ def fresh(problem):
     title="Gradient diversity and the batch-size bound",
     statement="B_D = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2/||grad f||^2 is n for orthogonal gradients, 1 for"
     " equal ones, and the same for copies of the data joined.",
-    latex=r"B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}",
     source=f"{YIN}, Definitions 4 and 5; copies: derived",
     bibtex="yin2018gradient",
-    proof="sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by"
-    " r^2, and n by r.",
-    bound=bounds.batch_bound,
+    of=bounds.batch_bound,
     subject=lambda problem, x: diversity(problem, x).batch_bound,
     mutants={
         "the diversity, without the factor n": lambda problem, x: diversity(problem, x).diversity,
@@ -93,7 +90,7 @@ def _(context):
     latex=r"B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla f_i(w'))\|^2}",
     source=f"{YIN}, Definition 6",
     bibtex="yin2018gradient",
-    bound=bounds.batch_bound,
+    of=bounds.batch_bound,
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
         "that at the first point": lambda problem, x, y: diversity(problem, x).batch_bound,
@@ -116,10 +113,10 @@ def _(context):
     " without bias; Fieller's interval for their ratio holds B_D. The same for a mechanism whose noise repeats of a row"
     " share, with M^2/B for ||grad f||^2.",
     source="derived; Fieller, 1954",
-    kind="equality",
+    kind="identity",
     proof="Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2. With shared noise"
     " the groups of draws are independent, and the draws of a group are not.",
-    bound=bounds.batch_bound,
+    of=bounds.batch_bound,
     subject=lambda problem, x, **options: diversity(problem, x, **options).intervals,
     mutants={
         "f_i without its l2 term": lambda problem, x, **options: diversity(bare(problem), x, **options).intervals,
@@ -159,10 +156,8 @@ def glm(X):
 
 @claim(
     "diversity.glm",
-    latex=r"B_D(w)\ge\frac{n\min_i\|x_i\|^2}{\sigma_{\max}(X)^2}",
     bibtex="yin2018gradient",
-    proof="||X's||^2 <= sigma_max^2 ||s||^2 for the slopes s, and sum ||s_i x_i||^2 >= min||x_i||^2 ||s||^2.",
-    bound=bounds.glm_batch_bound,
+    of=bounds.glm_batch_bound,
     subject=glm,
     mutants={
         "without the factor n, as supplement 5.5 prints it: never above 1": lambda X: glm(X) / len(X),
@@ -200,10 +195,9 @@ def of_random(draw, rng, sizes, matrices):
     "diversity.random-features",
     title="Diversity of random signs",
     statement="For n rows of d random signs B_D >= c d at every w: c nears 1/(1 + sqrt(d/n))^2 as d and n grow.",
-    latex=r"B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}",
     bibtex="yin2018gradient",
     kind="rate",
-    bound=bounds.random_features_batch_bound,
+    of=bounds.random_features_batch_bound,
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
     mutants={
         "0 or 1 for the signs": lambda rng, n, d: rng.integers(0, 2, (n, d)) * 1.0,
@@ -224,10 +218,8 @@ def _(context):
 
 @claim(
     "diversity.conflicts",
-    latex=r"B_D(w)\ge\frac n{\rho+1}",
     bibtex="yin2018gradient",
-    proof="||sum g_i||^2 has only the products of rows in conflict, and each is at most the mean of two squares.",
-    bound=bounds.conflict_batch_bound,
+    of=bounds.conflict_batch_bound,
     subject=lambda floor, n: bounds.conflict_batch_bound(n, floor.degree),
     mutants={
         "rho for rho + 1": lambda floor, n: n / floor.degree,

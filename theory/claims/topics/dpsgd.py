@@ -33,10 +33,8 @@ def _noisy(context, method, graph, name: str):
 @claim(
     "dpsgd.consensus",
     title="How far the models of D-PSGD are apart",
-    latex=r"\mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\frac{\eta^2\sigma^2}{1-(\lambda_i-\eta a)^2}",
-    bound=bounds.dpsgd_consensus,
+    of=bounds.dpsgd_consensus,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
-    proof="Mode i is u = (lambda_i - eta a) u + eta xi.",
     mutants={
         "batches of two": lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared", batch=2),
         "a complete graph": lambda graph: DPSGD(step=Constant(STEP), graph=Complete(), shards="shared"),
@@ -54,11 +52,8 @@ def _(context):
 @claim(
     "dpsgd.floor",
     title="The floor of D-PSGD is that of parallel SGD",
-    latex=r"\mathbb E(\bar x-x^*)^2\to\frac{\eta\,\sigma^2}{N\,a\,(2-\eta a)}",
-    bound=bounds.dpsgd_floor,
+    of=bounds.dpsgd_floor,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
-    proof="The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at the"
-    " mean, with the noise of N workers.",
     mutants={
         "batches of two": lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared", batch=2),
         "half of the step": lambda graph: DPSGD(step=Constant(STEP / 2), graph=graph, shards="shared"),
@@ -81,10 +76,8 @@ def own_data(context, method, curvatures, minima, steps: int):
 @claim(
     "dpsgd.disagreement",
     title="Different data keep the models of D-PSGD apart",
-    latex=r"\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\Big(\frac{\eta a}{1-\lambda_i+\eta a}\Big)^2c_i^2",
-    bound=bounds.dpsgd_disagreement,
+    of=bounds.dpsgd_disagreement,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph),
-    proof="The fixed point of x = W x - eta a (x - b), in the basis of eigenvectors.",
     mutants={
         "gradient tracking": lambda graph: GradientTracking(step=Constant(STEP), graph=graph),
         "half of the step": lambda graph: DPSGD(step=Constant(STEP / 2), graph=graph),
@@ -104,11 +97,8 @@ def _(context):
 @claim(
     "dpsgd.bias",
     title="Different data bias the mean of D-PSGD",
-    latex=r"\bar x-x^*\to-\frac{\eta\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\eta a_1a_2\big)}",
-    bound=bounds.dpsgd_bias,
+    of=bounds.dpsgd_bias,
     subject=lambda W: DPSGD(step=Constant(STEP), graph=W),
-    proof="Each model rests where its neighbour's pull balances its gradient, so that the gradients are not taken at"
-    " the same point.",
     mutants={
         "gradient tracking": lambda W: GradientTracking(step=Constant(STEP), graph=W),
         "half of the step": lambda W: DPSGD(step=Constant(STEP / 2), graph=W),
@@ -150,11 +140,8 @@ def _(context):
 @claim(
     "tracking.factor",
     title="The factor of gradient tracking on quadratics",
-    latex=r"\varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}",
-    bound=bounds.gradient_tracking_factor,
+    of=bounds.gradient_tracking_factor,
     subject=lambda step: GradientTracking(step=Constant(step)),
-    proof="x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1"
-    " the other root is 1, which tracking excludes.",
     mutants={
         "D-PSGD": lambda step: DPSGD(step=Constant(step)),
         "half of the step": lambda step: GradientTracking(step=Constant(step / 2)),

@@ -43,13 +43,8 @@ def feedback_step(q, L, step, x, e, variance):
 
 @claim(
     "ef.descent",
-    latex=r"\mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2"
-    r"+\frac{\gamma L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2",
     bibtex="karimireddy2019error",
-    tight_where="L x^2/2 with e = rho x",
-    proof="The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at"
-    " x and y.",
-    bound=bounds.ef_sgd_descent,
+    of=bounds.ef_sgd_descent,
     subject=feedback_step,
     mutants={
         "the memory added, not subtracted": lambda q, L, step, x, e, s2: feedback_step(q, L, step, x, -e, s2),
@@ -71,13 +66,8 @@ def _(context):
 
 @claim(
     "ef.memory.step",
-    latex=r"\mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2"
-    r"\mathbb{E}\|\nabla f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2",
     bibtex="karimireddy2019error",
-    tight_where="C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma"
-    " grad f",
-    proof="Young's inequality with the parameter delta/(2 (1 - delta)).",
-    bound=bounds.ef_sgd_memory_step,
+    of=bounds.ef_sgd_memory_step,
     subject=feedback_step,
     mutants={
         "a compressor that contracts half as much": lambda q, *rest: feedback_step((0.5 + q * q / 2.0) ** 0.5, *rest),
@@ -109,15 +99,11 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     title="Error feedback on a smooth function",
     statement="The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L G^2"
     " + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2"
-    r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
     source=f"{EF}, {THEOREM}, with the middle term that a derivation by its method gives",
     bibtex="karimireddy2019error",
     kind="upper",
     certificate="composition",
-    proof="ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is at"
-    " least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.",
-    bound=bounds.ef_sgd,
+    of=bounds.ef_sgd,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
         "what was sent never reaches x": lambda k, gamma: ParallelSGD(
@@ -156,10 +142,10 @@ def _(context):
     source=f"derived, by the method of {EF}, {THEOREM}",
     bibtex="karimireddy2019error",
     kind="tight",
-    tight_where="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
+    attained="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
     " sqrt(1 - delta)) v there",
     proof="ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).",
-    bound=bounds.ef_sgd,
+    of=bounds.ef_sgd,
     subject=lambda gamma: (Constant(gamma), ErrorFeedback(), 1),
     mutants={
         "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), ErrorFeedback(), 1),
@@ -210,13 +196,9 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
 
 @claim(
     "ef.nonconvex.variance",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma L\sigma^2}{N}"
-    r"+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}",
     bibtex="karimireddy2019error",
     certificate="composition",
-    proof="ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size"
-    " leaves at least a quarter of gamma E||grad f||^2.",
-    bound=bounds.ef_sgd_variance,
+    of=bounds.ef_sgd_variance,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
         "what was sent never reaches x": lambda k, gamma: ParallelSGD(

@@ -28,7 +28,7 @@ from ..mutants.shared import WrongFeedback
     bibtex="stich2018sparsified",
     kind="rate",
     proof="x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs O(1/T^2).",
-    bound=bounds.mem_sgd,
+    of=bounds.mem_sgd,
     subject=(TopK, ErrorFeedback(), np.float32),
     mutants={  # in float64 messages, the type that another claim has compiled
         "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
@@ -68,7 +68,7 @@ def _(context):
     kind="rate",
     proof="x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are made of"
     " independent noise, so their mean has 1/N of their size, too.",
-    bound=bounds.ef_sgd_variance,
+    of=bounds.ef_sgd_variance,
     subject=lambda N: (ErrorFeedback(), N),
     mutants={
         "workers that share one random stream": lambda N: (ErrorFeedback(), 1),

@@ -47,7 +47,7 @@ def _bounded_gradient(x, rng) -> np.ndarray:
     " k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory raises"
     " E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the"
     " half.",
-    bound=bounds.ef_sgd,
+    of=bounds.ef_sgd,
     subject=Scaling,
     text="quoted",
     see=("ef.nonconvex", "ef.nonconvex.sharp"),

@@ -142,15 +142,10 @@ def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: f
 
 @claim(
     "ef.exact",
-    latex=r"\eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad"
-    r" s=\sqrt{1-\delta}",
     source=f"{ONE}; for N workers {MANY}",
     bibtex="bergthomsen2025tight",
     source_known="quoted",
-    tight_where="f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v",
-    proof="There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for"
-    " error feedback and for EF21; eta makes its traces at mu and L opposite.  From above: ef.exact.certificate.",
-    bound=bounds.exact_feedback_rate,
+    of=bounds.exact_feedback_rate,
     subject=lambda step: (step, ErrorFeedback()),
     mutants={
         "a step 10 % longer": lambda step: (1.1 * step, ErrorFeedback()),
@@ -179,14 +174,11 @@ def _(context):
     title="The rate of error feedback, proved in rational numbers",
     statement="rho V - V_+ - lambda I - (1/s)(s^2 ||p||^2 - ||e_+||^2) is a single square, and the same holds for EF21"
     " with s lambda/eta^2 and 1: hence V_+ <= rho V, for every function, compressor and dimension.",
-    latex=r"\rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad"
-    r" V=\|x-x^*\|^2-2\langle x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2",
     source=f"{ONE}; the multiplier of EF21 derived",
     bibtex="bergthomsen2025tight",
     source_known="quoted",
     kind="identity",
-    proof="I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.",
-    bound=bounds.exact_feedback_multiplier,
+    of=bounds.exact_feedback_multiplier,
     subject=Proof(),
     mutants=WRONG_PROOFS,
     see=("ef.exact",),
@@ -210,9 +202,9 @@ def _(context):
     bibtex="bergthomsen2026tight",
     source_known="quoted",
     kind="tight",
-    tight_where="the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained",
+    attained="the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained",
     proof="The proof of ef.exact for the means; what remains is a form in the workers' deviations from them.",
-    bound=bounds.exact_feedback_rate,
+    of=bounds.exact_feedback_rate,
     subject=(Proof(), ErrorFeedback()),
     mutants={name: (proof, ErrorFeedback()) for name, proof in WRONG_PROOFS.items()}
     | {"messages summed, not averaged": (Proof(), WrongFeedback(outside=3.0))},
@@ -234,16 +226,12 @@ def _(context):
     "ef.exact.two-workers",
     statement="Conjecture: the factor of a step is at most the largest root of rho^3 - B rho^2 + C rho - s^4, B and C"
     " as in the closed form.",
-    latex=r"\rho^3-B\rho^2+C\rho-s^4=0",
     source=f"{MANY}, Empirical Law 4.3",
     bibtex="bergthomsen2026tight",
     source_known="quoted",
-    tight_where="L_1/mu_1 = L_2/mu_2: quadratics in one dimension, all with C(v) = (1 + s) v",
-    proof="None.  With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate"
-    " is at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).",
     kind="tight",
     certificate="conjecture",
-    bound=bounds.two_workers_feedback_rate,
+    of=bounds.two_workers_feedback_rate,
     subject=1.0,
     mutants={"a step 10 % longer": 1.1, "a step 10 % shorter": 0.9},
     see=("ef.exact.workers",),

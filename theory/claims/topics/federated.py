@@ -22,12 +22,9 @@ WORKERS = 4
     title="Where local steps on different data end",
     statement="If each worker has a quadratic of its own, rounds of H local steps of size eta end in the minimiser of"
     " other quadratics, those with the curvatures I - (I - eta A_k)^H.",
-    latex=r"x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H",
     source="derived; Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020",
     bibtex="malinovskiy2020local",
-    proof="H steps take x to b_k + M_k (x - b_k), and the mean over k is affine.  A row drawn afresh for each step does"
-    " not depend on where the worker is, so E x moves in the same way.",
-    bound=bounds.local_sgd_fixed_point,
+    of=bounds.local_sgd_fixed_point,
     subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={
         "one local step": lambda step, local_steps: (step, 1, "contiguous"),

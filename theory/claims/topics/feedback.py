@@ -58,7 +58,7 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
     source=f"{EF}, proof of Theorem II; Stich, Cordonnier, Jaggi, NeurIPS 2018, section 3",
     bibtex="karimireddy2019error",
     kind="identity",
-    tight_where="everywhere",
+    attained="everywhere",
     proof="x loses mean Q(p); e = p - Q(p) with p = eta g + e. So x - mean e loses mean eta g.",
     subject=(TopK(3), ErrorFeedback()),
     mutants={
@@ -96,12 +96,8 @@ def unchanging(eta):
 @claim(
     "ef.memory",
     source=f"derived; sharpens {EF}, Lemma 3 (4 (1 - delta)/delta^2)",
-    latex=r"\mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
     bibtex="karimireddy2019error",
-    tight_where="C(v) = (1 - sqrt(1 - delta)) v and a constant gradient",
-    proof="With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean square; the"
-    " geometric series gives q/(1 - q), whose square is the formula.",
-    bound=bounds.memory_error,
+    of=bounds.memory_error,
     subject=Scaling,
     mutants={
         "a compressor that contracts half as much": lambda d: Scaling(d / 2),
@@ -128,13 +124,10 @@ def _(context):
     title="Size of a memory, as quoted",
     statement="With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 - delta)/delta^2"
     " eta^2 G^2.",
-    latex=r"\mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2",
     source=f"{EF}, Lemma 3",
     bibtex="karimireddy2019error",
     kind="upper",
-    tight_where="in the limit of delta to 0, where it agrees with ef.memory",
-    proof="Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.",
-    bound=partial(bounds.memory_error, form="paper"),
+    of=partial(bounds.memory_error, form="paper"),
     subject=Scaling,
     mutants={"a compressor that contracts half as much": lambda d: Scaling(d / 2)},
     see=("ef.memory",),

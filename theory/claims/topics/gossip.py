@@ -78,12 +78,8 @@ def chain(x):
     title="Gossip on a ring",
     statement="If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean stays"
     " and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).",
-    latex=r"\|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F",
     source="derived, from the eigenvalues of a circulant matrix",
-    tight_where="a cosine around the ring",
-    proof="W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,"
-    " and from N = 4 on that is at least 1/3, while none is below -1/3.",
-    bound=bounds.ring_gossip_factor,
+    of=bounds.ring_gossip_factor,
     subject=weighted(1 / 3, 1 / 3, 1 / 3),
     mutants={
         "a chain: one link is cut": chain,
@@ -106,9 +102,7 @@ def _(context):
 @claim(
     "gossip.gap",
     title="Spectral gaps of graphs",
-    latex=r"1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ "
-    r"\tfrac25\big(1-\cos\tfrac{2\pi}m\big),\ \tfrac2{1+\log_2N},\ 1,\ \tfrac1N",
-    bound=bounds.gossip_gap,
+    of=bounds.gossip_gap,
     subject=lambda graph, workers: mixing(graph, workers),
     mutants={
         "half of the weight for oneself": lambda graph, workers: mixing(
@@ -140,9 +134,9 @@ def _equal(graph, workers: int) -> np.ndarray:
     latex=r"\|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F",
     source="derived, from the spectral theorem",
     kind="tight",
-    tight_where="the second eigenvector of W",
+    attained="the second eigenvector of W",
     proof="X - mean has no part along the first eigenvector, and W multiplies the others by their eigenvalues.",
-    bound=bounds.gossip_gap,
+    of=bounds.gossip_gap,
     subject=lambda graph: Gossip(graph=graph),
     mutants={
         "a step of 0.9 towards the neighbours": lambda graph: ChocoGossip(RandK(3), graph, gamma=0.9),
@@ -177,10 +171,8 @@ class _Lazy(NamedTuple):
 @claim(
     "gossip.mean",
     title="Gossip preserves the mean up to rounding",
-    latex=r"|\bar x_T-\bar x_0|\le NT\,2^{-52}\max|x|",
-    bound=bounds.gossip_rounding,
+    of=bounds.gossip_rounding,
     subject=lambda c: Gossip(c),
-    proof="The columns of W - I sum to 0, so that what one worker gains another loses, whatever is sent.",
     mutants={"the mean of the messages": MeanOfMessages},
 )
 def _(context):
@@ -195,12 +187,8 @@ def _(context):
 @claim(
     "gossip.compressed",
     title="Naively compressed gossip does not converge",
-    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\to N\|\bar x\|^2\frac r{1-r},\quad"
-    r" r=\frac\omega N\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}",
-    bound=bounds.compressed_gossip_floor,
+    of=bounds.compressed_gossip_floor,
     subject=lambda c, graph: Gossip(c, graph),
-    proof="Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2, in"
-    " which the distances themselves are; the mean stays.",
     mutants={
         "differences are compressed": lambda c, graph: ChocoGossip(RandK(c.k), graph, gamma=0.3),
         "another coordinate is sent": lambda c, graph: Gossip(c._replace(k=c.k + 1), graph),
@@ -221,10 +209,8 @@ def _(context):
 @claim(
     "gossip.noisy",
     title="Gossip with errors of fixed variance",
-    latex=r"\mathbb E\sum_i\|x_i-\bar x\|^2\to v\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}",
-    bound=bounds.noisy_gossip_floor,
+    of=bounds.noisy_gossip_floor,
     subject=lambda c, graph: Gossip(c, graph),
-    proof="Mode i has the stationary variance (1 - lambda_i)^2 v/(1 - lambda_i^2).",
     mutants={
         "half of the weight for oneself": lambda c, graph: Gossip(c, _Lazy(graph)),
         "the mean of the messages": lambda c, graph: MeanOfMessages(c, graph),
@@ -243,11 +229,8 @@ def _(context):
 @claim(
     "gossip.response",
     title="How a ring answers to errors",
-    latex=r"\frac1N\sum_j\frac{1-\lambda_j}{1+\lambda_j}=\sqrt3\,\frac{1+q^N}{1-q^N}-1,\quad q=\sqrt3-2",
-    bound=bounds.ring_response,
+    of=bounds.ring_response,
     subject=lambda workers: Ring(),
-    proof="(1 - lambda)/(1 + lambda) = 3/(2 + cos) - 1 with the Fourier coefficients q^k/sqrt(3) of 1/(2 + cos); the"
-    " mean over N equidistant angles keeps those of the multiples of N.",
     mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
 )
 def _(context):

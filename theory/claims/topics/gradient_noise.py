@@ -38,15 +38,13 @@ def signs(rng, d):
 
 @claim(
     "qsgd.gradient-noise",
-    bound=bounds.averaged_variance,
+    of=bounds.averaged_variance,
     title="Noise of a quantized stochastic gradient",
     statement="E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on top of the"
     " sampling noise.",
-    latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\sigma^2+\min(d/s^2,\sqrt d/s)\,\mathbb{E}\|g\|^2",
     source="derived; the correct reading of QSGD, NIPS 2017, Theorems 3.2 and 3.4",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    proof="Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.",
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
 )

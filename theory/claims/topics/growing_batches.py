@@ -48,10 +48,10 @@ def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, repl
     latex=r"\mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}",
     source=f"derived; the recursion behind {YU}, Theorem 1, with equality",
     bibtex="yu2019computation",
-    kind="equality",
+    kind="identity",
     proof="E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad f||^2 ="
     " 2 L (f - f*).",
-    bound=bounds.cr_psgd,
+    of=bounds.cr_psgd,
     subject=lambda rho, first, workers: (GrowingBatch(rho, first), workers),
     mutants={
         "batches stay as they are": lambda rho, first, workers: (first, workers),
@@ -74,12 +74,10 @@ def _(context):
     title="CR-PSGD's recursion, summed",
     statement="With B_s = rho^(s-1) B_1 the noise term is (L gamma^2 sigma^2/(2 N B_1)) rho^-(t-1) (1 - (q rho)^t)/(1 -"
     " q rho), and in terms of the budget T = B_1 (rho^t - 1)/(rho - 1) it is O(1/(N T)).",
-    latex=r"\sum_{s=1}^tq^{t-s}\rho^{-(s-1)}=\rho^{-(t-1)}\frac{1-(q\rho)^t}{1-q\rho}",
     source=f"derived; {YU}, Theorem 1 (c_1/T^alpha + c_2/(N T))",
     bibtex="yu2019computation",
     kind="identity",
-    proof="A geometric sum; rho^t = 1 + (rho - 1) T/B_1 and q^t = (rho^t)^-alpha.",
-    bound=bounds.cr_psgd_geometric,
+    of=bounds.cr_psgd_geometric,
     subject=bounds.cr_psgd_geometric,
     mutants={
         "one power of rho too many": lambda rounds, *, rho, variance, **known: bounds.cr_psgd_geometric(
@@ -105,14 +103,9 @@ def _(context):
     title="CR-PSGD after a budget",
     statement="With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho - 1)"
     " T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).",
-    latex=r"\mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}"
-    r"+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}",
     source=f"derived; {YU}, Theorem 1, with constants",
     bibtex="yu2019computation",
-    tight_where="approached by a budget that the next round would exceed by 1, for large B_1",
-    proof="The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho against"
-    " a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.",
-    bound=bounds.cr_psgd_rate,
+    of=bounds.cr_psgd_rate,
     subject=bounds.cr_psgd_rate,
     mutants={
         "the budget is spent to the last gradient": functools.partial(bounds.cr_psgd_rate, batches="real"),
@@ -137,14 +130,10 @@ def _(context):
 @claim(
     "cr-psgd.bound",
     title="CR-PSGD under the PL condition",
-    latex=r"\mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},"
-    r"\quad q=1-\gamma\mu(2-L\gamma)",
     source=f"{YU}, Theorem 1; the recursion is derived",
     bibtex="yu2019computation",
     kind="upper",
-    tight_where="one round: the start in the flattest direction, the noise in the steepest, short steps",
-    proof="Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).",
-    bound=bounds.cr_psgd,
+    of=bounds.cr_psgd,
     subject=lambda rho: GrowingBatch(rho, 1),
     mutants={"batches of one throughout": lambda rho: 1},
     see=("cr-psgd.equality",),
@@ -187,7 +176,7 @@ def _(context):
     bibtex="yu2019computation",
     kind="rate",
     proof="cr-psgd.closed-form.",
-    bound=bounds.cr_psgd_rate,
+    of=bounds.cr_psgd_rate,
     subject=lambda rho, workers: (GrowingBatch(rho, 4), workers),
     mutants={
         "batches of four throughout": lambda rho, workers: (4, workers),
@@ -240,9 +229,9 @@ def wavy_pl() -> float:
     source=f"{YU}, Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2",
     bibtex="yu2019computation",
     kind="rate",
-    tight_where="a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu",
+    attained="a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu",
     proof="cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.",
-    bound=bounds.cr_psgd,
+    of=bounds.cr_psgd,
     subject=lambda rho: lambda t: np.floor(rho**t),
     mutants={"batches of one throughout": lambda rho: lambda t: np.ones_like(t)},
 )

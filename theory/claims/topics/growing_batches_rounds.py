@@ -18,10 +18,8 @@ from ..checks import identity, lower, upper
 @claim(
     "cr-psgd.rounds",
     title="CR-PSGD takes O(log T) rounds",
-    latex=r"\lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le t\le"
-    r"\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)",
     bibtex="yu2019computation",
-    bound=bounds.growing_rounds,
+    of=bounds.growing_rounds,
     subject=lambda rho, first, budget, workers: (GrowingBatch(rho, first), budget),
     mutants={
         "batches stay as they are": lambda rho, first, budget, workers: (first, budget),
@@ -47,10 +45,8 @@ def _(context):
     "cr-psgd.optimal-rho",
     statement="rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho ="
     " q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.",
-    latex=r"\operatorname*{arg\,min}_{1<\rho<1/q}\frac{\rho}{(\rho-1)(1-q\rho)}=q^{-1/2}",
     source="derived",
-    proof="The derivative of the logarithm, 1/rho - 1/(rho - 1) + q/(1 - q rho), vanishes where q rho^2 = 1.",
-    bound=bounds.optimal_rho,
+    of=bounds.optimal_rho,
     subject=bounds.optimal_rho,
     mutants={
         "half-way to 1/q": lambda mu, L: 0.5 * (1.0 + bounds.growth_limit(mu, L)),

@@ -24,15 +24,10 @@ FS = "Friedlander, Schmidt, Hybrid deterministic-stochastic methods for data fit
     title="Batches that grow geometrically give a linear rate",
     statement="With the step alpha <= min(1/L, 1/c) and batches ceil(tau^t), E f(x_t) - f* <= omega rho^t, rho ="
     " max(1 - alpha c/2, 1/tau), omega = max(alpha L M/c, f(x_0) - f*), where M is the variance of one gradient.",
-    latex=r"\mathbb{E}f(x_t)-f^*\le\max\Big\{\frac{\bar\alpha LM}{c\mu},D_0\Big\}"
-    r"\max\Big\{1-\frac{\bar\alpha c\mu}2,\frac1\tau\Big\}^t",
     source=f"{BCN}, Theorem 5.1 and Corollary 5.2",
     bibtex="bottou2018optimization",
     kind="tight",
-    tight_where="at every t for (L/2)||x||^2, the step 1/L, tau = 2",
-    proof="D_{t+1} <= (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 and induction; only 2 c (f - f*) <= ||grad f||^2 is"
-    " used, so PL is enough.",
-    bound=bounds.shrinking_noise,
+    of=bounds.shrinking_noise,
     subject=lambda tau: GrowingBatch(tau, 1, "ceil"),
     mutants={"batches of one throughout": lambda tau: 1},
     see=("cr-psgd.equality", "growing.linear-rate.recursion"),
@@ -77,9 +72,9 @@ def _omega(change):
     source=f"{BCN}, Theorem 5.1, inequality (5.5)",
     bibtex="bottou2018optimization",
     kind="tight",
-    tight_where="gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta = 1 - alpha c mu/2",
+    attained="gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta = 1 - alpha c mu/2",
     proof="omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2), a = alpha c mu.",
-    bound=bounds.shrinking_noise,
+    of=bounds.shrinking_noise,
     subject=bounds.shrinking_noise,
     mutants={
         "rho = max(1 - alpha c mu, zeta)": _omega(lambda gap, low, a, zeta, t: max(low, gap) * max(1 - a, zeta) ** t),
@@ -105,12 +100,9 @@ def _(context):
     title="Growing batches need O(1/eps) gradients",
     statement="With tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, batches ceil(tau^t) take at most 4 omega/(s eps alpha"
     " c mu) gradients until f - f* is at most eps in expectation; at most (tau omega/eps - 1)/(tau - 1) + t - 1.",
-    latex=r"\sum_{j<t}\lceil\tau^j\rceil\le\frac{4\omega}{s\,\epsilon\,\bar\alpha c\mu}",
     source=f"{BCN}, Theorem 5.3",
     bibtex="bottou2018optimization",
-    tight_where="the second form: eps a little below omega tau^(-t)",
-    proof="ceil(z) <= 2 z for z >= 1, or z + 1; and the last tau^t is below tau omega/eps.",
-    bound=bounds.growing_batch_gradients,
+    of=bounds.growing_batch_gradients,
     subject=lambda tau: GrowingBatch(tau, 1, "ceil"),
     mutants={
         "growth beyond the interval": lambda tau: GrowingBatch(tau**2.5, 1, "ceil"),
@@ -152,13 +144,10 @@ def inexact_descent(diagonal, start, step, errors):
     title="Gradient descent with wrong gradients",
     statement="With the step 1/L and errors of any kind, biased too, f(x_t) - f* <= q^t D_0 + (E_0/(2 L)) (q^t - g^t)/"
     "(q - g) if ||e_t||^2 = E_0 g^t, q = 1 - mu/L; an equality on (L/2)||x||^2, where q = 0.",
-    latex=r"f(x_t)-f^*\le q^tD_0+\frac{E_0}{2L}\,\frac{q^t-g^t}{q-g}",
     source=f"{FS}, Theorem 2.2; constants derived",
     bibtex="friedlander2012hybrid",
     kind="tight",
-    tight_where="(L/2)||x||^2, where q = 0, whatever the errors are; for q > 0 an upper bound alone",
-    proof="f(x - (grad f + e)/L) <= f - ||grad f||^2/(2 L) + ||e||^2/(2 L): the terms with <grad f, e> cancel.",
-    bound=bounds.inexact_gradients,
+    of=bounds.inexact_gradients,
     subject=lambda L: 1.0 / L,
     mutants={"a step 10 % too long": lambda L: 1.1 / L, "a step 10 % too short": lambda L: 0.9 / L},
 )
@@ -187,11 +176,9 @@ def _(context):
     title="The error of a batch without replacement",
     statement="The mean of B of n gradients, drawn without replacement, is off by E||e||^2 = ((n - B)/(n B)) S^2, S^2 ="
     " (1/(n - 1)) sum ||grad f_i - grad f||^2.",
-    latex=r"\mathbb{E}\|e\|^2=\frac{n-B}{nB}\,\frac1{n-1}\sum_i\|\nabla f_i-\nabla f\|^2",
     source=f"{FS}, section 3",
     bibtex="friedlander2012hybrid",
-    proof="Two different draws have the covariance -S^2/n.",
-    bound=bounds.batch_error,
+    of=bounds.batch_error,
     subject=itertools.combinations,
     mutants={"rows drawn with replacement": lambda rows, size: itertools.product(rows, repeat=size)},
 )

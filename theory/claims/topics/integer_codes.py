@@ -27,13 +27,10 @@ WRONG = {
     "elias.length",
     title="Length of the Elias omega code",
     statement="The omega code of k takes 1, 3, 3, 6, 6, 6, 6, 7, ... bits, at most 1 + (5/2) log2 k.",
-    latex=r"|\omega(k)| \le 1+\tfrac52\log_2 k",
     source="P. Elias, Universal codeword sets, 1975; the bound is derived (checked up to 2^20, attained at k = 4)",
-    tight_where="k = 1, 4, 16",
-    bound=bounds.elias_length,
+    of=bounds.elias_length,
     subject=omega_length,
     mutants=WRONG,
-    proof="With b = floor(log2 k) the code of k is that of b with b + 1 digits more.",
 )
 def _(context):
     numbers = [*range(1, 300), *(2**j + e for j in range(9, 21) for e in (-1, 0, 1))]
@@ -48,10 +45,7 @@ def _(context):
 
 @claim(
     "elias.envelope",
-    latex=r"\mathbb{E}|\omega(K)| \le \mathrm{env}(\mathbb{E} K)",
-    tight_where="K a corner, or one of two neighbouring ones",
-    proof="Jensen's inequality; no concave function is smaller, as it is linear between values that are attained.",
-    bound=bounds.elias_envelope,
+    of=bounds.elias_envelope,
     subject=omega_length,
     mutants={"the delta code": WRONG["the delta code"], "k = 0 coded, too": WRONG["k = 0 coded, too"]},
 )
@@ -67,9 +61,7 @@ def _(context):
 
 @claim(
     "elias.gaps",
-    latex=r"\mathbb{E}\sum_i|\omega(\mathrm{gap}_i)| \le m\,\mathrm{env}(d/m),\quad m=\min(n, d/2)",
-    tight_where="every second, fourth or 16th position",
-    bound=bounds.elias_gaps,
+    of=bounds.elias_gaps,
     subject=omega_length,
     mutants={"the delta code": WRONG["the delta code"], "k = 0 coded, too": WRONG["k = 0 coded, too"]},
 )
@@ -102,11 +94,9 @@ def rice_bits(places, p):
     title="Golomb-Rice codes of gaps",
     statement="The gap between random positions takes 1 + b + q/(1 - q) bits with q = (1 - p)^(2^b), at most 0.1201"
     " more than its entropy for p <= 1/2.",
-    latex=r"1+b+\frac{q}{1-q},\quad q=(1-p)^{2^b},\qquad \le H/p+\log_2(2\ln\varphi)+\varphi-\log_2 e",
     source="S. W. Golomb, 1966; R. F. Rice, 1979; the bound is derived",
-    kind="equality",
-    tight_where="the bound as p -> 0, where b changes",
-    bound=bounds.rice_length,
+    kind="identity",
+    of=bounds.rice_length,
     subject=rice,
     mutants={
         "gaps off by one": lambda gaps, p: rice_bits(np.cumsum(gaps + 1, axis=1) - 1, p),

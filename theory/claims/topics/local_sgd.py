@@ -81,13 +81,9 @@ def _worst(steps, shift, *, mu, lipschitz, local_steps, second_moment, variance,
 @claim(
     "local-sgd.theorem",
     title="Local SGD",
-    latex=r"\mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu NS_T}\sigma^2"
-    r"+\frac{256T}{\mu^2S_T}G^2H^2L",
     source=f"{STICH}, Theorem 2.2",
     bibtex="stich2019local",
-    tight_where="nearly attained by the recursion of its proof, in which each step gives all that its lemma allows",
-    proof="local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.",
-    bound=bounds.local_sgd,
+    of=bounds.local_sgd,
     subject=lambda shift: InverseTime(4.0, 1.0, shift),
     mutants={"steps a hundred times too small": lambda shift: InverseTime(0.04, 1.0, shift)},
     see=("local-sgd.step", "local-sgd.deviation", "local-sgd.quadratic"),
@@ -136,13 +132,9 @@ def lopsided_minimum():
 @claim(
     "local-sgd.step",
     title="One step of the workers' mean",
-    latex=r"\mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)"
-    r"+2\eta L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N",
     source=f"{STICH}, Lemma 3.1, with f at the mean iterate",
     bibtex="stich2019local",
-    tight_where="short steps; the noise at the minimum",
-    proof="Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.",
-    bound=bounds.local_sgd_step,
+    of=bounds.local_sgd_step,
     subject=1.0,
     mutants={"steps of the other sign": -1.0, "steps twenty times as long": 20.0},
 )
@@ -171,13 +163,10 @@ def _(context):
     title="How far local steps drive the workers apart",
     statement="On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2"
     " sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.",
-    latex=r"\frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\eta_t^2G^2H^2",
     source=f"{STICH}, Lemma 3.3; the equality is derived",
     bibtex="stich2019local",
     kind="tight",
-    tight_where="the equality: everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2: noise that a worker keeps",
-    proof="x^k - xbar is a sum of m noises less their mean over the workers; in general, at most H - 1 gradients.",
-    bound=bounds.local_sgd_deviation_exact,
+    of=bounds.local_sgd_deviation_exact,
     subject=(True, 1.0),
     mutants={
         "workers are never averaged": (False, 1.0),
@@ -205,12 +194,10 @@ def _(context):
     "local-sgd.speed-up",
     title="Local SGD: N workers divide the error by N while H = O(sqrt(T/N))",
     statement="On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H = sqrt(T/N).",
-    latex=r"\mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})",
     source=f"{STICH}, Corollary 2.3",
     bibtex="stich2019local",
     kind="rate",
-    proof="local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).",
-    bound=bounds.local_steps_limit,
+    of=bounds.local_steps_limit,
     subject=bounds.local_steps_limit,
     mutants={"one exchange, at the end": lambda samples, workers: samples},
     see=("local-sgd.theorem",),
@@ -236,13 +223,8 @@ def _(context):
 @claim(
     "local-sgd.nonconvex",
     title="Local SGD without convexity",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}"
-    r"+\frac{\eta L\sigma^2}N+4\eta^2G^2H^2L^2",
     source="Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019, Theorem 1",
-    tight_where="the first two summands: (L/2)||x||^2, step 1/L; the third: lemma by lemma",
-    proof="f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2"
-    " + L eta^2 sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.",
-    bound=bounds.local_sgd_nonconvex,
+    of=bounds.local_sgd_nonconvex,
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01, "steps of 1.9/L": 1.9},
     see=("local-sgd.deviation", "rounds.orders"),

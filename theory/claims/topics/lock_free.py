@@ -59,7 +59,7 @@ def _conserved(context, threads, steps):
     source=f"{SOURCE}; ef.identity for one worker",
     bibtex="stich2018sparsified",
     kind="identity",
-    tight_where="everywhere",
+    attained="everywhere",
     proof="x loses what is sent; the memory gains eta g and loses what is sent.",
     subject=(ErrorFeedback(), np.sum),
     mutants={
@@ -87,7 +87,7 @@ def _(context):
     source=f"derived for {SOURCE}",
     bibtex="stich2018sparsified",
     kind="upper",
-    tight_where="where no two threads move the same coordinate at the same time",
+    attained="where no two threads move the same coordinate at the same time",
     proof="A store writes what was read plus one step. If all steps go upwards, the last store of a coordinate is at"
     " most the sum of all of its steps; each memory is private and loses nothing.  That few are lost is measured: two"
     " threads must move one coordinate within the same fraction of a microsecond.",

@@ -78,14 +78,13 @@ def squares(x, best):
 
 @claim(
     "logistic.last",
-    bound=bounds.sgd_inverse_time,
+    of=bounds.sgd_inverse_time,
     title="The last iterate on logistic regression",
     statement="With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) - f* <= L/2 times"
     " that, on logistic regression with an l2 term.",
     source=f"derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens {RSS}, Lemma 1 and Theorem 1",
     bibtex="rakhlin2012making",
     kind="upper",
-    tight_where="nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -119,14 +118,14 @@ def averages(steps, mu):
 
 @claim(
     "logistic.averages",
-    bound=bounds.sgd_average,
+    of=bounds.sgd_average,
     title="Averages on logistic regression",
     statement="Weights t + 1 with steps 2/(mu (t + 2)), all alike and the last half with steps 1/(mu t): on logistic"
     " regression, too, E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T) and the suffix's bound.",
     source=f"Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; {RSS}, Theorems 2 and 5",
     bibtex="lacoste2012simpler",
     kind="upper",
-    tight_where="nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the way",
+    attained="nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the way",
     certificate="composition",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
@@ -154,14 +153,14 @@ def _(context):
 
 @claim(
     "logistic.constant-step",
-    bound=bounds.bottou_constant_step,
+    of=bounds.bottou_constant_step,
     title="Constant steps on logistic regression",
     statement="sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on logistic regression.",
     source="Yin et al., AISTATS 2018, Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6; Bubeck 2015,"
     " Theorem 6.3",
     bibtex="bottou2018optimization",
     kind="upper",
-    tight_where="nearly, with a strong l2 term and the largest variance on the way",
+    attained="nearly, with a strong l2 term and the largest variance on the way",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )

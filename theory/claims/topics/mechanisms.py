@@ -89,8 +89,8 @@ def mechanism_law(id, mechanism_at, mutants, **facts):
         id,
         source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
         bibtex="yin2018gradient",
-        kind="equality",
-        bound=bounds.mechanism_batch_bound,
+        kind="identity",
+        of=bounds.mechanism_batch_bound,
         subject=diversified,
         mutants={
             "shared for fresh, fresh for shared": lambda p, m, shared: diversified(p, m, not shared),
@@ -140,12 +140,10 @@ mechanism_law(
     title="What a mechanism does to the batch-size bound",
     statement="With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n, and B > n"
     " if B_D > n.",
-    latex=r"B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n",
     source=f"{YIN}, Theorem 7; B <= n: derived",
     bibtex="yin2018gradient",
     kind="lower",
-    proof="1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.",
-    bound=bounds.mechanism_batch_bound,
+    of=bounds.mechanism_batch_bound,
     subject=batch_bound,
     mutants={
         "what is added to the second moment is the same for all rows": lambda noisy, x: (
@@ -178,13 +176,10 @@ def _(context):
     statement="A mechanism that multiplies the second moment by r, and the batch by r, gives rounds that are no better:"
     " the second moment of a round's mean gradient grows by (1 - 1/r) ||grad f||^2/B, and by (1 - 1/(rB)) (r - 1) M^2/n"
     " more if repeats of a row share the noise.",
-    latex=r"\mathbb{E}\|\bar g_{rB}\|^2=\mathbb{E}\|\bar g_B\|^2+\frac{(1-1/r)\|\nabla f\|^2}{B}",
     source=f"derived from {YIN}, Lemma 1 and section 4.4, who leave it at two opposing effects",
     bibtex="yin2018gradient",
-    kind="equality",
-    proof="(1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and"
-    " ||grad f||^2 + (r - 1) M^2/n for shared.",
-    bound=bounds.mechanism_rounds,
+    kind="identity",
+    of=bounds.mechanism_rounds,
     subject=lambda r: r,
     mutants={
         "a batch that grows by r^2": lambda r: r * r,

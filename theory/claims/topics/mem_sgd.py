@@ -28,13 +28,9 @@ SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
 
 @claim(
     "memsgd.memory",
-    latex=r"\mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2",
     source=f"{SOURCE}, Lemma 3.2, read in a transcript, with the condition ((alpha+1) d/k + rho)/(rho + 1) <= a",
     bibtex="stich2018sparsified",
-    tight_where="in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient"
-    " reach 4",
-    proof="E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta falls slowly enough for it.",
-    bound=bounds.mem_sgd_memory,
+    of=bounds.mem_sgd_memory,
     subject=lambda delta, shift: (Scaling(delta), shift),
     mutants={
         "a compressor that contracts half as much": lambda delta, shift: (Scaling(delta / 2), shift),
@@ -63,14 +59,10 @@ def a_step(L, step, x, m, variance):
 
 @claim(
     "memsgd.iterate",
-    latex=r"\mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta c\|m_t\|^2",
     source=f"{SOURCE}, Lemma 3.1 (c = mu + 2L); the sharp c = mu/2 + (2L - mu)^2/(2 (3L - mu)) derived",
     bibtex="stich2018sparsified",
     kind="tight",
-    tight_where="L x^2/2 with x = (2L - mu)/(3L - mu) m",
-    proof="mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation"
-    " inequalities between x and x*; what is left is concave in (x, g) with its maximum at x = u m, g = L x.",
-    bound=bounds.mem_sgd_iterate,
+    of=bounds.mem_sgd_iterate,
     subject=a_step,
     mutants={
         "the memory added, not subtracted": lambda L, step, x, m, variance: a_step(L, step, x, -m, variance),
@@ -113,13 +105,10 @@ def spent_at_once(steps, mu, shift, distance, second, third, spread=0):
 
 @claim(
     "memsgd.recursion",
-    latex=r"\sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B",
     source=f"{SOURCE}, Lemma 3.3; the sharp form, a^2 (a - 4) and T + 2a - 1, derived",
     bibtex="stich2018sparsified",
     kind="tight",
-    tight_where="a_t = 0 from t = 1 on: everything is spent at once",
-    proof="Multiplied by w_t/eta_t, the a_t telescope, each with a negative rest; the sums of w eta and w eta^2.",
-    bound=bounds.mem_sgd_recursion,
+    of=bounds.mem_sgd_recursion,
     subject=spent_at_once,
     mutants={
         "half is kept for later": functools.partial(spent_at_once, spread=Fraction(1, 2)),
@@ -154,13 +143,9 @@ def composed(steps, form, *, d, k, alpha, shift, mu, lipschitz, second_moment, d
 @claim(
     "memsgd.theorem",
     source=f"{SOURCE}, Theorem 2.4 for one worker; for N synchronous workers derived, by the same proof",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2"
-    r"+\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2",
     bibtex="stich2018sparsified",
     certificate="composition",
-    proof="memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion.  A run is far below: no problem is"
-    " the worst one for all three lemmas.",
-    bound=bounds.mem_sgd,
+    of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
     mutants={
         "what was sent never reaches x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
@@ -194,9 +179,8 @@ def _(context):
 
 @claim(
     "memsgd.bits",
-    latex=r"\frac{32\,d}{k(32+\lceil\log_2d\rceil)}",
     bibtex="stich2018sparsified",
-    bound=bounds.mem_sgd_bits_ratio,
+    of=bounds.mem_sgd_bits_ratio,
     subject=lambda d, k: (Identity(), TopK(k)),
     mutants={
         "one entry more": lambda d, k: (Identity(), TopK(k + 1)),

@@ -49,7 +49,7 @@ def first_time_below(bound, level: float) -> int:
     source=f"{SOURCE}, Theorem 2.4",
     bibtex="stich2018sparsified",
     proof="memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.",
-    bound=bounds.mem_sgd,
+    of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback()),
     see=("memsgd.theorem", "memsgd.memory", "ef.identity"),
 )
@@ -94,11 +94,10 @@ def _slope(context, share, replicas, first, tolerance):
     title="The rate 1/T on RCV1",
     statement="Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E f(xbar_T) - f* ~ 1/T"
     " on logistic regression.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)",
     source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); Rakhlin, Shamir, Sridharan, ICML 2012",
     bibtex="lacoste2012simpler",
     kind="rate",
-    bound=bounds.sgd_weighted_average,
+    of=bounds.sgd_weighted_average,
     subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0, 1),
     mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02, 8)},
 )
@@ -115,7 +114,7 @@ def _(context):
     bibtex="stich2018sparsified",
     kind="rate",
     proof="In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.",
-    bound=bounds.mem_sgd,
+    of=bounds.mem_sgd,
     subject=(TopK(10), ErrorFeedback(), "full", 2.0, 1),
     mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 4)},
 )

@@ -41,8 +41,7 @@ def around(method, frontier, settings):
 
 @claim(
     "frontier.dcgd",
-    latex=r"\gamma\lambda<\frac{2}{1+\omega/N}",
-    bound=bounds.dcgd_frontier,
+    of=bounds.dcgd_frontier,
     subject=descent,
     mutants={
         SHARED: partial(descent, shared=True),
@@ -59,9 +58,8 @@ EF_SETTINGS = {"p=0.3, N=2": (0.3, 2), "p=0.5, N=1": (0.5, 1), "p=0.1, N=4": (0.
 
 @claim(
     "frontier.ef",
-    latex=r"\gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}",
     bibtex="karimireddy2019error",
-    bound=bounds.ef_frontier,
+    of=bounds.ef_frontier,
     subject=error_feedback,
     mutants={
         SHARED: partial(error_feedback, shared=True),
@@ -92,7 +90,7 @@ def without_memory(a):
     bibtex="karimireddy2019error",
     proof="x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the eigenvalue"
     " -1 at the frontier.",
-    bound=bounds.ef_frontier,
+    of=bounds.ef_frontier,
     subject=(Scaling, with_memory),
     mutants={
         "a compressor that contracts half as much": (lambda delta: Scaling(delta / 2), with_memory),
@@ -120,9 +118,8 @@ def _(context):
 
 @claim(
     "frontier.ef.cycle",
-    latex=r"\frac{\mathbb{E}x_+^2}{x^2}=1-\frac{2s}{p}+\frac{(2-p)s^2}{p^2}",
     bibtex="karimireddy2019error",
-    bound=bounds.ef_cycle_factor,
+    of=bounds.ef_cycle_factor,
     subject=error_feedback,
     mutants={
         "without memory": partial(error_feedback, kept=0.0),
@@ -140,11 +137,10 @@ def _(context):
     "frontier.ef21",
     title="Longest step of EF21",
     statement="With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.",
-    latex=r"\gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}",
     source="derived; Richtarik, Sokolov, Fatkhullin, EF21, NeurIPS 2021, Theorem 3 (for such compressors the two"
     " methods are one)",
     bibtex="richtarik2021ef21",
-    bound=bounds.ef_frontier,
+    of=bounds.ef_frontier,
     subject=ef21,
     mutants={
         SHARED: partial(ef21, shared=True),
@@ -157,9 +153,8 @@ def _(context):
 
 @claim(
     "frontier.marina",
-    latex=r"(1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0",
     bibtex="gorbunov2021marina",
-    bound=bounds.marina_frontier,
+    of=bounds.marina_frontier,
     subject=marina,
     mutants={
         SHARED: partial(marina, shared=True),
@@ -174,9 +169,8 @@ def _(context):
 
 @claim(
     "frontier.diana",
-    latex=r"\omega(N+2\omega)s^2-(2N\omega-N-4\omega)s-2N<0",
     bibtex="mishchenko2019distributed",
-    bound=bounds.diana_frontier,
+    of=bounds.diana_frontier,
     subject=diana,
     mutants={
         SHARED: partial(diana, shared=True),

@@ -58,7 +58,7 @@ def _step(id, n_in_formula, subject, mutants, **facts):
             yield identity(f"E||g||^2, {label}", moment, bounds.minibatch_second_moment(second, squared, **known))
         yield "all batches enumerated; gradients averaged over the batch (the source sums them)"
 
-    facts |= {"bound": bounds.minibatch_step, "bibtex": "yin2018gradient", "kind": "identity"}
+    facts |= {"of": bounds.minibatch_step, "bibtex": "yin2018gradient", "kind": "identity"}
     claim(id, subject=subject, mutants=mutants, **facts)(measure)
 
 
@@ -90,20 +90,17 @@ _step(
     latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
     r"\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2",
     source=f"derived; the variant of {YIN}, Lemma 1",
-    tight_where="everywhere; for B = n the noise is gone",
+    attained="everywhere; for B = n the noise is gone",
     proof="Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).",
 )
 
 
 @claim(
     "minibatch.expected-smoothness",
-    bound=bounds.expected_smoothness,
+    of=bounds.expected_smoothness,
     statement="If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers' compressed batches of B"
     " rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N.",
-    latex=r"\mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)",
     kind="tight",
-    tight_where="least squares with orthogonal rows of one norm, and random-k",
-    proof="||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and independence.",
     subject=lambda k, batch, workers: (RandK(k, unbiased=True), batch, workers),
     mutants={
         "half of the batch": lambda k, batch, workers: (RandK(k, unbiased=True), batch // 2, workers),

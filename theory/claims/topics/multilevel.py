@@ -44,7 +44,7 @@ def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
     latex=r"\mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v",
     source=SOURCE,
     bibtex="giles2008multilevel",
-    kind="equality",
+    kind="identity",
     proof="The levels add up to v.",
     subject=Multilevel,
     mutants={
@@ -66,13 +66,10 @@ def _(context):
     title="Variance of one random level",
     statement="E||Q(v) - v||^2 = (sum_l ||r_l||)^2 - ||v||^2 for the levels r_l, drawn in proportion to their norms; no"
     " other probabilities have less, and it is at most ceil(d/k) - 1 times ||v||^2.",
-    latex=r"\mathbb E\|Q(v)-v\|^2=\Big(\sum_l\|r_l\|\Big)^2-\|v\|^2\le\big(\lceil d/k\rceil-1\big)\|v\|^2",
     source=SOURCE,
     bibtex="giles2008multilevel",
-    kind="equality",
-    tight_where="equal magnitudes, where k divides d",
-    proof="sum_l ||r_l||^2/p_l, by the Cauchy-Schwarz inequality.",
-    bound=bounds.multilevel_variance_exact,
+    kind="identity",
+    of=bounds.multilevel_variance_exact,
     subject=Multilevel,
     mutants={
         "equally likely levels": lambda k: drawn_plainly(k, power=0.0),
@@ -121,12 +118,9 @@ def _any_plane(v, rng, samples: int) -> np.ndarray:
     title="One random binary digit",
     statement="Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the"
     " variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.",
-    latex=r"\mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2",
     source="derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability",
-    kind="equality",
-    tight_where="everywhere",
-    proof="Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are dependent.",
-    bound=bounds.ternary_variance_exact,
+    kind="identity",
+    of=bounds.ternary_variance_exact,
     subject=bit_planes,
     mutants={
         "equally likely digits": _any_plane,

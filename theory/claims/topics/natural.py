@@ -37,7 +37,7 @@ compressor_law(
     latex=r"\mathbb{E}\,C_{\mathrm{nat}}(v) = v",
     source=f"{SOURCE}, Theorem 3",
     bibtex="horvath2022natural",
-    kind="equality",
+    kind="identity",
 )
 
 
@@ -45,11 +45,8 @@ compressor_law(
     "natural.variance",
     title="Variance of natural compression",
     statement="E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).",
-    latex=r"\mathbb{E}\|C(v)-v\|^2 = \sum_i 4^{a_i} m_i(1-m_i) \le \tfrac18\|v\|^2,\quad |v_i| = 2^{a_i}(1+m_i)",
     bibtex="horvath2022natural",
-    tight_where="every coordinate 4/3 of a power of two",
-    proof="m (1 - m)/(1 + m)^2 is largest at m = 1/3.",
-    bound=bounds.natural_variance,
+    of=bounds.natural_variance,
     subject=Natural,
     mutants=MUTANTS
     | {"powers of four": lambda: NUQSGD(25, 0.25, math.inf), "powers of 4/3": lambda: NUQSGD(99, 0.75, math.inf)},
@@ -69,13 +66,10 @@ def _(context):
     "natural.dithering",
     title="Variance of natural dithering, as in the paper's transcript",
     statement="E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).",
-    latex=r"\omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}",
     source=f"{SOURCE}, Theorem 7",
     bibtex="horvath2022natural",
     kind="upper",
-    tight_where="nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1.  The first summand is"
-    " attained where many levels leave x small, the second where one level makes it large",
-    bound=partial(bounds.natural_dithering_variance, form="paper"),
+    of=partial(bounds.natural_dithering_variance, form="paper"),
     subject=NaturalDithering,
     mutants={
         "rounding with the probability inverted": lambda s: WrongRounding(s - 1, fault=INVERTED),
@@ -96,11 +90,9 @@ def _(context):
 @claim(
     "natural.dithering.sharp",
     statement="Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.",
-    latex=r"D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}",
     source=f"derived; sharpens {SOURCE}, Theorem 7",
     bibtex="horvath2022natural",
-    tight_where="equal magnitudes, d >= (81/64) 4^s",
-    bound=bounds.natural_dithering_variance,
+    of=bounds.natural_dithering_variance,
     subject=NaturalDithering,
     mutants={
         "one level more": lambda s: NaturalDithering(s + 1),
@@ -134,10 +126,7 @@ def law_at(v) -> float:
 
 @claim(
     "half.variance",
-    latex=r"\omega=\frac{2^{-22}}{1+2^{-10}}+(d-1)\,2^{-78}",
-    tight_where="the first summand where every coordinate is halfway, in the sense of 2ab/(a + b), between two levels"
-    " a, b; the second where besides d - 1 coordinates are half of the least float16",
-    bound=bounds.half_variance,
+    of=bounds.half_variance,
     subject=HalfPrecision,
     mutants={
         "to the nearest float16": lambda: nearest,

@@ -72,7 +72,7 @@ compressor_law(
     latex=r"\mathbb{E}\, Q(v) = v",
     source=f"{SOURCE}; for any ratio p derived",
     bibtex="ramezani2021nuqsgd",
-    kind="equality",
+    kind="identity",
     proof="Between levels a and b, b is drawn with probability (r - a)/(b - a).",
 )
 
@@ -85,16 +85,13 @@ compressor_law(
     ),
     samples=8_000,
     quick=600,
-    bound=bounds.chord_variance,
+    of=bounds.chord_variance,
     mutants=ROUNDED | ZERO | SHIFT | FEWER | SWAP,
     title="Variance of NUQSGD at one vector, as a chord sum",
     statement="E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi joins the points (l, l^2) at the levels by"
     " chords; with the maximum norm as scale likewise.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)",
     source="derived",
-    kind="equality",
-    tight_where="everywhere",
-    proof="An unbiased choice between a and b has the second moment of the chord of r^2 through a and b.",
+    kind="identity",
 )
 
 compressor_law(
@@ -105,23 +102,18 @@ compressor_law(
     formula=lambda v, s, ratio, norm: bounds.chord_nonzeros(v, bounds.geometric_levels(s, ratio), norm=norm),
     samples=8_000,
     quick=1_000,
-    bound=bounds.chord_nonzeros,
+    of=bounds.chord_nonzeros,
     mutants=ROUNDED | ZERO | FEWER,
     title="Non-zeros of NUQSGD at one vector",
     statement="E||Q(v)||_0 = sum min(1, r_i / p^s).",
-    latex=r"\mathbb{E}\|Q(v)\|_0 = \sum_i \min(1, r_i/p^s)",
-    kind="equality",
-    tight_where="everywhere",
-    proof="A coordinate becomes zero only in the lowest cell, with probability 1 - r_i/p^s.",
+    kind="identity",
 )
 
 
 @claim(
     "nuqsgd.positions",
-    latex=r"\mathbb{E}\,\mathrm{index}(Q(v)_i) = j + \frac{r_i-l_j}{l_{j+1}-l_j}",
-    kind="equality",
-    tight_where="everywhere",
-    bound=bounds.chord_positions,
+    kind="identity",
+    of=bounds.chord_positions,
     subject=lambda s, v, seed: compress(NUQSGD(s), v, key(seed, 0), wire_dtype=np.float64),
     mutants={
         name: lambda s, v, seed, wrong=wrong: wrong(s)(v, 1, np.random.default_rng(seed))[0]
@@ -149,18 +141,13 @@ compressor_law(
     formula=lambda v, s, ratio: bounds.nuqsgd_variance(v.size - (v.size == 130) * int(np.sum(v > 1 / 8)), s, ratio),
     samples=8_000,
     quick=1_500,
-    bound=bounds.nuqsgd_variance,
+    of=bounds.nuqsgd_variance,
     mutants=ROUNDED | MAXIMUM | FEWER,
     title="Worst variance of NUQSGD, any ratio",
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam - 1 +"
     " X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.",
-    latex=r"\omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad"
-    r" \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d",
     source=f"derived; sharpens {SOURCE}",
     bibtex="ramezani2021nuqsgd",
-    tight_where="equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates"
-    " (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4",
-    proof="sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).",
 )
 
 
@@ -186,7 +173,7 @@ def variance_with_threshold(context, form: str):
     kind="upper",
     proof="The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to sqrt(2) - 7/8 = 0.539; two"
     " large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the branches meet.",
-    bound=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
+    of=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
     subject=NUQSGD,
     text="quoted",
     see=("nuqsgd.variance.threshold-2", "nuqsgd.variance"),
@@ -200,12 +187,10 @@ def _(context):
     title="Variance of NUQSGD with the threshold 2^(2s+2)",
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2) and 2^-s sqrt(d) - 7/8"
     " from there on; the two branches meet at 9/8.",
-    latex=r"\omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+2})",
     source=f"{SOURCE}, variance bound, {REMEMBERED}; the threshold is derived",
     bibtex="ramezani2021nuqsgd",
     kind="upper",
-    proof="It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.",
-    bound=partial(bounds.nuqsgd_variance, form="2^(2s+2)"),
+    of=partial(bounds.nuqsgd_variance, form="2^(2s+2)"),
     subject=NUQSGD,
     mutants=SHIFT | FEWER,
     see=("nuqsgd.variance",),
@@ -228,13 +213,9 @@ compressor_law(
         for s, ratio in ((3, 0.5), (4, 0.25))
     ],
     formula=lambda v, s, ratio: bounds.nuqsgd_inf_variance(v.size, s, ratio),
-    bound=bounds.nuqsgd_inf_variance,
+    of=bounds.nuqsgd_inf_variance,
     mutants={name: partial(mutant, norm=math.inf) for name, mutant in (ROUNDED | FEWER).items()}
     | {"the 2-norm": NUQSGD},
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger of (1 + sqrt(1 + (d-1) p^(2s)))/2 and the"
     " positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.",
-    latex=r"1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x\Big\},\quad"
-    r" x^2 - x + (d-1)\,p\,x = \tfrac{(d-1)(1+p)^2}{4}",
-    tight_where="one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))",
-    proof="With one r = 1, omega = (d - 1) max(psi(r) - (1 + omega) r^2); it lies in the lowest or highest cell.",
 )

@@ -21,15 +21,12 @@ compressor_law(
     formula=lambda v, s: bounds.nuqsgd_nonzeros(v.size, s),
     samples=8_000,
     quick=1_000,
-    bound=bounds.nuqsgd_nonzeros,
+    of=bounds.nuqsgd_nonzeros,
     mutants=ROUNDED | ZERO | FEWER | MAXIMUM,
     title="Non-zeros of NUQSGD",
     statement="E||Q(v)||_0 <= min(d, p^-s sqrt(d)).",
-    latex=r"\sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)",
     source=f"derived; sharpens {SOURCE}",
     bibtex="ramezani2021nuqsgd",
-    tight_where="equal magnitudes",
-    proof="P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).",
 )
 
 compressor_law(
@@ -40,30 +37,24 @@ compressor_law(
     formula=lambda v, s: bounds.nuqsgd_nonzeros(v.size, s, form="paper"),
     samples=4_000,
     quick=1_000,
-    bound=partial(bounds.nuqsgd_nonzeros, form="paper"),
+    of=partial(bounds.nuqsgd_nonzeros, form="paper"),
     mutants={"rounding with the probability inverted": ROUNDED["rounding with the probability inverted"]}
     | ZERO
     | {"two levels more": lambda s: NUQSGD(s + 2)},
     see=("nuqsgd.nonzeros",),
     title="Non-zeros of NUQSGD, as remembered from print",
     statement="E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).",
-    latex=r"\mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d",
     source=f"{SOURCE}, {REMEMBERED}",
     bibtex="ramezani2021nuqsgd",
     kind="upper",
-    tight_where="nowhere; the term 2^(2s) is not needed",
 )
 
 
 @claim(
     "nuqsgd.code.length",
     title="Code length of NUQSGD, with all constants",
-    latex=r"\mathbb{E}\,\mathrm{bits} \le 32 + c(d) + 2\cdot 2^s\sqrt d + m\,\mathrm{env}(d/m),\quad"
-    r" m=\min(n, d/2),\ p=\tfrac12",
     bibtex="ramezani2021nuqsgd",
-    proof="Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above"
-    " the lengths. Sign and index take at most 2 r_i 2^s bits in expectation for p = 1/2, and sum r_i <= sqrt(d).",
-    bound=bounds.nuqsgd_code_length,
+    of=bounds.nuqsgd_code_length,
     subject=partial(NUQSGD, elias=True),
     mutants={
         "all levels in the same number of bits": NUQSGD,
@@ -88,10 +79,9 @@ def _(context):
     title="The best ratio of NUQSGD",
     statement="For s levels between 0 and 1 and dimension d, the worst variance is least at a ratio that depends on"
     " both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.",
-    latex=r"p^\star = \arg\min_p\, \omega(p)",
     source="derived",
     kind="upper",
-    bound=bounds.optimal_ratio,
+    of=bounds.optimal_ratio,
     subject=bounds.optimal_ratio,
     mutants={
         "always 1/2": lambda s, d: 0.5,

@@ -24,8 +24,8 @@ from .nuqsgd import SOURCE, two_two_one
     latex=r"\mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})",
     source="the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived",
     bibtex="ramezani2021nuqsgd",
-    kind="equality",
-    bound=bounds.chord_variance,
+    kind="identity",
+    of=bounds.chord_variance,
     subject=NUQSGDReleased,
     mutants={
         "with a zero, as in the paper": lambda bits: NUQSGD(7),
@@ -50,12 +50,9 @@ compressor_law(
     formula=lambda v, bits: bounds.nuqsgd_released_variance(v.size, bits) - 3.0 / 4.0 ** (2 ** (bits - 1) - 1),
     samples=4_000,
     quick=500,
-    bound=bounds.nuqsgd_released_variance,
+    of=bounds.nuqsgd_released_variance,
     mutants={"half as many levels": lambda bits: NUQSGDReleased(bits - 1)},
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 \le \big(\tfrac18 + d\,4^{-h}\big)\|v\|^2,\quad h = 2^{b-1}-1",
     bibtex="ramezani2021nuqsgd",
-    tight_where="up to 3 4^-h: (2/3, 2/3, 1/3) and zeros",
-    proof="psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.",
 )
 
 
@@ -126,7 +123,7 @@ def orderings(context):
     source=f"{SOURCE}, section on experiments, says that NUQSGD and QSGD with the maximum norm are about equal",
     bibtex="ramezani2021nuqsgd",
     kind="upper",
-    bound=bounds.chord_variance,
+    of=bounds.chord_variance,
     subject=four_bits,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
 )
@@ -141,7 +138,7 @@ def _(context):
     source="derived; the released code has no zero",
     bibtex="ramezani2021nuqsgd",
     kind="upper",
-    bound=bounds.chord_variance,
+    of=bounds.chord_variance,
     subject=four_bits_textbook,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
     see=("nuqsgd.tails",),

@@ -52,13 +52,10 @@ def least_second_moment(v, budget: float) -> float:
     title="The optimal probabilities",
     statement="p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's algorithm, the"
     " compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.",
-    latex=r"p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s",
     source=f"{WANGNI}, Algorithms 2 and 3; {ATOMO}, Algorithm 1; that they agree is derived",
     bibtex="wangni2018gradient",
     kind="identity",
-    proof="Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1.  The rounds are Newton's method for"
-    " sum min(1, |v_i|/m) = s, which is concave and piecewise linear in 1/m.",
-    bound=bounds.optimal_probabilities,
+    of=bounds.optimal_probabilities,
     subject=lambda v, budget: bounds.optimal_probabilities(v, budget=budget),
     mutants={
         "clipped at 1, what that leaves not spread": lambda v, budget: bounds.greedy_probabilities(v, budget, 1),
@@ -88,13 +85,10 @@ def _(context):
     "optimal.law",
     title="The optimal sparsifier, measured",
     statement="Unbiased, with the variance sum v_i^2 (1/p_i - 1) and exactly its budget of expected non-zeros.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=\sum_i v_i^2(1/p_i-1),\quad \mathbb{E}\|Q(v)\|_0=s",
     source=f"{WANGNI}; {ATOMO}",
     bibtex="wangni2018gradient",
-    kind="equality",
-    tight_where="everywhere",
-    proof="Independent coins; the second moment of coordinate i is v_i^2/p_i.",
-    bound=bounds.sparsifier_variance,
+    kind="identity",
+    of=bounds.sparsifier_variance,
     subject=OptimalSparsifier,
     mutants={
         "clipped at 1, what that leaves not spread": partial(OptimalSparsifier, rounds=1),
@@ -137,11 +131,8 @@ compressor_law(
     title="Worst variance of the optimal sparsifier",
     statement="E||Q(v) - v||^2 <= (d/s - 1) ||v||^2 with the budget s, and = eps ||v||^2 for every v with the variance"
     " eps.",
-    latex=r"\sup_v\frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2}=\frac ds-1",
     source="derived",
-    tight_where="equal magnitudes",
-    proof="p_i = s/d is allowed and has this variance at every v.",
-    bound=bounds.optimal_variance,
+    of=bounds.optimal_variance,
 )
 
 
@@ -149,11 +140,8 @@ compressor_law(
     "sparsifier.product",
     title="Second moment times non-zeros",
     statement="For every unbiased sparsifier with independent coins, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.",
-    latex=r"\Big(\sum_i v_i^2/p_i\Big)\Big(\sum_i p_i\Big)\ge\|v\|_1^2",
     source="derived",
-    tight_where="p_i in proportion to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1",
-    proof="Cauchy-Schwarz.",
-    bound=bounds.product_bound,
+    of=bounds.product_bound,
     subject=lambda v, p: float(bounds.sparsifier_variance(v, p)) + float(v @ v),
     mutants={
         "what is kept not divided by p": lambda v, p: float(np.sum(v * v * p)),
@@ -184,13 +172,9 @@ def non_zeros(v, rho) -> float:
     title="Approximately sparse vectors need few coordinates",
     statement="If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho with at most"
     " (1 + rho) s expected non-zeros.",
-    latex=r"\mathbb{E}\|Q(v)\|_0\le(1+\rho)s",
     source=f"{WANGNI}, the lemma on (rho, s)-approximate sparsity",
     bibtex="wangni2018gradient",
-    tight_where="nearly, where v_S has equal magnitudes and the rest is long and small",
-    proof="p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the"
-    " second moment.",
-    bound=bounds.sparsity_lemma,
+    of=bounds.sparsity_lemma,
     subject=non_zeros,
     mutants={
         "the same probability for all": lambda v, rho: v.size / (1.0 + rho),

@@ -39,12 +39,9 @@ def rounds(context, curvatures, H, eta, server, count):
 @claim(
     "outer.rate",
     title="The best outer step of local gradient descent",
-    latex=r"\gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad "
-    r"q(\lambda)=1-(1-\eta\lambda)^H",
     source="derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021",
     kind="identity",
-    proof="x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.",
-    bound=bounds.outer_rate,
+    of=bounds.outer_rate,
     subject=bounds.outer_step,
     mutants={
         "plain averaging, gamma = 1": lambda mu, L, eta, H: 1.0,
@@ -76,11 +73,9 @@ def _(context):
     statement="With the step 4/(3 q(L) + q(mu)), momentum (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1) + 2) and kappa ="
     " q(L)/q(mu), the spectral radius of a round of local gradient descent is 1 - 2/sqrt(3 kappa + 1), and no other"
     " pair has a smaller one.",
-    latex=r"\rho=1-\frac2{\sqrt{3\kappa_q+1}},\quad\kappa_q=\frac{q(L)}{q(\mu)}",
     source="Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, with q(A) for the Hessian",
     kind="identity",
-    proof="Both roots for q(mu), and one for q(L), have this modulus.",
-    bound=bounds.outer_nesterov,
+    of=bounds.outer_nesterov,
     subject=lambda mu, L, eta, H: bounds.outer_nesterov(mu, L, eta, H)[:2],
     mutants={
         "the step 1/q(L)": lambda mu, L, eta, H: (
@@ -126,12 +121,9 @@ def recurrence_root(x) -> float:
     title="A leaky memory is momentum",
     statement="Random-k with p = k/d, whose memory keeps the factor beta, moves in expectation like heavy ball with the"
     " momentum beta (1 - p) and steps of p eta.",
-    latex=r"\mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad "
-    r"\mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t",
     source="derived",
-    kind="equality",
-    proof="E[sent | m] = p m and E[memory | m] = beta (1 - p) m; on a quadratic all is affine.",
-    bound=bounds.leaky_memory_momentum,
+    kind="identity",
+    of=bounds.leaky_memory_momentum,
     subject=lambda k, kept: (RandK(k), LeakyFeedback(kept)),
     mutants={
         "the whole memory kept": lambda k, kept: (RandK(k), LeakyFeedback(1.0)),

@@ -55,7 +55,7 @@ def sine_ratio(u):
     source=f"derived; the function is the example in {KNS}, section 2.2",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="|x| = 2.2017",
+    attained="|x| = 2.2017",
     proof="At least 1/2 up to pi/2 (f' >= 2x, f <= 4x^2) and 25/38 from 4 on; in between f'^2 - 2 mu f >= 0 is shown on"
     " 224 intervals by a bound on its derivatives.",
     subject=lambda problem: pl_constant(problem).mu,
@@ -117,7 +117,7 @@ def _by(what):
     source=f"{KNS}, section 2.3 (f = g(Ax)); separable sums and the valley: derived",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="at the witnesses; for logistic regression it is a lower bound",
+    attained="at the witnesses; for logistic regression it is a lower bound",
     proof="f = g(Ax) with g s-strongly convex: with the nearest minimiser x_p, A(x_p - x) has at least the length"
     " sqrt(lambda_min^+) ||x_p - x||.  Sums: sum f_j'^2 >= sum 2 mu_j f_j.  Valley: ||grad f||^2 = 2 f (1 + cos^2 x).",
     subject=pl_constant,
@@ -161,12 +161,10 @@ def _(context):
 
 @claim(
     "pl.logistic-curvature",
-    bound=bounds.logistic_curvature,
+    of=bounds.logistic_curvature,
     statement="For abs(m) <= R the second derivative of the logistic loss log(1 + exp(-m)) is at least 1/(2 + 2 cosh"
     " R).",
-    latex=r"\min_{|m|\le R}\frac{d^2}{dm^2}\log(1+e^{-m})=\frac1{2+2\cosh R}",
     kind="tight",
-    tight_where="abs(m) = R",
     subject=0.0,
     mutants={"a tenth further out": 0.1},
 )
@@ -185,10 +183,8 @@ def _(context):
 
 @claim(
     "pl.strongly-convex",
-    bound=bounds.strong_convexity_gap,
-    latex=r"f(x)-f^*\le\frac{\|\nabla f(x)\|^2}{2\mu}",
+    of=bounds.strong_convexity_gap,
     bibtex="karimi2016linear",
-    proof="Minimise both sides of f(y) >= f(x) + <grad f(x), y - x> + (mu/2)||y - x||^2 over y.",
     subject=gradient,
     mutants={"nine tenths of the gradient": lambda problem, x: 0.9 * gradient(problem, x)},
 )

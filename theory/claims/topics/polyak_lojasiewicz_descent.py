@@ -26,16 +26,13 @@ def _descent(context, problem, start, step, steps):
 
 @claim(
     "pl.gd",
-    bound=bounds.pl_gd,
+    of=bounds.pl_gd,
     title="Gradient descent without convexity",
     statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
     "(2 L + mu).",
-    latex=r"f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)",
     source=f"{KNS}, Theorem 1; the sharper rate: Abbaszadehpeivasti, de Klerk, Zamani, 2023, Theorem 3",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step",
-    proof="f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).",
     subject=1.0,
     mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
 )
@@ -63,7 +60,7 @@ def _(context):
     bibtex="karimi2016linear",
     kind="upper",
     proof="pl.gd with T = 1.",
-    bound=bounds.pl_gd,
+    of=bounds.pl_gd,
     subject=1.0,
     mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
 )
@@ -87,14 +84,11 @@ def _(context):
     "pl.gd.strongly-convex",
     title="Gradient descent on strongly convex functions",
     statement="f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).",
-    latex=r"f(x_T)-f^*\le\max(|1-\gamma\mu|,|1-\gamma L|)^{2T}(f(x_0)-f^*)",
     source="Taylor, Hendrickx, Glineur, Exact worst-case convergence rates of the proximal gradient method, JOTA 2018,"
     " Theorem 3.3",
     bibtex="taylor2018exact",
     kind="tight",
-    tight_where="quadratics with curvature mu (small steps) or L (large steps)",
-    proof="On a quadratic every coordinate shrinks by 1 - gamma h; the general case is the source's.",
-    bound=bounds.gd_strongly_convex,
+    of=bounds.gd_strongly_convex,
     subject=1.0,
     mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},
 )

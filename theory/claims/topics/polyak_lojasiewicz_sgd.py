@@ -27,13 +27,10 @@ from .sgd import MU, SIGMA2, distances, filled, fits
     title="One step of SGD",
     statement="E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2, where C^2 bounds the"
     " second moment E||g||^2, not the variance.",
-    latex=r"\mathbb{E}f(x-\alpha g)\le f(x)-\alpha\|\nabla f(x)\|^2+\tfrac12LC^2\alpha^2",
     source=f"{KNS}, proof of Theorem 4",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="f = (L/2) x^2 and E g^2 = C^2",
-    proof="L-smoothness at x - alpha g, in expectation.",
-    bound=bounds.pl_sgd_step,
+    of=bounds.pl_sgd_step,
     subject=lambda squared, variance: squared + variance,
     mutants={
         "the variance for the second moment": lambda squared, variance: max(variance, squared),
@@ -66,16 +63,13 @@ def composed(step, second, gap, steps):
 
 @claim(
     "pl.sgd.constant",
-    bound=bounds.pl_sgd_constant_step,
+    of=bounds.pl_sgd_constant_step,
     title="SGD with a constant step: the floor",
     statement="With a constant step alpha <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu alpha)^T (f(x_0) - f*) + L C^2 alpha/"
     "(4 mu), if E||g||^2 <= C^2.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}",
     source=f"{KNS}, Theorem 4",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="(mu/2) x^2 at every T with noise that fills E g^2 up to C^2",
-    proof="pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).",
     subject=1.0,
     mutants={"steps 20 % too large": 1.2, "steps 20 % too small": 0.8},
 )
@@ -95,14 +89,13 @@ def _(context):
 
 @claim(
     "pl.sgd.constant.sine",
-    bound=bounds.pl_sgd_constant_step,
+    of=bounds.pl_sgd_constant_step,
     title="SGD with a constant step on x^2 + 3 sin^2 x",
     statement="The bound of pl.sgd.constant holds without convexity: C^2 is the largest second moment on the way.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}",
     source=f"{KNS}, Theorem 4",
     bibtex="karimi2016linear",
     kind="upper",
-    tight_where="nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is steeper",
+    attained="nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is steeper",
     proof="pl.sgd.constant.",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
@@ -140,17 +133,13 @@ def _(context):
 
 @claim(
     "pl.sgd.decreasing",
-    bound=bounds.pl_sgd_decreasing,
+    of=bounds.pl_sgd_decreasing,
     title="SGD with decreasing steps, where the theorem is tight",
     statement="With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum ((2t + 1)/(t + 1))^2,"
     " at most L C^2/(2 mu^2 T), from any start.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}",
     source=f"{KNS}, Theorem 4; the first form is what its proof sums",
     bibtex="karimi2016linear",
     kind="tight",
-    tight_where="(mu/2) x^2 at every T, with noise that fills E g^2 up to C^2",
-    proof="With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t"
-    " + L C^2 (t + 1)^2 alpha_t^2/2; it telescopes.",
     subject=PolyakLojasiewicz(1.0),
     mutants={
         "steps 1/(mu (t + 1))": InverseTime(1.0, 1.0, 1.0),
@@ -176,12 +165,9 @@ def _(context):
     title="SGD with decreasing steps on a quadratic",
     statement="On (mu/2)||x||^2 with noise of variance sigma^2, E f(x_T) follows D_{t+1} = (1 - a_t)^2 D_t + a_t^2"
     " sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2), and comes close to sigma^2/(2 mu T).",
-    latex=r"\mathbb{E}f(x_T)\sim\frac{\sigma^2}{2\mu T}",
     source="derived",
-    kind="equality",
-    tight_where="everywhere",
-    proof="E||(1 - a) x - (a/mu) noise||^2.",
-    bound=bounds.pl_sgd_decreasing_exact,
+    kind="identity",
+    of=bounds.pl_sgd_decreasing_exact,
     subject=lambda workers: (PolyakLojasiewicz(MU), workers),
     mutants={
         "the step 1/(mu (t + 1))": lambda workers: (InverseTime(1.0, MU, 1.0), workers),
@@ -207,7 +193,7 @@ def _(context):
     bibtex="karimi2016linear",
     kind="rate",
     proof="pl.sgd.decreasing.exact.",
-    bound=bounds.pl_sgd_decreasing_exact,
+    of=bounds.pl_sgd_decreasing_exact,
     subject=PolyakLojasiewicz(MU),
     mutants={
         "mu taken 8 times as large: the rate is T^(-1/4)": PolyakLojasiewicz(8.0 * MU),

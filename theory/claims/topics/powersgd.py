@@ -23,13 +23,9 @@ POWER = "Vogels, Karimireddy, Jaggi, PowerSGD, NeurIPS 2019"
     "powersgd.cold",
     title="PowerSGD from a fresh start contracts",
     statement="E||C(X) - X||_F^2 <= (1 - r/rank(X)) ||X||_F^2 for a Gaussian start with r columns.",
-    latex=r"\mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1-\frac{r}{\mathrm{rank}\,X}\Big)\|X\|_F^2",
     source=f"derived; for the operator of {POWER}",
     bibtex="vogels2019powersgd",
-    tight_where="where all non-zero singular values are equal, in every draw",
-    proof="P^ spans X V for a uniform r-dimensional V of the row space; ||P^P^'X||_F >= ||X P_V||_F, whose expected"
-    " square is r/rank(X) ||X||_F^2.",
-    bound=bounds.power_sgd_cold_error,
+    of=bounds.power_sgd_cold_error,
     subject=partial(PowerSGD, ROWS, COLUMNS, warm=False),
     mutants={
         "columns not made orthonormal": partial(WrongPowerSGD, ROWS, COLUMNS),
@@ -72,10 +68,8 @@ compressor_law(
     },
     title="PowerSGD from a fresh start, where the spectrum decays",
     statement="E||C(X) - X||_F^2 <= (1 + k/(r - k - 1)) sum_{j>k} s_j^2 for a Gaussian start with r >= k + 2 columns.",
-    latex=r"\mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1+\frac{k}{r-k-1}\Big)\sum_{j>k}s_j^2",
     kind="upper",
-    tight_where="nearly, where k values are far above many equal ones: the share (r - k)/(min(m, n) - k) is missing",
-    bound=bounds.power_sgd_halko,
+    of=bounds.power_sgd_halko,
 )
 
 
@@ -103,12 +97,9 @@ def errors_of_skewed(v, rank: int, steps: int, stream) -> np.ndarray:
     title="A warm start finds the best rank",
     statement="On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor"
     " (s_{r+1}/s_r)^4 a step.",
-    latex=r"\frac{\|C_{t+1}(X)-X\|_F^2-\sum_{j>r}s_j^2}{\|C_t(X)-X\|_F^2-\sum_{j>r}s_j^2}\to"
-    r"\Big(\frac{s_{r+1}}{s_r}\Big)^4",
     source=f"derived; for the operator of {POWER}",
     bibtex="vogels2019powersgd",
-    proof="A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in them.",
-    bound=bounds.power_sgd_warm_factor,
+    of=bounds.power_sgd_warm_factor,
     subject=partial(errors, True),
     mutants={
         "columns not made orthonormal": errors_of_skewed,

@@ -35,9 +35,7 @@ def regression(context):
 
 @claim(
     "qsvrg.second-moment",
-    latex=r"\mathbb{E}\|\nabla f_j(x)-\nabla f_j(y)+\nabla f(y)\|^2\le 4L\,(f(x)-f^*)+4L\,(f(y)-f^*)",
-    tight_where="up to 1 - 3/(4 n): f_j = (L/2) x_j^2, y = -x",
-    bound=bounds.svrg_second_moment,
+    of=bounds.svrg_second_moment,
     subject=-1.0,
     mutants={"the row's gradient at y added": 1.0},
 )
@@ -68,11 +66,9 @@ def largest_mean_gap(inner: int, *, step, lipschitz, mu, omega, workers) -> Frac
 
 @claim(
     "qsvrg.factor",
-    latex=r"\rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N",
     bibtex="alistarh2017qsgd",
     certificate="composition",
-    tight_where="nowhere that is known; its lemmas are",
-    bound=bounds.qsvrg_factor,
+    of=bounds.qsvrg_factor,
     subject=(1.0, partial(QSGD, LEVELS)),
     mutants={
         "no full gradient: SGD": (0.0, partial(QSGD, LEVELS)),
@@ -115,7 +111,7 @@ def _(context):
     kind="upper",
     certificate="composition",
     proof="qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.",
-    bound=bounds.qsvrg_factor,
+    of=bounds.qsvrg_factor,
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
 )
@@ -138,9 +134,8 @@ def _(context):
 
 @claim(
     "qsvrg.bits",
-    latex=r"\mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]",
     bibtex="alistarh2017qsgd",
-    bound=bounds.qsvrg_bits,
+    of=bounds.qsvrg_bits,
     subject=partial(QSGD, LEVELS),
     mutants={"full precision": Identity, "twice the levels": partial(QSGD, 2 * LEVELS)},
 )

@@ -101,14 +101,10 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
     title="The step size for N workers, with QSGD in the run",
     statement="With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)), the mean"
     " of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.",
-    latex=r"\eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
-    r"\frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N",
     source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
     bibtex="alistarh2017qsgd",
     certificate="composition",
-    proof="One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the variance of"
-    " the mean message (qsgd.gradient-noise); sum up.",
-    bound=bounds.quantized_sgd_convex,
+    of=bounds.quantized_sgd_convex,
     subject=(1.0, QSGD_4[0], 4),
     mutants={
         "sqrt N on the other side, as printed": (0.25, QSGD_4[0], 4),
@@ -133,10 +129,10 @@ for name, bibtex, theorem, (make, omega) in (
         source=f"{theorem}; the constants are derived",
         bibtex=bibtex,
         certificate="composition",
-        tight_where="asymptotically: a function with a small slope far from its minimum and a steep wall behind it,"
+        attained="asymptotically: a function with a small slope far from its minimum and a steep wall behind it,"
         " gradients with much noise",
         proof="As for qsgd.step; the step balances both parts.",
-        bound=bounds.quantized_sgd_convex,
+        of=bounds.quantized_sgd_convex,
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},
     )
@@ -147,12 +143,9 @@ for name, bibtex, theorem, (make, omega) in (
 @claim(
     "qsgd.bits-to-accuracy",
     title="Bits of QSGD to an accuracy",
-    latex=r"\mathrm{bits}(\varepsilon)=T\,\mathbb{E}|\mathrm{code}(Q_s)|,\quad"
-    r" T\ge\Big(\tfrac{c+\sqrt{c^2+2LR^2\varepsilon}}{2\varepsilon}\Big)^2,\ c=R\sqrt v",
     bibtex="alistarh2017qsgd",
     certificate="composition",
-    proof="qsgd.convergence solved for T, times qsgd.elias-length.",
-    bound=bounds.quantized_sgd_bits,
+    of=bounds.quantized_sgd_bits,
     subject=(1.0, QSGD_4[0]),
     mutants={
         "a third of the rounds": (1 / 3, QSGD_4[0]),
@@ -179,11 +172,8 @@ def _(context):
 @claim(
     "qsgd.nonconvex",
     title="Convergence with QSGD, without convexity",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le"
-    r"\frac{2(f(x_0)-f^*)/(\eta T)+\eta L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}",
     bibtex="alistarh2017qsgd",
-    tight_where="(L/2)||x||^2, whose gradients are Gaussian here and not of equal magnitudes",
-    bound=bounds.quantized_sgd_smooth,
+    of=bounds.quantized_sgd_smooth,
     subject=(1.0, partial(QSGD, 4)),
     mutants={"steps four times as large": (4.0, partial(QSGD, 4)), "one level": (1.0, partial(QSGD, 1))},
 )

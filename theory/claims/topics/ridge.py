@@ -34,11 +34,10 @@ def _problem(data):
 
 @claim(
     "ridge.minimum.rcv1",
-    bound=bounds.ridge_minimum,
+    of=bounds.ridge_minimum,
     title="The minimum of ridge regression on RCV1",
     statement="With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what conjugate gradients"
     " give for the dual is the certified minimum of the primal.",
-    latex=r"f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b",
     source="folklore; the identity is derived at bounds.ridge_minimum",
     subject=(1.0, 1.0),
     mutants={
@@ -62,14 +61,14 @@ def _(context):
 
 @claim(
     "ridge.sgd.rcv1",
-    bound=bounds.sgd_average,
+    of=bounds.sgd_average,
     title="SGD on ridge regression, RCV1",
     statement="With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge"
     " regression is below the bound for averaged SGD with the constants of the level set of the start.",
     source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); derived for these weights (bounds.sgd_average)",
     bibtex="lacoste2012simpler",
     kind="upper",
-    tight_where="nowhere near here: the constants are those of the start, and the data is benign (sgd.average)",
+    attained="nowhere near here: the constants are those of the start, and the data is benign (sgd.average)",
     subject=1.0,
     mutants={"steps a thousand times too small": 1e-3},
     see=("sgd.average",),

@@ -32,12 +32,8 @@ median = of_all(lambda x: np.median(x, axis=0))
     title="What the median stands",
     statement="If f of N workers send anything, N odd, the squared distance of the coordinate-wise median from the mean"
     " of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.",
-    latex=r"\|\mathrm{med}-\bar x\|^2\le\frac{N-1}{N+1-2f}\cdot\frac1{N-f}\sum_{i\ \mathrm{honest}}\|x_i-\bar x\|^2",
     source="derived; in one dimension Boyd, 1971, and Hawkins, JASA 1971, on the spread of ordered numbers",
-    tight_where="the liars far above, (N - 1)/2 honest messages at one point and the others at another",
-    proof="The median is at most the honest number of rank k = (N + 1)/2; the h - k + 1 honest ones from it on pull"
-    " their mean up, and the k - 1 others pay for it in the variance.",
-    bound=bounds.median_deviation,
+    of=bounds.median_deviation,
     subject=median,
     mutants={
         "the mean": of_all(lambda x: x.mean(axis=0)),
@@ -61,12 +57,9 @@ def _(context):
     title="What the median costs where nobody lies",
     statement="The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346 times"
     " for N = 3.",
-    latex=r"N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}",
     source="Laplace; the density of a middle order statistic",
-    kind="equality",
-    proof="The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the"
-    " normal law, integrated.",
-    bound=bounds.normal_median_variance,
+    kind="identity",
+    of=bounds.normal_median_variance,
     subject=lambda draws: np.median(draws, axis=1),
     mutants={
         "the mean": lambda draws: draws.mean(axis=1),

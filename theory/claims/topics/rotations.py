@@ -76,13 +76,10 @@ def _vectors(context, d: int):
     "rotation.sign.uniform",
     title="Scaled signs after a uniform rotation",
     statement="With the best scale E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2, for every v.",
-    latex=r"\mathbb E\|C(v)-v\|^2=\Big(1-\tfrac1d\Big)\Big(1-\tfrac2\pi\Big)\|v\|^2",
     source=f"derived; stated in {DRIVE}",
     bibtex="vargaftik2021drive",
-    kind="equality",
-    tight_where="everywhere",
-    proof="The error at u on the sphere is 1 - ||u||_1^2/d, and E||u||_1^2 = 1 + (d - 1) 2/pi.",
-    bound=bounds.rotated_sign_error,
+    kind="identity",
+    of=bounds.rotated_sign_error,
     subject=partial(drive, True),
     mutants={
         "no rotation": ScaledSign,
@@ -105,13 +102,10 @@ def _(context):
     title="Scaled signs after random signs and Hadamard's matrix",
     statement="With the best scale E||C(v) - v||^2 <= ||v||^2/2 for every v, with equality at e_i + e_j; a single"
     " non-zero is restored without error.",
-    latex=r"\mathbb E\|C(v)-v\|^2\le\tfrac12\|v\|^2",
     source="derived, with Khintchine's inequality (Szarek, Studia Math. 58, 1976)",
     bibtex="vargaftik2021drive",
     kind="tight",
-    tight_where="e_i + e_j",
-    proof="E|sum_j s_j v_j| >= ||v||/sqrt(2), so E||Rv||_1^2/d >= (E||Rv||_1)^2/d >= ||v||^2/2.",
-    bound=bounds.hadamard_sign_contraction,
+    of=bounds.hadamard_sign_contraction,
     subject=partial(drive, False),
     mutants={
         "no random signs": without_signs,
@@ -145,7 +139,7 @@ def _(context):
     latex=r"\mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v",
     source=f"derived; stated in {EDEN}",
     bibtex="vargaftik2022eden",
-    kind="equality",
+    kind="identity",
     proof="Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v> = ||v||^2.",
     subject=eden,
     mutants={
@@ -167,14 +161,10 @@ def _(context):
     title="Variance of EDEN with one bit",
     statement="After a uniform rotation E||Q(v) - v||^2 = (d E[1/||u||_1^2] - 1) ||v||^2 for every v, with u uniform on"
     " the sphere: 4/pi - 1 for d = 2, growing to pi/2 - 1.",
-    latex=r"\frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1"
-    r"=d(d-2)\int_0^\infty t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1",
     source=f"derived; the operator is that of {EDEN}",
     bibtex="vargaftik2022eden",
-    kind="equality",
-    tight_where="everywhere",
-    proof="||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x) dt.",
-    bound=bounds.rotated_sign_variance,
+    kind="identity",
+    of=bounds.rotated_sign_variance,
     subject=partial(eden, 1, uniform=True),
     mutants={
         "the best scale": partial(eden, 1, False, True),
@@ -197,12 +187,10 @@ def _(context):
     title="EDEN is biased after random signs and Hadamard's matrix",
     statement="For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit restores (1 + r^2) a e_i:"
     " the squared bias is r^2 ||v||^2, for every d.",
-    latex=r"Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2",
     source=f"derived; {EDEN}, use this rotation in practice",
     bibtex="vargaftik2022eden",
     kind="identity",
-    proof="An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) = +-sqrt(d) e_i.",
-    bound=bounds.hadamard_sign_bias,
+    of=bounds.hadamard_sign_bias,
     subject=partial(eden, 1),
     mutants={
         "a uniform rotation": partial(eden, 1, uniform=True),
@@ -244,9 +232,9 @@ def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
     latex=r"\mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2",
     source=f"derived; stated in {DRIVE}",
     bibtex="vargaftik2021drive",
-    kind="equality",
+    kind="identity",
     proof="The errors are independent, with mean 0.",
-    bound=bounds.rotated_sign_variance,
+    of=bounds.rotated_sign_variance,
     subject=own_rotations,
     mutants={"the same rotation on every worker": one_rotation, "random signs times Hadamard": _hadamard_mean},
 )
@@ -278,13 +266,10 @@ def _padding_left_out(v, bits: int, uniform: bool) -> int:
     title="Bits of a rotated message",
     statement="b bits a coordinate take 96 + b D bits, with D = d for a uniform rotation and the next power of two for"
     " Hadamard's matrix: nearly twice as many as b d where d is just above a power of two.",
-    latex=r"|\mathrm{code}(Q(v))|=96+b\,2^{\lceil\log_2 d\rceil}",
     source="derived",
     bibtex="vargaftik2021drive",
     kind="identity",
-    tight_where="everywhere",
-    proof="The key of the rotation, one float32, and the levels of all rotated coordinates, the padding among them.",
-    bound=bounds.rotated_bits,
+    of=bounds.rotated_bits,
     subject=_sent,
     mutants={
         "padding left out": _padding_left_out,

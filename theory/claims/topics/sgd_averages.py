@@ -53,13 +53,10 @@ def averaging(context, step, average, steps=100):
 
 @claim(
     "sgd.average",
-    bound=bounds.sgd_average,
+    of=bounds.sgd_average,
     statement="Before Jensen's inequality, and with what the proof drops at its end, the bound on E f(xbar_T) - f* for"
     " any weights and steps is an equality on (mu/2) x^2 with noise that fills E g^2 up to G^2.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}",
     kind="tight",
-    tight_where="as stated; Jensen's inequality is strict there",
-    proof="2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.",
     certificate="composition",
     subject=1.0,
     mutants=SCALED,
@@ -74,12 +71,12 @@ def _(context):
         yield condition
 
 
-def _named_average(id, bound, step, average, **facts):
+def _named_average(id, of, step, average, **facts):
     """A named theorem on averages: its proof's sum is attained for large T, and the average is below it."""
 
     def measure(context):
         whole, gap, condition = averaging(context, step, average)
-        promised = bound(100, mu=1.0, second_moment=1.0)
+        promised = of(100, mu=1.0, second_moment=1.0)
         yield upper("mean gap and what x_T leaves, T=100", whole, promised)
         yield upper("E f(xbar_T) - f*, T=100", gap, promised)
         yield condition
@@ -88,11 +85,11 @@ def _named_average(id, bound, step, average, **facts):
         "(mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what x_T leaves"
     )
     shared: dict[str, Any] = {
-        "tight_where": tight,
+        "attained": tight,
         "certificate": "composition",
         "proof": "sgd.average, with sums in closed form.",
     }
-    claim(id, bound=bound, kind="upper", subject=1.0, mutants=SCALED, **shared, **facts)(measure)
+    claim(id, of=of, kind="upper", subject=1.0, mutants=SCALED, **shared, **facts)(measure)
 
 
 _named_average(
@@ -139,15 +136,12 @@ def on_the_box(context, step, average, records, replicas, start):
 
 @claim(
     "sgd.uniform-average.lower",
-    bound=bounds.sgd_uniform_average_lower,
+    of=bounds.sgd_uniform_average_lower,
     title="Plain averaging at the edge of the constraint: at least log(T)/T",
     statement="On ||x||^2/2 + x_1 over the box [0, 1]^d, with noise uniform on [-1, 3] and steps c/t, E f(xbar_T) - f*"
     " >= (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c), from any start.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\ge\frac{c}{8T}\sum_{t=T_0}^{T-1}\frac1t",
     source=f"derived; {RSS}, Theorem 3, has 16 instead of 8",
     bibtex="rakhlin2012making",
-    tight_where="up to 7/6 at T = 2 and 1.6 as T grows: see sgd.uniform-average.logarithm",
-    proof="From t >= c on (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).",
     subject=PLAIN,
     mutants={"the last half alone": (PLAIN[0], 0.5), "the last tenth alone": (PLAIN[0], 0.9)},
     see=("sgd.uniform-average.logarithm",),
@@ -164,16 +158,12 @@ def _(context):
 
 @claim(
     "sgd.uniform-average.logarithm",
-    bound=bounds.sgd_uniform_average_logarithm,
+    of=bounds.sgd_uniform_average_logarithm,
     title="The logarithm of plain averaging, with its factor",
     statement="In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of log T, kappa = 0.2020; the"
     " averages of the last half and with weights t + 1 do not grow.",
-    latex=r"\frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to "
-    r"c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}",
     source=f"derived; sharpens the factor c/16 of {RSS}, Theorem 3",
     bibtex="rakhlin2012making",
-    proof="t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is Spitzer's sum; the mean of"
-    " c E V/t over t < T is c kappa log(T)/T.",
     subject=PLAIN,
     mutants={
         "steps twice as large": (InverseTime(2.0, 1.0, 1.0), Uniform()),
@@ -201,13 +191,11 @@ def on_quadratic(context, step, average, steps, replicas, workers=1):
 
 @claim(
     "sgd.average.exact",
-    bound=bounds.quadratic_average_exact,
+    of=bounds.quadratic_average_exact,
     title="Averages on a quadratic, exactly",
     statement="On a diagonal quadratic with drawn noise the second moments of x_t and of any weighted average of the"
     " iterates follow a recursion of three numbers a coordinate, for any steps and weights.",
-    latex=r"\mathbb{E}x_{t+1}^2=(1-\eta_th)^2\,\mathbb{E}x_t^2+\eta_t^2c",
-    kind="equality",
-    proof="x_{t+1} = (1 - eta h) x_t - eta xi with xi independent of x_t and of the sum of the iterates.",
+    kind="identity",
     subject=lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 1),
     mutants={
         "the steps begin one late": lambda weights: (InverseTime(1.0, 0.5, 5.0), weights, 1),
@@ -228,16 +216,12 @@ def _(context):
 
 @claim(
     "sgd.polyak-ruppert",
-    bound=bounds.polyak_ruppert,
+    of=bounds.polyak_ruppert,
     title="Polyak-Ruppert: the limit of plain averaging, for every constant step",
     statement="T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, whatever the constant"
     " step below 2/L.",
-    latex=r"T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad "
-    r"T\,\mathbb{E}[f(\bar x_T)-f^*]\to\tfrac12\operatorname{tr}(H^{-1}C)",
     bibtex="polyak1992acceleration",
-    kind="equality",
-    tight_where="in the limit, on every quadratic",
-    proof="H xbar_T = (x_0 - x_T)/(gamma T) minus the mean of T noises.",
+    kind="identity",
     subject=lambda step: (Constant(step), Uniform()),
     mutants={
         "the last half alone": lambda step: (Constant(step), Suffix(250)),

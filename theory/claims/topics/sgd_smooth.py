@@ -47,17 +47,13 @@ def on_huber(context, step, steps, bend, *path, deviation=0.0, workers=1, replic
 
 @claim(
     "sgd.smooth-convex",
-    bound=bounds.sgd_smooth_convex,
+    of=bounds.sgd_smooth_convex,
     title="SGD on smooth convex functions",
     statement="With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L"
     " R^2/(2T) where ||x_0 - x*|| <= R.",
-    latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}",
     source=f"derived; {BUBECK}, which is QSGD, NIPS 2017, Theorem 2.1, has sqrt 2 and 1 instead of 1 and 1/2",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    tight_where="as T grows, for the smooth term and half of the other, on Huber's function with the bend R/(eta T)",
-    proof="f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta = L +"
-    " 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.",
     subject=1.0,
     mutants={"steps half as large": 0.5, "steps a fiftieth as large": 0.02},
 )
@@ -76,18 +72,14 @@ def _(context):
 
 @claim(
     "sgd.step.workers",
-    bound=partial(bounds.sgd_smooth_convex, form="paper"),
+    of=partial(bounds.sgd_smooth_convex, form="paper"),
     title="The step size for N workers",
     statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
     " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2 or only"
     " half of it, as in Bubeck's theorem.",
-    latex=r"\eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le "
-    r"R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}",
     source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
     bibtex="alistarh2017qsgd",
     kind="upper",
-    tight_where="as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2",
-    proof="sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.",
     subject="paper",
     mutants={"sqrt N on the other side, as printed": "printed"},
 )
@@ -151,7 +143,7 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     " beyond every constant. (sigma^2 is B, as Theorem 3.4 has it; Corollary 2.2 does not say.) The mean of N"
     " gradients has sigma/sqrt(N) for sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N);"
     " the printed step multiplies by it.",
-    bound=bounds.sgd_smooth_convex_step,
+    of=bounds.sgd_smooth_convex_step,
     subject="printed",
     text="in print",
     quote=r"Suppose we run parallel SGD on $K$ processors, each with access to independent stochastic gradients with"

@@ -22,17 +22,12 @@ from .sgd import RSS, filled, fits
 
 @claim(
     "sgd.smooth-average",
-    bound=bounds.sgd_smooth_average,
+    of=bounds.sgd_smooth_average,
     title="On smooth functions the plain average has no logarithm",
     statement="Steps 1/(mu t) on a smooth function: E f(xbar_T) - f* <= (L/2)(mean of sqrt A_t)^2 <= 2 L G^2/(mu^2 T).",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}",
     source=f"derived; {RSS}, Theorem 2, has 16 instead of 2",
     bibtex="rakhlin2012making",
     kind="upper",
-    tight_where="all E||x_t - x*||^2 = A_t at once, on (mu/2) x^2 from x_0^2 = Q/2 with noise that fills E g^2; there"
-    " E f(xbar_T) is half of the bound, as the x_t are not parallel",
-    proof="The norm of a mean is at most the mean of the norms in L2, and E||x_t - x*||^2 <= A_t by"
-    " sgd.inverse-time.bound.",
     certificate="composition",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps eight times as large": 8.0},
@@ -56,16 +51,13 @@ def _(context):
 
 @claim(
     "sgd.smooth-last",
-    bound=bounds.sgd_smooth_last,
+    of=bounds.sgd_smooth_last,
     title="The last iterate on smooth functions: constant 1/2",
     statement="Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at most"
     " L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}",
     source=f"derived; {RSS}, Theorem 1, has 2 instead of 1/2",
     bibtex="rakhlin2012making",
     kind="tight",
-    tight_where="(mu/2) x^2 at every T, with noise that fills E g^2 up to G^2",
-    proof="f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.",
     subject=1.0,
     mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
 )
@@ -90,15 +82,11 @@ def descended(context, slope, start, step, steps):
 
 @claim(
     "sgd.convex",
-    bound=bounds.sgd_convex,
+    of=bounds.sgd_convex,
     statement="With a constant step gamma the uniform average has E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2,"
     " without strong convexity; gamma = eps/M^2 and T = M^2 D_0/eps^2 give eps.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{D_0}{2\gamma T}+\frac{\gamma M^2}2",
     bibtex="nemirovski2009robust",
     kind="tight",
-    tight_where="s abs(x) with s = abs(x_0)/(gamma T), and with the best step M max(0, x_1, ..., x_T) from a point with"
-    " equal coordinates, where the oracle lowers one coordinate after the other",
-    proof="2 gamma (f(x_t) - f*) <= a_t - a_{t+1} + gamma^2 E||g_t||^2, summed, and Jensen's inequality.",
     subject=1.0,
     mutants={"steps half as large": 0.5, "steps twice as large": 2.0},
 )

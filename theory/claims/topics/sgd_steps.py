@@ -19,15 +19,12 @@ NJLS = "Nemirovski, Juditsky, Lan, Shapiro, Robust stochastic approximation, SIA
 
 @claim(
     "sgd.steps-for",
-    bound=bounds.sgd_steps_for,
+    of=bounds.sgd_steps_for,
     title="Step size and number of steps for an accuracy",
     statement="gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.",
-    latex=r"\gamma=\frac{\varepsilon\mu}{M^2},\quad T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}",
     source=YIN5,
     bibtex="yin2018gradient",
     kind="upper",
-    tight_where="as eps falls, on (mu/2) x^2 with noise that fills E g^2 up to M^2",
-    proof="Each of the two terms of sgd.constant-step.bound is eps/2.",
     subject=(1.0, 1.0),
     mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},
 )
@@ -43,17 +40,12 @@ def _(context):
 
 @claim(
     "sgd.theta",
-    bound=bounds.sgd_scaled_inverse_time,
+    of=bounds.sgd_scaled_inverse_time,
     title="Steps c/(mu t) for any c above 1/2",
     statement="E||x_T - x*||^2 <= (c G/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.",
-    latex=r"\mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}",
     source=f"derived; what the induction of {NJLS}, (2.9) and (2.10), gives (as remembered)",
     bibtex="nemirovski2009robust",
     kind="tight",
-    tight_where="the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2 with"
-    " noise that begins in step 2c and then fills E g^2 up to G^2",
-    proof="a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative or zero,"
-    " so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c - 1).",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
 )
@@ -100,7 +92,7 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
     " It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to the"
     " edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise"
     " across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.",
-    bound=bounds.sgd_scaled_inverse_time,
+    of=bounds.sgd_scaled_inverse_time,
     subject=_all_paths,
     text="quoted",
     see=("sgd.theta",),

@@ -41,7 +41,7 @@ compressor_law(
     latex=r"\mathbb{E}\,Q(v)=v",
     source=f"{CHARIKAR}, section 3",
     bibtex="charikar2002finding",
-    kind="equality",
+    kind="identity",
     proof="What collides with v_i enters with independent signs, so its law is symmetric.",
 )
 
@@ -62,11 +62,10 @@ compressor_law(
         "one counter fewer": lambda width, rows: CountSketch(width - 1, rows),
         "half the width": lambda width, rows: CountSketch(width // 2, rows),
     },
-    bound=bounds.count_sketch_variance,
+    of=bounds.count_sketch_variance,
     title="Variance of a count sketch",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2",
     bibtex="charikar2002finding",
-    kind="equality",
+    kind="identity",
 )
 
 compressor_law(
@@ -80,10 +79,9 @@ compressor_law(
         "independent buckets": CountSketch,
         "half the width": lambda width: CountSketch(width // 2, hash=BALANCED),
     },
-    bound=bounds.balanced_sketch_variance,
+    of=bounds.balanced_sketch_variance,
     title="Variance with equally full buckets",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)",
-    kind="equality",
+    kind="identity",
 )
 
 compressor_law(
@@ -98,10 +96,8 @@ compressor_law(
     samples=64_000,
     quick=24_000,
     mutants={"twice the rank": lambda width, hash: CountSketch(2 * width, hash=hash)},
-    bound=bounds.linear_variance_bound,
+    of=bounds.linear_variance_bound,
     title="No unbiased linear operator of rank w does better",
-    latex=r"\sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1",
-    tight_where="a balanced count sketch whose width divides d",
 )
 
 
@@ -126,9 +122,8 @@ compressor_law(
         "a count sketch": CountSketch,
         "one row more": lambda width: normal_sketch(width + 1),
     },
-    bound=bounds.gaussian_sketch_variance,
-    latex=r"\mathbb{E}\|Q(v)-v\|^2=\frac{d+1}w\|v\|^2",
-    kind="equality",
+    of=bounds.gaussian_sketch_variance,
+    kind="identity",
 )
 
 
@@ -137,13 +132,9 @@ compressor_law(
     title="The median of three rows, against one row with as many counters",
     statement="For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2 w^3)"
     " ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.",
-    latex=r"\theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}",
     source="derived",
-    kind="equality",
-    tight_where="vectors with one non-zero",
-    proof="Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal signs. Many"
-    " collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the mean.",
-    bound=bounds.median_sketch_spike,
+    kind="identity",
+    of=bounds.median_sketch_spike,
     subject=partial(CountSketch, rows=3, median=True),
     mutants={
         "the mean of the rows": partial(CountSketch, rows=3),
@@ -167,14 +158,10 @@ def _(context):
     title="An estimate is rarely far off",
     statement="With width ceil(4/e^2), |Q(v)_i - v_i| >= e ||v without v_i|| with probability at most 1/4; for the"
     " median of r rows, at most exp(-r/8).",
-    latex=r"\Pr\big(|Q(v)_i-v_i|\ge\varepsilon\|v_{-i}\|\big)\le\tfrac14",
     source=f"{CHARIKAR}; lecture notes",
     bibtex="charikar2002finding",
     kind="tight",
-    tight_where="e = 1, one row, one other non-zero: they share one of 4 buckets with probability 1/4",
-    proof="Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows that"
-    " are far off.",
-    bound=bounds.count_sketch_tail,
+    of=bounds.count_sketch_tail,
     subject=1.0,
     mutants={"a width of 1/(16 e^2)": 1.0 / 64.0},
 )

@@ -34,7 +34,7 @@ def sketched(width: int, beta: float, hash: int = BALANCED, seed: int = 0) -> Li
     source="derived; the rule is that of the talk on contractive error feedback",
     bibtex="li2023contractive",
     kind="identity",
-    tight_where="everywhere",
+    attained="everywhere",
     proof="e grows by eta g - Q(p) in every step, whatever p is.",
     subject=PartialErrorFeedback,
     mutants={
@@ -59,7 +59,7 @@ def _(context):
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
     kind="identity",
-    tight_where="everywhere",
+    attained="everywhere",
     proof="sk is linear and its hash does not change; x loses mean Q(p) in every step.",
     subject=lambda width, beta, seed: sketched(width, beta, FIXED, seed),
     mutants={
@@ -84,13 +84,10 @@ def _(context):
     title="Where a sketch with one hash explodes, if a whole bucket is sent",
     statement="If n coordinates of a bucket are sent in every step, its counter is multiplied by 1 - (1 - beta) n, so"
     " it is stable if and only if (1 - beta) n < 2: for n = 3, 5, 10 from beta = 1/3, 3/5, 4/5 on.",
-    latex=r"S_b\leftarrow\big(1-(1-\beta)n\big)S_b",
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
     kind="identity",
-    tight_where="everywhere",
-    proof="Each of the n coordinates takes (1 - beta) S_b away from the counter.",
-    bound=bounds.linear_sketch_factor,
+    of=bounds.linear_sketch_factor,
     subject=lambda beta: sketched(1, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda beta: sketched(1, 1.0 - beta),
@@ -124,9 +121,9 @@ def _(context):
     latex=r"\mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2",
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
-    kind="equality",
+    kind="identity",
     proof="K is fresh in every step; with random-k it is hypergeometric.",
-    bound=bounds.linear_sketch_factor,
+    of=bounds.linear_sketch_factor,
     subject=sketched,
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: sketched(width, 1.0 - beta),
@@ -165,12 +162,10 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
     title="How many coordinates of a bucket are sent",
     statement="E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over the"
     " pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.",
-    latex=r"\mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}",
     source=f"derived; random blocks are those of {CODE}",
     bibtex="li2023contractive",
-    kind="equality",
-    proof="The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.",
-    bound=bounds.block_kept_square,
+    kind="identity",
+    of=bounds.block_kept_square,
     subject=lambda k: (RandK(k), RandomBlock(k)),
     mutants={
         "one coordinate fewer": lambda k: (RandK(k - 1), RandomBlock(k - 1)),
@@ -197,11 +192,10 @@ def _(context):
 
 @claim(
     "sketch-memory.size",
-    latex=r"\mathbb{E}S_b^2\to\frac{v(1-q)}{q(1-\beta)\big(2-(1-\beta)\,\mathbb{E}K^2/\mathbb{E}K\big)}",
     source=f"derived; algorithm: {CODE}",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.linear_sketch_memory,
+    kind="identity",
+    of=bounds.linear_sketch_memory,
     subject=sketched,
     mutants={
         "half the width": lambda width, beta: sketched(width // 2, beta),
@@ -223,10 +217,9 @@ def _(context):
 @claim(
     "sketch-memory.kernel",
     title="Directions without feedback",
-    latex=r"1-\tfrac wd\big(1-(1-\tfrac1w)^d\big)",
     bibtex="li2023contractive",
-    kind="equality",
-    bound=bounds.linear_sketch_null_share,
+    kind="identity",
+    of=bounds.linear_sketch_null_share,
     subject=lambda width, hash, seed: CountSketch(width, hash=hash, seed=seed),
     mutants={
         "one bucket fewer": lambda width, hash, seed: CountSketch(width - 1, hash=hash, seed=seed),

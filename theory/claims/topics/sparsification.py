@@ -54,10 +54,10 @@ WRONG_BLOCKS = {
     " E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2",
     source="derived; random blocks are what public code of error feedback sends",
-    kind="equality",
-    tight_where="everywhere",
+    kind="identity",
+    attained="everywhere",
     proof="Exactly k of the d starts hold a given coordinate.",
-    bound=bounds.rand_k_variance,
+    of=bounds.rand_k_variance,
     subject=partial(RandomBlock, unbiased=True),
     mutants=WRONG_BLOCKS | {"factor d/k forgotten": RandomBlock},
 )
@@ -82,10 +82,9 @@ compressor_law(
     statement="E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they are.",
     latex=r"\mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2",
     source="derived; as for random-k",
-    kind="equality",
-    tight_where="everywhere",
-    proof="Each coordinate is lost with probability 1 - k/d.",
-    bound=bounds.rand_k_contraction,
+    kind="identity",
+    attained="everywhere",
+    of=bounds.rand_k_contraction,
 )
 
 
@@ -134,13 +133,10 @@ def _(context):
     title="Uniform sparsification",
     statement="Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 ="
     " (1/p - 1) ||v||^2, and p d coordinates are sent.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2",
     source=f"derived; {WANGNI}, has it as the baseline",
     bibtex="wangni2018gradient",
-    kind="equality",
-    tight_where="everywhere",
-    proof="The second moment of a coordinate is p (v_i/p)^2.",
-    bound=bounds.bernoulli_variance,
+    kind="identity",
+    of=bounds.bernoulli_variance,
     subject=Bernoulli,
     mutants={
         "not divided by p": lambda p: WrongSparsifier(round(64 * p), UNDIVIDED),
@@ -161,12 +157,9 @@ def _(context):
     title="Ultra-sparsification contracts",
     statement="One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 ="
     " (1 - k/d) ||v||^2.",
-    latex=r"\mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2",
     bibtex="stich2018sparsified",
-    kind="equality",
-    tight_where="everywhere",
-    proof="A coordinate is sent with probability k/d.",
-    bound=bounds.ultra_contraction,
+    kind="identity",
+    of=bounds.ultra_contraction,
     subject=Ultra,
     mutants={
         "one coordinate always": lambda k: RandK(1),
@@ -193,11 +186,8 @@ compressor_law(
         "the factor d/k forgotten": Ultra,
         "one coordinate always, times d": lambda k: RandK(1, unbiased=True),
     },
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2",
-    kind="equality",
-    tight_where="everywhere",
-    proof="The second moment of a coordinate is (k/d) (d v_i/k)^2.",
-    bound=bounds.ultra_variance,
+    kind="identity",
+    of=bounds.ultra_variance,
 )
 
 
@@ -206,11 +196,8 @@ compressor_law(
     title="The relative threshold contracts",
     statement="Coordinates of at least the share tau of the largest: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta ="
     " 1/(1 + (d-1) tau^2).",
-    latex=r"\delta = \frac{1}{1+(d-1)\tau^2}",
     source="derived",
-    tight_where="one coordinate 1, the others just below tau",
-    proof="The largest coordinate stays, each of the others loses less than tau^2 times its square.",
-    bound=bounds.threshold_contraction,
+    of=bounds.threshold_contraction,
     subject=partial(Threshold, relative=True),
     mutants={
         "a threshold 5 % higher": lambda size: Threshold(1.05 * size, relative=True),
@@ -239,11 +226,9 @@ GROUP = 10  # replicas whose mean is E||x_t||^2
     title="Uniform sparsification costs 1/p times as many iterations",
     statement="With the share p of the coordinates and a step p times as long, SGD takes 1/p times as many iterations"
     " to the same accuracy, so that the number of coordinates sent stays the same.",
-    latex=r"T(p)=T(1)/p",
     source="lecture; derived: the second moment of the gradients, hence the number of iterations, grows by 1/p",
     kind="rate",
-    proof="On (mu/2)||x||^2 everything decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards the same floor.",
-    bound=bounds.sparsified_iterations,
+    of=bounds.sparsified_iterations,
     subject=lambda k, p: (RandK(k, unbiased=True), p * SPARSE_STEP),
     mutants={
         "the step not shortened": lambda k, p: (RandK(k, unbiased=True), SPARSE_STEP),

@@ -33,7 +33,7 @@ compressor_law(
     latex=r"\mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v",
     source=f"{MEM_SGD}, section 2.2",
     bibtex="stich2018sparsified",
-    kind="equality",
+    kind="identity",
     proof="Each coordinate is kept with probability k/d.",
 )
 
@@ -41,24 +41,22 @@ compressor_law(
     "randk.variance",
     unbiased,
     at=[(gaussian(100), {"k": 10}), (gaussian(100, 3), {"k": 10}), (gaussian(1000), {"k": 100})],
-    bound=bounds.rand_k_variance,
+    of=bounds.rand_k_variance,
     formula=lambda v, k: bounds.rand_k_variance(v.size, k),
     samples=40_000,
     quick=10_000,
     mutants={"factor d/k forgotten": RandK, "the largest coordinates": TopK}
     | REPLACEMENT
     | {"one coordinate fewer": lambda k: unbiased(k - 1)},
-    latex=r"\mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2",
     bibtex="stich2018sparsified",
-    kind="equality",
-    proof="A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.",
+    kind="identity",
 )
 
 compressor_law(
     "randk.contraction",
     RandK,
     at=[(gaussian(100), {"k": 10}), (gaussian(100, 3), {"k": 30})],
-    bound=bounds.rand_k_contraction,
+    of=bounds.rand_k_contraction,
     formula=lambda v, k: 1.0 - bounds.rand_k_contraction(v.size, k),
     samples=40_000,
     quick=10_000,
@@ -68,10 +66,8 @@ compressor_law(
         "the largest coordinates": TopK,
         "drawn with replacement": partial(WrongSparsifier, fault=REPLACED, unbiased=False),
     },
-    latex=r"\mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2",
     bibtex="stich2018sparsified",
-    kind="equality",
-    proof="Each coordinate is lost with probability 1 - k/d.",
+    kind="identity",
 )
 
 
@@ -79,13 +75,10 @@ compressor_law(
     "topk.contraction",
     title="Top-k contracts",
     statement="||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.",
-    latex=r"\|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2",
     source=f"{MEM_SGD}, Definition 2.1",
     bibtex="stich2018sparsified",
     kind="tight",
-    tight_where="vectors of equal magnitudes, and only there (or k = d)",
-    proof="The mean of the d - k smallest squares is at most the mean of all.",
-    bound=bounds.top_k_contraction,
+    of=bounds.top_k_contraction,
     subject=TopK,
     mutants={
         "one coordinate fewer": lambda k: TopK(max(1, k - 1)),

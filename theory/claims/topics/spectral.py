@@ -23,11 +23,9 @@ from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_
     "best-rank.contraction",
     title="The best approximation of rank r contracts",
     statement="||C(X) - X||_F^2 = sum_{j>r} s_j^2 <= (1 - r/min(rows, columns)) ||X||_F^2.",
-    latex=r"\|X_r-X\|_F^2=\sum_{j>r}s_j^2\le\Big(1-\frac{r}{\min(m,n)}\Big)\|X\|_F^2",
     source="Eckart and Young, Psychometrika 1936; the mean of the smallest squares is at most that of all",
     bibtex="eckart1936approximation",
-    tight_where="equal singular values",
-    bound=bounds.best_rank_contraction,
+    of=bounds.best_rank_contraction,
     subject=partial(BestRank, ROWS, COLUMNS),
     mutants={
         "one triplet fewer": lambda rank: BestRank(ROWS, COLUMNS, rank - 1),
@@ -68,7 +66,7 @@ compressor_law(
     latex=r"\mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X",
     source="derived from QSGD's Lemma 3.1 (i)",
     bibtex="alistarh2017qsgd",
-    kind="equality",
+    kind="identity",
     proof="E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.",
 )
 
@@ -81,10 +79,9 @@ compressor_law(
     latex=r"\mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad"
     r" f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)",
     source="derived",
-    kind="equality",
-    tight_where="everywhere",
+    kind="identity",
     proof="The matrices u_i v_i' are orthonormal, so squared errors of the values add up.",
-    bound=bounds.qsgd_variance_exact,
+    of=bounds.qsgd_variance_exact,
     subject=rounded,
     mutants=SPECTRUM_MUTANTS | {"levels counted with zero, so one too many": lambda s: rounded(s + 1)},
 )

@@ -29,12 +29,9 @@ def after(problem, w, v, step, batch):
     title="One round does not part two runs",
     statement="For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <="
     " ||w - w'||^2 with the same B draws, gradients summed.",
-    latex=r"\gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\ \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2",
     source=f"{YIN}, Proposition 7, here without the term 1/(n - 1) of its condition: derived",
     bibtex="yin2018gradient",
-    proof="Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D) mean"
-    " ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).",
-    bound=bounds.stability_step,
+    of=bounds.stability_step,
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),
@@ -66,9 +63,9 @@ def _(context):
     latex=r"\mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2",
     source=f"{YIN}, Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda): derived",
     bibtex="yin2018gradient",
-    tight_where="at the largest step: f_i whose Hessian is lambda or beta along w - w'",
+    attained="at the largest step: f_i whose Hessian is lambda or beta along w - w'",
     proof="As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta + lambda).",
-    bound=bounds.stability_step,
+    of=bounds.stability_step,
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),
@@ -108,11 +105,9 @@ def parted(context, problems, method, start, rounds, replicas):
 @claim(
     "stability.linear",
     title="Stability is lost at most at this rate",
-    latex=r"\mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}",
     bibtex="yin2018gradient",
-    kind="equality",
-    proof="Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.",
-    bound=bounds.sgd_stability,
+    kind="identity",
+    of=bounds.sgd_stability,
     subject=lambda step, batch: (step, batch),
     mutants={
         "a step 10 % larger": lambda step, batch: (1.1 * step, batch),
@@ -135,9 +130,9 @@ def _(context):
     title="Stability of logistic regression",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}",
     bibtex="yin2018gradient",
-    tight_where="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
+    attained="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
     proof="stability.round, and 2 gamma L for every draw of the row that differs.",
-    bound=bounds.sgd_stability,
+    of=bounds.sgd_stability,
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
     certificate="composition",
@@ -168,10 +163,8 @@ def regularized(mu, sign, rows=1):
 @claim(
     "stability.strongly-convex",
     title="Stability of strongly convex losses",
-    latex=r"\epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}",
     bibtex="yin2018gradient",
-    tight_where="nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature",
-    bound=bounds.sgd_stability_strongly_convex,
+    of=bounds.sgd_stability_strongly_convex,
     subject=regularized,
     mutants={
         "without the l2 term": lambda mu, sign: regularized(0.0, sign),
@@ -198,11 +191,8 @@ def _(context):
 
 @claim(
     "stability.generalization",
-    latex=r"|\mathbb{E}f(w_T)-\mathbb{E}f_S(w_T)|\le(1-\eta)\,\epsilon_{\mathrm{stab}}+\eta\,2\gamma L^2T",
     bibtex="yin2018gradient",
-    proof="Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the diversity"
-    " that the step asks for, two runs part by at most 2 gamma L a gradient.",
-    bound=bounds.generalization_gap,
+    of=bounds.generalization_gap,
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
     certificate="composition",

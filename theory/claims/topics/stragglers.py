@@ -38,11 +38,9 @@ def kth(change=lambda times: times, place=lambda k: k - 1):
     "stragglers.exponential",
     title="The k-th of n exponential times",
     statement="For X_i = s + Exp(mu), E X_(k) = s + (H_n - H_{n-k})/mu and Var X_(k) = sum_{j<=k} 1/(mu (n-j+1))^2.",
-    latex=r"\mathbb{E}X_{(k)}=s+\frac{H_n-H_{n-k}}{\mu}",
     source="Renyi, On the theory of order statistics, 1953 (restated)",
-    kind="equality",
-    proof="While j workers are left, the next one comes after Exp(j mu), independent of the past.",
-    bound=bounds.exponential_order_mean,
+    kind="identity",
+    of=bounds.exponential_order_mean,
     subject=kth(),
     mutants={
         "one worker too many": kth(place=lambda k: min(k, N - 1)),
@@ -66,12 +64,9 @@ def _(context):
     title="The k-th of n Pareto times",
     statement="For P(X > x) = (x_m/x)^a, E X_(k) = x_m prod_{j<=k} (n-j+1)/(n-j+1-1/a), and the second moment is the"
     " same with 2/a.",
-    latex=r"\mathbb{E}X_{(k)}=x_m\prod_{j=1}^{k}\frac{n-j+1}{n-j+1-1/a}",
     source="derived",
-    kind="equality",
-    tight_where="everywhere; finite iff n - k + 1 > 1/a (the variance: 2/a)",
-    proof="log(X/x_m) is Exp(a): a product of independent factors.",
-    bound=bounds.pareto_order_mean,
+    kind="identity",
+    of=bounds.pareto_order_mean,
     subject=kth(),
     mutants={
         "one worker too many": kth(place=lambda k: min(k, N - 1)),
@@ -97,12 +92,9 @@ def _(context):
     title="How many workers to wait for",
     statement="Where k gradients save k times as many rounds, the least E X_(k)/k is at k = kappa n for many workers,"
     " kappa/(1-kappa) + log(1-kappa) = s mu; for n = 100 it is that k to within 1.",
-    latex=r"\frac{\kappa}{1-\kappa}+\log(1-\kappa)=s\mu",
     source="derived",
     kind="upper",
-    tight_where="at k = kappa n",
-    proof="H_n - H_{n-k} is about -log(1-kappa); differentiate (s mu - log(1-kappa))/kappa.",
-    bound=bounds.fastest_fraction,
+    of=bounds.fastest_fraction,
     subject=bounds.fastest_fraction,
     mutants={
         "wait for all": lambda s_mu: 1.0,
@@ -130,11 +122,9 @@ def _(context):
     title="Who is among the fastest",
     statement="With rates mu_i, worker i is among the k fastest with the probability that a sum over all sets gives:"
     " each step adds a worker in proportion to its rate among those that are left.",
-    latex=r"P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}",
     source="derived",
-    kind="equality",
-    proof="Exponential times have no memory.",
-    bound=bounds.inclusion_probabilities,
+    kind="identity",
+    of=bounds.inclusion_probabilities,
     subject=lambda rates: rates,
     mutants={
         "all workers alike": lambda rates: np.ones(len(rates)),
@@ -156,11 +146,9 @@ def _(context):
     title="Wall clock of fastest-k SGD",
     statement="On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t)"
     " gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.",
-    latex=r"t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}",
     source="derived",
-    kind="equality",
-    proof="sgd.constant-step with the variance of a mean of k; who is fast does not depend on the gradients.",
-    bound=bounds.fastest_rounds,
+    kind="identity",
+    of=bounds.fastest_rounds,
     subject=lambda k, step: {"fastest": k, "step": step},
     mutants={
         "one worker less": lambda k, step: {"fastest": k - 1, "step": step},
@@ -201,9 +189,9 @@ def settled(context, weights, speeds):
     " all f_i.",
     latex=r"\mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i",
     source="derived",
-    kind="equality",
+    kind="identity",
     proof="E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.",
-    bound=bounds.inclusion_probabilities,
+    of=bounds.inclusion_probabilities,
     subject=("plain", RATES),
     mutants={
         "all workers alike: no bias": ("plain", None),
@@ -221,12 +209,10 @@ def _(context):
     title="The cure of the bias",
     statement="With weights 1/(n pi_i), pi_i the probability that worker i counts, the fastest workers' gradients have"
     " the mean of all as their expectation.",
-    latex=r"\mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i",
     source="Horvitz, Thompson, A generalization of sampling without replacement, JASA 1952",
     bibtex="horvitz1952generalization",
-    kind="equality",
-    proof="E of the indicator of i in S is pi_i.",
-    bound=bounds.horvitz_thompson_weights,
+    kind="identity",
+    of=bounds.horvitz_thompson_weights,
     subject=lambda weights: weights,
     mutants={
         "plain averaging": lambda weights: np.full(weights.size, 0.5),

@@ -51,7 +51,7 @@ MUTANTS = TWO | {"rounding down": partial(faulty, fault=DOWN)}
     statement="C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.",
     latex=r"\mathbb{E}\,Q(v) = v",
     source="derived",
-    kind="equality",
+    kind="identity",
     subject=make_ternary,
     mutants=MUTANTS | {"clipped first, at 2.5 standard deviations": lambda scale, v: ClippedTernGrad(2.5)},
 )
@@ -68,10 +68,9 @@ def _(context):
     statement="E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C",
     source="derived",
-    kind="equality",
-    tight_where="everywhere",
+    kind="identity",
     proof="E Q_i^2 = C^2 |v_i|/C.",
-    bound=bounds.ternary_variance_exact,
+    of=bounds.ternary_variance_exact,
     subject=make_ternary,
     mutants=MUTANTS
     | {"always the largest magnitude": lambda scale, v: TernGrad(), "always the 2-norm": lambda scale, v: QSGD(1)},
@@ -89,11 +88,9 @@ def _(context):
     "ternary.product",
     title="No scale is better than another",
     statement="(second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.",
-    latex=r"\mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2",
     source="derived",
-    kind="equality",
-    tight_where="everywhere; no unbiased operator has a smaller product",
-    bound=bounds.ternary_product,
+    kind="identity",
+    of=bounds.ternary_product,
     subject=make_ternary,
     mutants=TWO | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
 )
@@ -115,11 +112,9 @@ def _(context):
     "ternary.l2",
     title="Ternary quantization with the 2-norm",
     statement="With C = ||v||_2: variance <= (sqrt(d) - 1) ||v||^2, and expected non-zeros ||v||_1/||v||_2 <= sqrt(d).",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 \le (\sqrt d - 1)\|v\|^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/\|v\|_2 \le \sqrt d",
     source="derived; QSGD with s = 1",
     bibtex="alistarh2017qsgd",
-    tight_where="equal magnitudes; a single non-zero is sent as it is",
-    bound=bounds.ternary_l2_variance,
+    of=bounds.ternary_l2_variance,
     subject=partial(make_ternary, "2-norm"),
     mutants={
         "the largest magnitude as the scale": lambda v: TernGrad(),
@@ -173,12 +168,10 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
     title="Ternary quantization with the 2-norm costs up to sqrt(d) times as many iterations",
     statement="With the scale ||v||_2 and flat gradients, SGD with the step that its theorem chooses takes a number of"
     " iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.",
-    latex=r"T(d)\propto\sqrt d",
     source="lecture; derived: the second moment of the gradients, hence the number of iterations, grows by"
     " ||v||_1/||v||_2 <= sqrt(d)",
     kind="rate",
-    proof="E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p = 1/sqrt(d).",
-    bound=bounds.ternary_iterations,
+    of=bounds.ternary_iterations,
     subject=lambda d: (QSGD(1), bounds.ternary_iterations(d)),
     mutants={
         "the scale max|v_i| (TernGrad), with its own step": lambda d: (TernGrad(), typical_factor(d, math.inf)),

@@ -36,7 +36,7 @@ compressor_law(
     TernGrad,
     at=[(extremal(400), {}), (gaussian(400), {}, "upper"), (gaussian(400, 3), {}, "upper")],
     formula=lambda v: bounds.ternary_inf_variance(v.size),
-    bound=bounds.ternary_inf_variance,
+    of=bounds.ternary_inf_variance,
     quick=4_000,
     mutants={
         "the 2-norm as the scale": lambda: QSGD(1),
@@ -46,10 +46,7 @@ compressor_law(
     },
     title="Worst variance of TernGrad",
     statement="With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization can have.",
-    latex=r"\sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 ="
-    r" \tfrac12(\sqrt d - 1)",
     bibtex="wen2017terngrad",
-    tight_where="one coordinate 1, the others 1/(sqrt(d) + 1)",
 )
 
 
@@ -77,11 +74,10 @@ def sum_of_messages(c, vectors, stream) -> np.ndarray:
     title="TernGrad with a shared scale",
     statement="If N workers share the largest of their scales, the sum of their messages takes 2 N + 1 values, so"
     " log2(2 N + 1) bits a coordinate come down.",
-    latex=r"\mathrm{downlink} = \log_2(2N+1)",
     source=f"{SOURCE}, scaler sharing",
     bibtex="wen2017terngrad",
     kind="identity",
-    bound=bounds.terngrad_downlink_bits,
+    of=bounds.terngrad_downlink_bits,
     subject=partial(TernGrad, shared=True),
     mutants={"every worker its own scale": TernGrad, "more levels than three": lambda: QSGD(2, math.inf)},
     measured_by="the package's run",
@@ -103,13 +99,10 @@ def _(context):
     title="TernGrad with clipping, on a Gaussian vector",
     statement="Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985 ||v||^2"
     " as the second moment and a squared bias of 0.24 %.",
-    latex=r"\mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad"
-    r" \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)",
     source=f"derived, for the clipping of {SOURCE}",
     bibtex="wen2017terngrad",
-    kind="equality",
-    tight_where="as d grows; here d = 20000",
-    bound=bounds.clipped_gaussian,
+    kind="identity",
+    of=bounds.clipped_gaussian,
     subject=ClippedTernGrad,
     mutants={
         "clipped at 3": lambda: ClippedTernGrad(3.0),
@@ -196,11 +189,9 @@ MUTANTS = {
     title="A step of TernGrad",
     statement="If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, a step with TernGrad leaves E h' <="
     " (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A.",
-    latex=r"\mathbb{E}\,h_{t+1}\le(1+\gamma_t^2B)\,h_t-2\gamma_t\langle w_t-w^*,\nabla C(w_t)\rangle+\gamma_t^2A",
     bibtex="wen2017terngrad",
     source_known="quoted",
-    proof="E||Q(g)||^2 = max|g| ||g||_1, and E Q(g) = grad C(w).",
-    bound=bounds.terngrad_step,
+    of=bounds.terngrad_step,
     subject=TernGrad(),
     mutants=MUTANTS,
 )
@@ -220,12 +211,10 @@ def _(context):
     statement="SGD with TernGrad comes to the minimum almost surely if the steps have an infinite sum and their squares"
     " a finite one; where <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most Lemma 1 applied T times, which tends to"
     " 0.",
-    latex=r"\mathbb{E}\,h_T\le h_0\prod_t r_t+A\sum_t\gamma_t^2\prod_{s>t}r_s,\quad r_t=1-2\gamma_t\mu+\gamma_t^2B",
     source=f"{SOURCE}, Theorem 1, which has no rate; the bound is derived from Lemma 1",
     bibtex="wen2017terngrad",
     source_known="quoted",
-    proof="Lemma 1 makes h_t an almost supermartingale: Robbins and Siegmund.",
-    bound=bounds.terngrad_distance,
+    of=bounds.terngrad_distance,
     subject=TernGrad(),
     mutants=MUTANTS,
     see=("terngrad.lemma-1",),

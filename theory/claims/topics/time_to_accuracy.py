@@ -44,12 +44,9 @@ def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
     statement="On (mu/2)||x||^2, N workers with batches of B and an unbiased compressor with variance exactly omega"
     " ||v||^2 are at the accuracy after log((eps - a)/(||x_0||^2 - a))/log r steps, r = (1 - gamma mu)^2 + gamma^2 mu^2"
     " omega/N, a = gamma^2 (1 + omega) sigma^2/(N B (1 - r)).",
-    latex=r"T=\frac{\log\frac{\epsilon-a}{\|x_0\|^2-a}}{\log r},\quad r=(1-\gamma\mu)^2+\gamma^2\mu^2\frac\omega N",
     source="derived",
-    kind="equality",
-    tight_where="everywhere for rand-k",
-    proof="E||x - gamma g||^2 = (1 - gamma mu)^2 ||x||^2 + gamma^2 Var g, and sgd.averaging for Var g.",
-    bound=bounds.compressed_distance,
+    kind="identity",
+    of=bounds.compressed_distance,
     subject=rand_k(),
     mutants={
         "one worker less": rand_k(fewer=1),
@@ -80,12 +77,9 @@ def _(context):
     title="Steps that are enough",
     statement="With the step eps mu/M^2, (M^2/(2 mu^2 eps)) log(2 ||x_0||^2/eps) steps bring E||x_T - x*||^2 to eps or"
     " below, M^2 the second moment of what x moves by, compression included.",
-    latex=r"T=\frac{M^2}{2\mu^2\epsilon}\log\frac{2\|x_0-x^*\|^2}{\epsilon}",
     source="derived; Yin et al., AISTATS 2018, Theorem 5 with B = 1",
     bibtex="yin2018gradient",
-    tight_where="approached on (mu/2)||x||^2 where the noise is far larger than the gradients",
-    proof="sgd.constant-step.bound with half of eps for each of its two terms.",
-    bound=bounds.sgd_iterations,
+    of=bounds.sgd_iterations,
     subject=1.0,
     mutants={"three quarters of the steps": 0.75},
     see=("time.iterations",),
@@ -108,12 +102,9 @@ def _(context):
     title="The batch with the least time to an accuracy",
     statement="Where steps are proportional to M^2 and a step takes B c + tau, the time is least at B* = sqrt((1+omega)"
     " sigma^2 tau/(G^2 (N + omega) c)).",
-    latex=r"B^*=\sqrt{\frac{(1+\omega)\,\sigma^2\,\tau}{G^2\,(N+\omega)\,c}}",
     source="derived",
     kind="lower",
-    tight_where="at B*",
-    proof="A + a B + b/B is least at sqrt(b/a).",
-    bound=bounds.best_batch,
+    of=bounds.best_batch,
     subject=bounds.best_batch,
     mutants={
         "the compressor forgotten": lambda *a, omega, **k: bounds.best_batch(*a, omega=0.0, **k),
@@ -142,12 +133,9 @@ def _(context):
     title="How many ranks pay",
     statement="p ranks that share W seconds of gradients and add n words in a ring are fastest near p* = sqrt((W - n (2"
     " beta + gamma))/(2 alpha)).",
-    latex=r"p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}",
     source="derived",
     kind="lower",
-    tight_where="the fastest integer is p* rounded up or down",
-    proof="The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).",
-    bound=bounds.ring_best_ranks,
+    of=bounds.ring_best_ranks,
     subject=bounds.ring_best_ranks,
     mutants={
         "the words forgotten": lambda words, **k: bounds.ring_best_ranks(words=0.0, **k),

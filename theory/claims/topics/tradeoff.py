@@ -29,15 +29,11 @@ def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
     title="Bits and variance cannot both be small",
     statement="An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in"
     " expectation.",
-    latex=r"b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)",
     source="derived; Safaryan, Shulgin, Richtarik, Uncertainty principle for communication compression, 2021, for"
     " contractions",
     bibtex="safaryan2021uncertainty",
     kind="lower",
-    tight_where="approached for Gaussian vectors as d grows, by no compressor of this package",
-    proof="Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, and that at least"
-    " the rate of a Gaussian at this distortion.",
-    bound=bounds.least_unbiased_bits,
+    of=bounds.least_unbiased_bits,
     subject=qsgd,
     mutants={
         "the signs are not counted": lambda s, v, seed: qsgd(s, v, seed, np.abs),
@@ -61,11 +57,8 @@ def _(context):
 @claim(
     "sparsifier.least-variance",
     title="Variance and non-zeros cannot both be small",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2\ge\Big(\frac{\|v\|_1^2}{k\,\|v\|_2^2}-1\Big)\|v\|^2",
     source="derived from sparsifier.product",
-    tight_where="probabilities proportional to |v_i|, none of them above 1",
-    proof="E||Q||^2 >= sum v_i^2/p_i >= (sum |v_i|)^2/sum p_i by Cauchy and Schwarz.",
-    bound=bounds.least_variance,
+    of=bounds.least_variance,
     subject=lambda k: OptimalSparsifier(budget=k),
     mutants={
         "twice the non-zeros": lambda k: OptimalSparsifier(budget=2 * k),
@@ -102,13 +95,9 @@ def nearest(x, step, rng):
     statement="Uniform dense levels with an entropy coder take log2(2 pi e/6)/2 = 0.755 bits a Gaussian coordinate more"
     " than the least if a coin rounds, and log2(2 pi e/12)/2 = 0.255 more if sender and receiver share a uniform"
     " number.",
-    latex=r"\frac bd-\frac12\log_2\Big(1+\frac1\omega\Big)\to\frac12\log_2\frac{2\pi e}{6}\quad\text{or}\quad"
-    r"\frac12\log_2\frac{2\pi e}{12}",
     source="derived; Zamir, Feder, IEEE Transactions on Information Theory 1992, for the second",
-    kind="equality",
-    proof="Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D; a coin is the same as"
-    " a uniform number that is not subtracted.",
-    bound=bounds.uniform_levels_gap,
+    kind="identity",
+    of=bounds.uniform_levels_gap,
     subject={"coin": dithered(0), "shared": dithered(1)},
     mutants={
         "the shared number is not subtracted": {"coin": dithered(0), "shared": dithered(0)},

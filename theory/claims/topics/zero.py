@@ -31,8 +31,7 @@ D, WORKERS, SINGLE = 960, 8, 4.0
     "zero.memory",
     title="Memory under ZeRO with an error memory",
     bibtex="rajbhandari2020zero",
-    proof="Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.",
-    bound=bounds.zero_memory,
+    of=bounds.zero_memory,
     subject=lambda stage: Sharded(Adam()) if stage else Adam(),
     mutants={
         "the moments are not divided": lambda stage: Adam(),
@@ -74,9 +73,7 @@ def _exchange(machine, vectors, gradient_words: int, stage: int) -> None:
     "zero.volume",
     title="Communication under ZeRO with compressed gradients",
     bibtex="rajbhandari2020zero",
-    proof="A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients"
-    " touches, stages 1 and 2 gather one copy in a step and stage 3 two.",
-    bound=bounds.zero_volume,
+    of=bounds.zero_volume,
     subject=_exchange,
     mutants={
         "stage 3 gathers the parameters once": lambda machine, vectors, words, stage: _exchange(
@@ -111,7 +108,7 @@ def _(context):
     bibtex="rajbhandari2020zero",
     kind="identity",
     proof="Count.",
-    bound=bounds.zero_memory,
+    of=bounds.zero_memory,
     subject=(bounds.zero_memory, bounds.zero_volume),
     mutants={
         "8 bytes of moments": (
