@@ -74,7 +74,10 @@ from .time_to_accuracy import *
 from .tradeoff import *
 from .zero import *
 
-__all__ = sorted(name for name, value in list(globals().items()) if callable(value) and hasattr(value, "theorem"))
+_RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}
+__all__ = sorted(
+    {name for name, value in globals().items() if callable(value) and hasattr(value, "theorem")} | _RESULTS
+)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,12 @@ KEY = re.compile(r"\[([a-z]+\d{4}[a-z0-9]+)\]")
 
 @functools.cache
 def entries() -> dict[str, str]:
-    """The BibTeX entries by their keys."""
+    """The BibTeX entries by their keys, without the fields that are ours."""
+    return {key: re.sub(r",\n  (?:shorthand|known)\s*= \{.*\}", "", entry) for key, entry in _entries().items()}
+
+
+@functools.cache
+def _entries() -> dict[str, str]:
     text = (Path(__file__).parent / "bibliography.bib").read_text(encoding="utf-8")
     return {entry.split("{", 1)[1].split(",", 1)[0]: entry.strip() for entry in re.split(r"\n(?=@)", text)[1:]}
 
@@ -31,7 +36,7 @@ def entries() -> dict[str, str]:
 @functools.cache
 def fields(key: str) -> dict[str, str]:
     """The fields of one entry; their values, without the outer braces, may have several lines."""
-    found = re.findall(r"^  (\w+)\s*= \{(.*?)\}(?=,\n  \w+\s*= |\n\})", entries()[key], re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^  (\w+)\s*= \{(.*?)\}(?=,\n  \w+\s*= |\n\})", _entries()[key], re.DOTALL | re.MULTILINE)
     return {name: " ".join(value.split()) for name, value in found}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 
 from .domains import domain
-from .theorem import completed, theorem
+from .theorems import completed, theorem
 
 __all__ = ["Value", "formula", "total"]
 

@@ -6,7 +6,7 @@ import math
 
 from ..core import require
 from .closed_form import formula, total
-from .quantization import dimension_and_levels, qsgd_nonzeros, qsgd_variance
+from .quantization import qsgd_nonzeros, qsgd_variance
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
@@ -60,7 +60,6 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
     """
-    dimension_and_levels(d, s)
     most = qsgd_nonzeros(d, s, form="paper") if form == "theorem-3.2" else s * s + math.sqrt(d)
     return total(nonzeros=(3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most, norm=32.0)
 
@@ -81,7 +80,6 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     >>> qsgd_flat_entropy(d=10_000, s=2), qsgd_code_length(d=10_000, s=2, form="theorem-3.4")
     (1614.41, 1527.7)
     """
-    dimension_and_levels(d, s)
     p = s / math.sqrt(d)
     entropy = p * math.log2(1.0 / p) - ((1.0 - p) * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
     return d * total(levels=entropy, signs=p if signs else 0.0)
@@ -104,7 +102,6 @@ def qsgd_unary_length(d: int, s: int) -> float:
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
     """
-    dimension_and_levels(d, s)
     return total(ends=d, levels=s * math.sqrt(d), signs=qsgd_nonzeros(d, s), norm=32.0)
 
 

@@ -1,8 +1,9 @@
 """Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
 
 A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
-first operand that is a bare name; ``"one of first, second"`` wants exactly one of two optional arguments.  A symbol's own condition (``symbols.SYMBOLS``) holds wherever the symbol is an
-argument, unless the formula gives one with the same subject.  Integers come from annotations.
+first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  A symbol's
+own condition (``symbols.SYMBOLS``) holds wherever the symbol is an argument that is a number, unless the formula gives
+one with the same subject.  Integers come from annotations.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from ..core import require
 from .closed_form import formula, total
 from .coding import elias_length
-from .quantization import dimension_and_levels, qsgd_nonzeros
+from .quantization import qsgd_nonzeros
 
 
 def _lengths(numbers: np.ndarray) -> np.ndarray:
@@ -184,7 +184,6 @@ def qsgd_elias_length(d: int, s: int) -> float:
     >>> qsgd_elias_length(d=1024, s=32)  # 32 + 18, 2 d and 1.5 d
     3634.0
     """
-    dimension_and_levels(d, s)
     x = s * s / d
     corners = [(4.0**m, 1.0 + elias_length(2**m)) for m in range(1, 8 + s.bit_length())]
     levels = d * (2.0 * math.sqrt(x) if x <= 4.0 else _hull(corners, x))

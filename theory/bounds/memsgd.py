@@ -8,22 +8,14 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative
 from .closed_form import formula, total
-
-FORMS = ("paper", "sharp")
-
-
-def _kept(d: int, k: float) -> None:
-    require(d >= 1, "d", d, "an integer, at least 1")
-    require(0 < k <= d, "k", k, f"a number above 0, at most d = {d}")
 
 
 def _rho(alpha: float) -> float:
     return 4.0 * alpha / ((alpha - 4.0) * (alpha + 1.0) ** 2)
 
 
-@formula("alpha > 4", "reading in ('correct', 'transcript', 'remark')")
+@formula("0 < k <= d", "alpha > 4", "reading in ('correct', 'transcript', 'remark')")
 def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct") -> float:
     """Smallest shift that Mem-SGD's theorem allows.
 
@@ -31,17 +23,16 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; transcript: (alpha + 1)
     d/k + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
     Kind: identity.
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4 and Remark 2.5, read in a
+    Source: [stich2018sparsified], Theorem 2.4 and Remark 2.5, read in a
     transcript alone; what is printed is not known here, and may well be the correct reading: a transcript that loses a
     long fraction bar looks like that.  The transcript's condition contradicts its Remark 2.5 ("any a > 1 works for
     some alpha > 4"), the correct one agrees with it: for alpha -> 4 it allows every a > 1.  That the memory lemma
     holds under the correct one was checked with its worst case (``memory_error_schedule``).
-    k: Above 0, at most d (below 1: ultra-sparsification).
+    k: Below 1: ultra-sparsification.
 
     >>> [mem_sgd_shift(1000, 10, reading=reading) for reading in ("correct", "transcript", "remark")]
     [386.1, 600.4, 700.0]
     """
-    _kept(d, k)
     rho = _rho(alpha)
     return {
         "correct": ((alpha + 1.0) * d / k + rho) / (rho + 1.0),
@@ -50,20 +41,19 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     }[reading]
 
 
-@formula("shift > 1")
+@formula("0 < k <= d", "shift > 1")
 def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     """Largest alpha, hence the smallest bound, that a shift allows in Mem-SGD's theorem.
 
     Setting: as for :func:`mem_sgd`.
     Statement: the largest alpha > 4 with mem_sgd_shift(d, k, alpha) <= shift, by bisection.
     Kind: identity.
-    Source: derived from Theorem 2.4 in its correct reading; the left side increases with alpha from 1 to infinity.
-    k: Above 0, at most d.
+    Source: derived from [stich2018sparsified], Theorem 2.4, in its correct reading; the left side
+    increases with alpha from 1 to infinity.
 
     >>> mem_sgd_alpha(1000, 10, shift=mem_sgd_shift(1000, 10, alpha=5.0))
     5.0
     """
-    _kept(d, k)
     low, high = math.log(1e-14), math.log(2.0 + shift * k / d)  # of alpha - 4; above `high` the shift is too small
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -74,7 +64,7 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     return 4.0 + math.exp(low)
 
 
-@formula("one of shift, alpha")
+@formula("0 < k <= d", "one of shift, alpha", "alpha > 4")
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
@@ -83,25 +73,20 @@ def mem_sgd_memory(
     Setting: step sizes proportional to 1/(a + t), a k-contraction, E||grad f_i(x_t)||^2 <= second_moment; a and alpha
     as in :func:`mem_sgd`.
     Statement: E||m_t||^2 <= step_t^2 (4 alpha/(alpha - 4)) (d/k)^2 second_moment.
-    Kind: upper.  It comes near to an equality: for alpha -> infinity and k/d -> 0 the compressor (1 - q) v with
-    q = sqrt(1 - k/d) and a constant gradient reach the constant 4.
+    Kind: upper.
     Latex: \mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2
-    Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach 4
+    Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach 4.
     Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta falls slowly enough for it.
-    Source: Mem-SGD, NeurIPS 2018, Lemma 3.2.
-    k: Above 0, at most d.
+    Source: [stich2018sparsified], Lemma 3.2, read in a transcript, with the condition of :func:`mem_sgd_shift`.
     step: The step size at t.
     shift (float, optional): a; the largest alpha that it allows is used.
-    alpha (float, optional): Above 4; give this or ``shift``.
 
     >>> mem_sgd_memory(1000, 10, step=0.01, second_moment=1.0, alpha=5.0)
     20.0
     """
-    _kept(d, k)
     if alpha is None:
         assert shift is not None
         alpha = mem_sgd_alpha(d, k, shift)
-    require(alpha > 4, "alpha", alpha, "a number above 4")
     return step**2 * (4.0 * alpha / (alpha - 4.0)) * (d / k) ** 2 * second_moment
 
 
@@ -112,7 +97,7 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     Setting: weights w_t = (a + t)^2, t = 0, ..., T - 1.
     Statement: S_T = (T/6) (2 T^2 + 6 a T - 3 T + 6 a^2 - 6 a + 1), at least T^3/3 for a >= 1.
     Kind: identity.
-    Source: Mem-SGD, NeurIPS 2018, Theorem 2.4.
+    Source: [stich2018sparsified], Theorem 2.4.
     shift: a.
 
     >>> mem_sgd_weight_sum(3, shift=2.0)  # 4 + 9 + 16
@@ -144,16 +129,17 @@ def mem_sgd_iterate(
     r"""Squared distance of x_t minus the memory from the minimum, after a step.
 
     Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - eta g_t with E g_t = grad f(x_t).
-    Statement: E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*) + eta c E||m_t||^2
-    with c = mu + 2L (paper) or c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4 (sharp).
-    Kind: upper (paper), tight (sharp: attained by L x^2/2 with x_t = (2L - mu)/(3L - mu) m_t, and any noise).
-    Latex (paper): \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta
-    c\|m_t\|^2
-    Attained (paper): L x^2/2 with x = (2L - mu)/(3L - mu) m
-    Proof (paper): mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
+    Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*)
+    + eta c E||m_t||^2 with c = mu + 2L.
+    Statement (sharp): the same with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4.
+    Kind (paper): upper.
+    Kind (sharp): tight.
+    Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta c\|m_t\|^2
+    Attained (sharp): L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
+    Proof: mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
     inequalities between x and x*; what is left is concave in (x, g) with its maximum at x = u m, g = L x.
-    Source: Mem-SGD, NeurIPS 2018, Lemma 3.1 (paper); the sharp form is derived, from the interpolation inequalities of
-    f between x_t and x*.
+    Source (paper): [stich2018sparsified], Lemma 3.1.
+    Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.1.
     distance: E||y_t - x*||^2 (squared).
     gap: E f(x_t) - f*.
     memory: E||m_t||^2.
@@ -177,17 +163,18 @@ def mem_sgd_recursion(
 
     Setting: a_{t+1} <= (1 - mu eta_t/2) a_t + eta_t^2 A + eta_t^3 B - eta_t e_t with a_t, e_t >= 0 and
     eta_t = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
-    Statement: sum w_t e_t/S_T is at most
-    paper: (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T;
-    sharp: (mu a^2 (a - 4)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T, a - 4 replaced by 0 below 4.
-    Kind: upper (paper), tight (sharp: attained for a >= 4 where a_t = 0 from t = 1 on).
+    Statement (paper): sum w_t e_t/S_T <= (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T.
+    Statement (sharp): sum w_t e_t/S_T <= (mu a^2 max(a - 4, 0)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T.
+    Kind (paper): upper.
+    Kind (sharp): tight.
     Latex (paper): \sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B
-    Attained (paper): a_t = 0 from t = 1 on: everything is spent at once
-    Proof (paper): Multiplied by w_t/eta_t, the a_t telescope, each with a negative rest; the sums of w eta and w
-    eta^2.
-    Source: Mem-SGD, NeurIPS 2018, Lemma 3.3 (paper); sharp derived: sum w_t eta_t = 4T (T + 2a - 1)/mu,
-    sum w_t eta_t^2 = 64 T/mu^2, and the factor of every later a_t is negative.
-    shift: a, above 0.
+    Latex (sharp): \sum_{t<T}w_te_t\le\frac{\mu a^2(a-4)_+}8a_0+\frac{4T(T+2a-1)}\mu A+\frac{64T}{\mu^2}B
+    Attained (sharp): for a >= 4 where a_t = 0 from t = 1 on: everything is spent at once.
+    Proof: Multiplied by w_t/eta_t, the a_t telescope, each with a negative rest; sum w_t eta_t = 4T (T + 2a - 1)/mu and
+    sum w_t eta_t^2 = 64 T/mu^2.
+    Source (paper): [stich2018sparsified], Lemma 3.3.
+    Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.3.
+    shift: a.
     distance: a_0.
     second, third: A and B.
 
@@ -204,7 +191,7 @@ def mem_sgd_recursion(
     )
 
 
-@formula("lipschitz >= mu", "shift > 1", "form in ('paper', 'sharp')")
+@formula("lipschitz >= mu", "0 < k <= d", "shift > 1", "averaged_second_moment >= 0", "form in ('paper', 'sharp')")
 def mem_sgd(
     steps: int,
     *,
@@ -224,22 +211,22 @@ def mem_sgd(
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
     alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
-    Statement: E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) G^2 + mu a^3/(8 S_T) ||x_0 - x*||^2
-    + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2 (paper).  Sharp: T + 2a - 1, a^2 max(a - 4, 0) and
-    c/mu with the c of :func:`mem_sgd_iterate` in place of T + 2a, a^3 and 1 + 2L/mu.
-    Kind: upper; loose by orders of magnitude on sparse data.
-    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu
-    a^3}{8S_T}\|x_0-x^*\|^2+\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2
-    Proof (paper): memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. A run is far below: no
-    problem is the worst one for all three lemmas.
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Theorem 2.4, for one worker (paper);
-    sharp derived, by the sharp forms of Lemmas 3.1 and 3.3.
-    N synchronous workers that average (derived here, by the same proof): x_t minus the mean memory is still SGD's
-    iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma 3.2 holds for each worker.  So the bound
-    stands, and in its first term the second moment of the *averaged* gradient may replace G^2.
-    k: Above 0, at most d.
+    Statement (paper): E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) G^2 + mu a^3/(8 S_T) ||x_0 - x*||^2
+    + 64 T (1 + 2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2.
+    Statement (sharp): the same with T + 2a - 1, a^2 max(a - 4, 0) and c/mu with the c of :func:`mem_sgd_iterate` in
+    place of T + 2a, a^3 and 1 + 2L/mu.
+    Kind: upper.
+    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
+    +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2
+    Attained: nowhere; loose by orders of magnitude on sparse data, as no problem is the worst one for all three lemmas.
+    Proof: memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion.  N synchronous workers that average:
+    x_t minus the mean memory is still SGD's iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma
+    3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace G^2.
+    Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
+    proof.
+    Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
     shift: a.
-    alpha (float, optional): Above 4; by default the largest that ``shift`` allows.
+    alpha (float, optional): By default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
 
     Raises
@@ -250,12 +237,10 @@ def mem_sgd(
     >>> mem_sgd(1000, mu=1.0, lipschitz=2.0, second_moment=1.0, distance=1.0, d=10, k=5, shift=14.0)
     0.0465
     """
-    _kept(d, k)
     best = mem_sgd_alpha(d, k, shift)
     alpha = best if alpha is None else alpha
     require(4 < alpha <= best * (1 + 1e-12), "alpha", alpha, f"above 4 and at most {best} for the shift {shift}")
     first = second_moment if averaged_second_moment is None else averaged_second_moment
-    non_negative(averaged_second_moment=first)
     weights, sharp = mem_sgd_weight_sum(steps, shift), form == "sharp"
     memory = mem_sgd_memory(d, k, 1.0, second_moment, alpha=alpha)
     cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3

@@ -9,7 +9,12 @@ from .closed_form import formula, total
 def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
     require(batch >= 1 and float(batch).is_integer(), "batch", batch, "an integer, at least 1")
     require(gradient_squared >= 0, "gradient_squared", gradient_squared, "a number, at least 0")
-    require(second_moment >= gradient_squared * (1 - 1e-12), "second_moment", second_moment, allowed)
+    require(
+        second_moment >= gradient_squared * (1 - 1e-12),
+        "second_moment",
+        second_moment,
+        f"a number, at least {gradient_squared}",
+    )
     require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
 
 

@@ -12,22 +12,11 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
-
-
-def dimension_and_levels(d: int, s: int) -> None:
-    """Reject a dimension or a number of levels that is not an integer, at least 1."""
-    whole(1, d=d, s=s)
-
-
-def _form(form: str, *known: str) -> None:
-    require(form in known, "form", form, " or ".join(repr(name) for name in known))
 
 
 def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
     """The coordinates in units of the level spacing, and that spacing."""
-    require(norm in (2, math.inf), "norm", norm, "2 or inf")
     magnitude = np.abs(np.asarray(v, float).ravel())
     require(bool(np.all(np.isfinite(magnitude))), "v", v, "finite numbers")
     largest = magnitude.max(initial=0.0)
@@ -38,38 +27,33 @@ def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
     return s * magnitude / scale, largest * scale / s
 
 
-@formula
+@formula("form in ('sharp', 'paper')")
 def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     r"""Worst relative variance of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
-    sharp: omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, and d/(4 s^2) otherwise;
-    paper: omega = min(d/s^2, sqrt(d)/s).
-    Kind: tight (sharp), upper (paper).  The first branch is attained by vectors of equal magnitudes, the second by
-    vectors whose coordinates are odd multiples of ||v||/(2s), which exist whenever 8 divides 4 s^2 - d and d >= 3
-    (see :func:`qsgd_variance_attained`).
+    Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = sqrt(d)/s - 1 if s <= sqrt(d)/2 and d/(4 s^2)
+    otherwise.
+    Statement (paper): E||Q(v) - v||^2 <= min(d/s^2, sqrt(d)/s) ||v||^2.
+    Title (paper): Variance of QSGD, as printed.
+    Kind (sharp): tight.
+    Kind (paper): upper.
     Latex (sharp): \sup_v \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} = \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
     \frac{d}{4s^2}\ (2s\ge\sqrt d)
-    Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
-    exist if 8 divides 4 s^2 - d
-    Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2. In x = u^2
-    the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at
-    s^2/d.
     Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
-    Attained (paper): nowhere; nearest for s = 1 and d to infinity (by the factor 1 - 1/sqrt(d)), 4 times too large
-    for s >= sqrt(d)
+    Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
+    exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
+    Attained (paper): nowhere; nearest for s = 1 and d to infinity (by the factor 1 - 1/sqrt(d)), 4 times too large for
+    s >= sqrt(d).
+    Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2.  In x = u^2
+    the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at s^2/d.
     Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
-    Source: Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD", NIPS 2017, Lemma 3.1 (ii) (paper); the sharp form is
-    derived: maximise sum f_i (1 - f_i), f_i = frac(u_i), subject to sum u_i^2 = s^2; in u^2 the concave envelope of
-    f (1 - f) is sqrt(x) - x up to x = 1/4, and 1/4 beyond.
-    form ({"sharp", "paper"}):
+    Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (ii).
+    Source (paper): [alistarh2017qsgd], Lemma 3.1 (ii).
 
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
     """
-    dimension_and_levels(d, s)
-    _form(form, "sharp", "paper")
     root = math.sqrt(d)
     if form == "paper":
         return min(d / s**2, root / s)
@@ -96,7 +80,6 @@ def qsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     >>> float(v @ v), qsgd_variance_exact(v, 4), qsgd_variance(8, 4), qsgd_variance_attained(9, 4) is None
     (1.0, 0.125, 0.125, True)
     """
-    dimension_and_levels(d, s)
     if 4 * s * s <= d:
         return np.full(d, 1.0 / math.sqrt(d))
     excess, odd = divmod(4 * s * s - d, 8)
@@ -119,34 +102,31 @@ def _triangular(total: int, parts: int) -> list[int] | None:
     return None
 
 
-@formula
+@formula("form in ('sharp', 'simple')")
 def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     r"""Worst relative variance of QSGD with s levels and the maximum norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_inf, at random and without bias.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
-    sharp: omega = (sqrt(1 + (d-1)/s^2) - 1)/2;
-    simple: omega = (d-1)/(4 s^2), as at most d - 1 coordinates are rounded and ||v||_inf <= ||v||_2.
-    Kind: tight (sharp: attained by one coordinate 1 and d - 1 coordinates 1/(2 s (1 + omega))), upper (simple).
+    Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = (sqrt(1 + (d-1)/s^2) - 1)/2.  For s = 1 it is
+    (sqrt(d) - 1)/2, the worst case of ternary quantization.
+    Statement (simple): E||Q(v) - v||^2 <= (d-1)/(4 s^2) ||v||^2.
+    Kind (sharp): tight.
+    Kind (simple): upper.
     Latex (sharp): \sup_v \frac{\mathbb{E}\|Q^\infty_s(v)-v\|^2}{\|v\|^2} = \tfrac12\Big(\sqrt{1+(d-1)/s^2}-1\Big)
-    Attained (sharp): one coordinate 1, the others 1/(2 s (1 + omega))
+    Attained (sharp): one coordinate 1, the others 1/(2 s (1 + omega)).
     Proof (sharp): Maximise sum f_i (1 - f_i)/sum u_i^2 with one u_i = s: at the optimal ratio omega each other
-    coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)).
-    Source: derived: maximise sum f_i (1 - f_i) / sum u_i^2 with one u_i = s; for the optimal ratio omega each other
     coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)), so (d-1)/(4 (1 + omega)) = omega s^2.
-    For s = 1 it is (sqrt(d) - 1)/2, the worst case of ternary quantization.
-    form ({"sharp", "simple"}):
+    Proof (simple): At most d - 1 coordinates are rounded, and ||v||_inf <= ||v||_2.
+    Source: derived.
 
     >>> qsgd_inf_variance(d=10_000, s=1), qsgd_inf_variance(d=10_000, s=1, form="simple")
     (49.5, 2499.75)
     """
-    dimension_and_levels(d, s)
-    _form(form, "sharp", "simple")
     ratio = (d - 1) / s**2
     return ratio / 4.0 if form == "simple" else 0.5 * ratio / (math.sqrt(1.0 + ratio) + 1.0)
 
 
-@formula
+@formula("norm in (2, inf)")
 def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
@@ -155,48 +135,46 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     2-norm and the maximum norm.
     Kind: identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
-    Attained: everywhere
+    Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
-    Source: derived (the variance of each coordinate is that of a Bernoulli variable).
-    norm ({2, inf}): The norm used as the scale.
+    Source: derived.
+    norm: The norm used as the scale.
 
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
     10.0
     """
-    dimension_and_levels(1, s)
     units, spacing = _units(v, s, norm)
     fraction = units - np.floor(units)
     return float(spacing**2 * np.sum(fraction * (1.0 - fraction)))
 
 
-@formula
+@formula("form in ('sharp', 'paper')")
 def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q as in qsgd_variance.
-    Statement: E||Q(v)||_0 is at most
-    sharp: min(d, s sqrt(d)); paper: s (s + sqrt(d)).
-    Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
+    Statement (sharp): E||Q(v)||_0 <= min(d, s sqrt(d)).
+    Statement (paper): E||Q(v)||_0 <= s (s + sqrt(d)).
+    Title (paper): Non-zeros of QSGD, as printed in Lemma 3.1.
+    Kind (sharp): tight.
+    Kind (paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q_s(v)\|_0 = \min(d, s\sqrt d)
-    Attained (sharp): equal magnitudes
-    Proof (sharp): P(zeta_i > 0) = min(1, u_i), and sum u_i = s ||v||_1/||v||_2 <= s sqrt(d).
     Latex (paper): \mathbb{E}\|Q_s(v)\|_0 \le s(s+\sqrt d)
-    Attained (paper): nowhere; the term s^2 is not needed
+    Attained (sharp): equal magnitudes.
+    Attained (paper): nowhere; the term s^2 is not needed.
+    Proof (sharp): P(zeta_i > 0) = min(1, u_i), and sum u_i = s ||v||_1/||v||_2 <= s sqrt(d).
     Proof (paper): At most s^2 coordinates have u_i >= 1; the others contribute sum u_i <= s sqrt(d).
-    Source: QSGD, NIPS 2017, Lemma 3.1 (iii) (paper); sharp is derived: P(zeta_i > 0) = min(1, u_i) and sum u_i =
-    s ||v||_1/||v||_2.
-    form ({"sharp", "paper"}):
+    Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (iii).
+    Source (paper): [alistarh2017qsgd], Lemma 3.1 (iii).
 
     >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper")]
     [200.0, 204.0]
     """
-    dimension_and_levels(d, s)
-    _form(form, "sharp", "paper")
     root = math.sqrt(d)
     return min(float(d), s * root) if form == "sharp" else s * (s + root)
 
 
-@formula
+@formula("norm in (2, inf)")
 def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
     r"""Expected number of non-zeros of QSGD at one vector.
 
@@ -204,13 +182,11 @@ def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
     Statement: ``E||Q(v)||_0 = sum_i min(1, s |v_i| / scale)``.
     Kind: identity.
     Latex: \mathbb{E}\|Q_s(v)\|_0 = \sum_i \min(1, s|v_i|/\|v\|)
-    Attained: everywhere
+    Attained: everywhere.
     Proof: A coordinate is zero only if u_i < 1 and it is rounded down.
     Source: derived (coordinate i is zero only if u_i < 1 and it is rounded down).
-    norm ({2, inf}):
 
     >>> qsgd_nonzeros_exact([3.0, 4.0], s=1)
     1.4
     """
-    dimension_and_levels(1, s)
     return float(np.minimum(1.0, _units(v, s, norm)[0]).sum())

@@ -33,7 +33,7 @@ from typing import Any
 
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
 from ..bounds.bibliography import source_known as known_source
-from ..bounds.theorem import KINDS, Theorem, theorem
+from ..bounds.theorems import KINDS, Theorem, theorem
 from .checks import Check, Context
 from .display import claim_card
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -62,8 +63,9 @@ def compressor_law(
         Cases: a vector, the settings, and "equality" (the default), "upper" or "lower".
     quantity : {"variance", "bias", "nonzeros", "bits", "second"}
         "variance" is E||Q(v) - v||^2/||v||^2, "bias" ||E Q(v) - v||^2/||v||^2; the others as in `moments`.
-    formula : callable
-        Its prediction, from the vector and the settings; 0 if not given.
+    formula : callable, optional
+        Its prediction, from the vector and the settings.  By default the formula that the claim is about (``of``),
+        called with those of v, d and the settings that are its arguments; 0 without one.
     samples, quick : int
         Number of draws for a case.
     mutants : dict
@@ -81,15 +83,27 @@ def compressor_law(
     >>> find_claim("randk.variance").formula
     'rand_k_variance'
     """
+    predict = formula or (_prediction(facts["of"], quantity) if facts.get("of") else None)
 
     def measure(context: Context):
         for number, (vector, settings, *rule) in enumerate(at):
             v = vector.make(context)
             found = context.moments(context.subject(**settings), v, context.samples(samples, quick), number)
             given = "".join(f", {name}={value:g}" for name, value in settings.items())
-            predicted = formula(v, **settings) if formula else 0.0
+            predicted = predict(v, **settings) if predict else 0.0
             yield RULES[rule[0] if rule else "equality"](
                 f"{quantity}, {vector.label}{given}", getattr(found, quantity), predicted
             )
 
     return claim(id, subject=make, mutants=mutants, **facts)(measure)
+
+
+def _prediction(of: Callable[..., float], quantity: str) -> Callable[..., float]:
+    """A formula as a function of the vector and the settings; per ||v||^2 if it is that of one vector."""
+    names = inspect.signature(of).parameters
+
+    def predicted(v, **settings):
+        given = {name: value for name, value in ({"v": v, "d": v.size} | settings).items() if name in names}
+        return of(**given) / (float(v @ v) if "v" in names and quantity in ("variance", "bias") else 1.0)
+
+    return predicted

@@ -23,7 +23,7 @@ from ..base import claim
 from ..checks import identity, upper
 from ..mutants.shared import LeakyFeedback, Scaling
 
-ADAM = "Kingma, Ba, Adam: a method for stochastic optimization, ICLR 2015"
+ADAM = "[kingma2015adam]"
 FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
 LONG = 1500  # steps, after which the bias corrections of the recommended factors are nearly 1
 

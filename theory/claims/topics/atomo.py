@@ -15,7 +15,7 @@ from ..checks import equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo
 
-ATOMO = "Wang, Sievert, Liu, Charles, Wright, Papailiopoulos, ATOMO, NeurIPS 2018"
+ATOMO = "[wang2018atomo]"
 ROWS, COLUMNS = 12, 6
 STEEP = np.array([8.0, 4.0, 2.0, 1.0, 1.0, 0.5])  # one of these has probability 1 at a budget of 3
 

@@ -17,7 +17,7 @@ from ..checks import equality, identity, upper
 from .sgd import CONSTANT, MU, SIGMA2, distances
 from .sgd_averages import schedule
 
-BCN = "Bottou, Curtis, Nocedal, SIAM Review 60 (2018)"
+BCN = "[bottou2018optimization]"
 KEY = "bottou2018optimization"
 
 

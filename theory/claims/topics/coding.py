@@ -14,7 +14,9 @@ from ...core.random import key
 from ..base import claim
 from ..checks import equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
-from .qsgd import SOURCE, half_odd
+from .qsgd import half_odd
+
+SOURCE = "[alistarh2017qsgd]"
 
 
 def as_sent(found):

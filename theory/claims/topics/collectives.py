@@ -10,7 +10,7 @@ from ...cluster.collectives import ALLGATHERS, ALLREDUCES, simulate_allgather, s
 from ..base import claim
 from ..checks import identity, lower, upper
 
-THAKUR = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005"
+THAKUR = "[thakur2005optimization]"
 RANKS = (2, 3, 4, 6, 8, 13)
 WORDS = 2 * 8 * 9 * 13  # divisible by every p and into all pieces of the algorithms
 

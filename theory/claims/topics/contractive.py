@@ -22,7 +22,7 @@ from ..checks import equality, lower, upper
 from ..mutants.shared import Scaling
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
-CONEF = "ConEF, arXiv 2312.08538"
+CONEF = "[li2023contractive]"
 D, K = 12, 9  # random-k sends 9 of 12 coordinates: the residual is 1/4
 RESIDUAL = 1 - K / D
 ETA = 0.5

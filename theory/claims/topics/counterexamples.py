@@ -21,7 +21,7 @@ from ..mutants.shared import Scaling
 from ..paths import follow
 from .feedback import constant_gradient, unchanging
 
-EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+EF = "[karimireddy2019error]"
 
 
 def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:

@@ -22,7 +22,7 @@ from ...problems.saturating import saturating_quadratic
 from ..base import claim
 from ..checks import assumption, identity, rate, upper
 
-YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
+YU = "[yu2019computation]"
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 
 

@@ -17,7 +17,7 @@ from ..base import claim
 from ..checks import identity, upper
 from ..paths import follow
 
-EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+EF = "[karimireddy2019error]"
 ROWS, STEPS, STEP = 100, 80, 10.0  # as in the released experiment: full batches of least squares
 
 

@@ -21,7 +21,7 @@ from ..checks import equality, identity, upper
 from ..mutants.shared import WrongFeedback
 from ..scalar_ef import coin, over, stationary, under
 
-EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+EF = "[karimireddy2019error]"
 THEOREM = "the theorem on non-convex smooth functions (Theorem II)"
 
 

@@ -20,7 +20,7 @@ from ..base import claim
 from ..checks import identity, upper
 from ..mutants.shared import Forgetful, Scaling, WrongFeedback
 
-EF = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+EF = "[karimireddy2019error]"
 
 
 @contextmanager

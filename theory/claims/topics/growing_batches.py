@@ -20,7 +20,7 @@ from ...problems.quadratics import quadratic
 from ..base import claim
 from ..checks import equality, identity, rate, upper
 
-YU = "Yu, Jin, On the computation and communication complexity of parallel SGD with dynamic batch sizes, ICML 2019"
+YU = "[yu2019computation]"
 SIGMA2 = 4.0  # variance of a gradient
 
 

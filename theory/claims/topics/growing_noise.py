@@ -15,8 +15,8 @@ from ..base import claim
 from ..checks import identity, upper
 from .growing_batches import SIGMA2, train
 
-BCN = "Bottou, Curtis, Nocedal, Optimization methods for large-scale machine learning, SIAM Review 60 (2018)"
-FS = "Friedlander, Schmidt, Hybrid deterministic-stochastic methods for data fitting, SIAM J. Sci. Comput. 34 (2012)"
+BCN = "[bottou2018optimization]"
+FS = "[friedlander2012hybrid]"
 
 
 @claim(

@@ -18,7 +18,7 @@ from ..base import claim
 from ..checks import assumption, equality, identity, rate, upper
 from ..paths import local_steps_path
 
-STICH = "Stich, Local SGD converges fast and communicates little, ICLR 2019"
+STICH = "[stich2019local]"
 SIGMA2 = 0.5  # variance of a gradient
 
 

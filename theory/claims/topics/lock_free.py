@@ -18,7 +18,7 @@ from ..base import claim
 from ..checks import identity, upper
 from ..mutants.shared import WrongFeedback
 
-SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018, Algorithm 2 (Parallel-Mem-SGD)"
+SOURCE = "[stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD)"
 FAR, SHIFT = 1e12, 10.0  # where the minimum is: the gradient of row i is then -FAR * a_i at every x, to 1e-10
 LOST = 0.05  # far above the loss with two threads: at most 0.004 in 7000 runs on a busy machine
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,11 @@ from ..checks import assumption, identity, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from .feedback import constant_gradient, memories_after
 
-SOURCE = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
-
-
 # --- the lemmas -------------------------------------------------------------------------------------------------------
 
 
 @claim(
     "memsgd.memory",
-    source=f"{SOURCE}, Lemma 3.2, read in a transcript, with the condition ((alpha+1) d/k + rho)/(rho + 1) <= a",
-    bibtex="stich2018sparsified",
     of=bounds.mem_sgd_memory,
     subject=lambda delta, shift: (Scaling(delta), shift),
     mutants={
@@ -59,10 +54,7 @@ def a_step(L, step, x, m, variance):
 
 @claim(
     "memsgd.iterate",
-    source=f"{SOURCE}, Lemma 3.1 (c = mu + 2L); the sharp c = mu/2 + (2L - mu)^2/(2 (3L - mu)) derived",
-    bibtex="stich2018sparsified",
-    kind="tight",
-    of=bounds.mem_sgd_iterate,
+    of=partial(bounds.mem_sgd_iterate, form="sharp"),
     subject=a_step,
     mutants={
         "the memory added, not subtracted": lambda L, step, x, m, variance: a_step(L, step, x, -m, variance),
@@ -105,13 +97,10 @@ def spent_at_once(steps, mu, shift, distance, second, third, spread=0):
 
 @claim(
     "memsgd.recursion",
-    source=f"{SOURCE}, Lemma 3.3; the sharp form, a^2 (a - 4) and T + 2a - 1, derived",
-    bibtex="stich2018sparsified",
-    kind="tight",
-    of=bounds.mem_sgd_recursion,
+    of=partial(bounds.mem_sgd_recursion, form="sharp"),
     subject=spent_at_once,
     mutants={
-        "half is kept for later": functools.partial(spent_at_once, spread=Fraction(1, 2)),
+        "half is kept for later": partial(spent_at_once, spread=Fraction(1, 2)),
         "a shift that is one larger": lambda T, mu, a, *rest: spent_at_once(T, mu, a + 1, *rest),
     },
 )
@@ -142,8 +131,6 @@ def composed(steps, form, *, d, k, alpha, shift, mu, lipschitz, second_moment, d
 
 @claim(
     "memsgd.theorem",
-    source=f"{SOURCE}, Theorem 2.4 for one worker; for N synchronous workers derived, by the same proof",
-    bibtex="stich2018sparsified",
     certificate="composition",
     of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
@@ -179,7 +166,6 @@ def _(context):
 
 @claim(
     "memsgd.bits",
-    bibtex="stich2018sparsified",
     of=bounds.mem_sgd_bits_ratio,
     subject=lambda d, k: (Identity(), TopK(k)),
     mutants={

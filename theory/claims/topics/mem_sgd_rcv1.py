@@ -17,7 +17,8 @@ from ...methods.sgd import ParallelSGD
 from ...problems import logistic, max_lipschitz, second_moment, solve
 from ..base import claim
 from ..checks import rate, upper
-from .mem_sgd import SOURCE
+
+SOURCE = "[stich2018sparsified]"
 
 SOLVED: dict[tuple[int, float], tuple] = {}  # with the data, so that no other data get their address
 

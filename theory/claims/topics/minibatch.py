@@ -15,7 +15,7 @@ from ...problems import value as f
 from ..base import claim
 from ..checks import equality, identity, upper
 
-YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
+YIN = "[yin2018gradient]"
 
 
 def with_replacement(n, size):

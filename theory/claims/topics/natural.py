@@ -18,7 +18,7 @@ from ..checks import equality, identity, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 
-SOURCE = "Horvath et al., Natural Compression, MSML 2022"
+SOURCE = "[horvath2022natural]"
 POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
 MUTANTS = {
     "rounding with the probability inverted": lambda: POWERS(fault=INVERTED),

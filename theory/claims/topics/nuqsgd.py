@@ -17,7 +17,7 @@ from ..checks import equality, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 
-SOURCE = "Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021"
+SOURCE = "[ramezani2021nuqsgd]"
 REMEMBERED = "as remembered; the text was not at hand"
 ROUNDED: dict[str, Callable] = {
     "rounding with the probability inverted": partial(WrongRounding, fault=INVERTED),

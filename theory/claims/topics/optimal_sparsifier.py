@@ -15,7 +15,7 @@ from ..checks import equality, identity, lower, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 from .sparsification import WANGNI
 
-ATOMO = "Wang, Sievert, Liu, Charles, Wright, Papailiopoulos, ATOMO, NeurIPS 2018"
+ATOMO = "[wang2018atomo]"
 
 
 def atomo(v, budget: float) -> np.ndarray:

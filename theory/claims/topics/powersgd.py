@@ -16,7 +16,7 @@ from ..laws import Input, compressor_law
 from ..mutants.spectral import WrongPowerSGD, repeat
 from .atomo import COLUMNS, ROWS, STEEP, matrix
 
-POWER = "Vogels, Karimireddy, Jaggi, PowerSGD, NeurIPS 2019"
+POWER = "[vogels2019powersgd]"
 
 
 @claim(

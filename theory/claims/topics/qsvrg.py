@@ -21,7 +21,8 @@ from ...problems.newton import solve
 from ...wire.bits import bits_for
 from ..base import claim
 from ..checks import equality, identity, upper
-from .qsgd import SOURCE
+
+SOURCE = "[alistarh2017qsgd]"
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 

@@ -17,8 +17,8 @@ from ..checks import equality, identity, upper
 from ..laws import equal_magnitudes
 from .sign import spike
 
-DRIVE = "Vargaftik et al., DRIVE, NeurIPS 2021"
-EDEN = "Vargaftik et al., EDEN, ICML 2022"
+DRIVE = "[vargaftik2021drive]"
+EDEN = "[vargaftik2022eden]"
 
 
 def drive(uniform: bool):

@@ -20,7 +20,7 @@ from ..base import claim
 from ..checks import assumption, equality, identity, rate, upper
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
-RSS = "Rakhlin, Shamir, Sridharan, Making gradient descent optimal, ICML 2012"
+RSS = "[rakhlin2012making]"
 YIN5 = "Yin et al., AISTATS 2018, Theorem 5 with B = 1"
 
 

@@ -19,7 +19,7 @@ from ...problems.quadratics import quadratic
 from ..base import claim
 from ..checks import identity, upper
 
-BUBECK = "Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), Theorem 6.3"
+BUBECK = "[bubeck2015convex], Theorem 6.3"
 D, N, STEPS, SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4
 
 

@@ -14,7 +14,7 @@ from ..base import claim
 from ..checks import equality, upper
 from .sgd import YIN5, filled, fits
 
-NJLS = "Nemirovski, Juditsky, Lan, Shapiro, Robust stochastic approximation, SIAM J. Optim. 19 (2009)"
+NJLS = "[nemirovski2009robust]"
 
 
 @claim(

@@ -18,8 +18,8 @@ from ..checks import equality, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants.sign import WrongSign
 
-KARIMIREDDY = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
-TANG = "Tang et al., 1-bit Adam, ICML 2021"
+KARIMIREDDY = "[karimireddy2019error]"
+TANG = "[tang2021bit]"
 L2 = partial(ScaledSign, 2)
 
 

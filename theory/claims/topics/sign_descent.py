@@ -8,7 +8,7 @@ from ... import bounds
 from ..base import claim
 from ..checks import equality, identity, lower
 
-KARIMIREDDY = "Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019"
+KARIMIREDDY = "[karimireddy2019error]"
 
 # A rule turns a stochastic (sub)gradient into a direction.  The claims state which points sign descent cannot reach; a
 # mutant reaches them.

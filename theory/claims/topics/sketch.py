@@ -15,7 +15,7 @@ from ..checks import equality, lower, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian, spike
 from ..mutants.sign import COLLIDING_SIGNS, ROWS_SUMMED, SIGNS_FORGOTTEN, WrongSketch
 
-CHARIKAR = "Charikar, Chen, Farach-Colton, Finding frequent items in data streams, 2002"
+CHARIKAR = "[charikar2002finding]"
 
 
 def settings(width, rows=1, hash=0, median=False) -> dict:

@@ -23,7 +23,7 @@ from ..checks import equality, identity, rate, upper
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
 
-MEM_SGD = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
+MEM_SGD = "[stich2018sparsified]"
 WANGNI = (
     "Wangni, Wang, Liu, Zhang, Gradient sparsification for communication-efficient distributed optimization, NeurIPS"
     " 2018"

@@ -14,7 +14,7 @@ from ..checks import identity, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 from ..mutants.sparsifiers import REPLACED, WrongSparsifier
 
-MEM_SGD = "Stich, Cordonnier, Jaggi, Sparsified SGD with memory, NeurIPS 2018"
+MEM_SGD = "[stich2018sparsified]"
 
 
 unbiased = partial(RandK, unbiased=True)

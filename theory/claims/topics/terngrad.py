@@ -21,7 +21,7 @@ from ..checks import assumption, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, WrongRounding
 
-SOURCE = "Wen et al., TernGrad, NIPS 2017"
+SOURCE = "[wen2017terngrad]"
 
 
 def extremal(d: int) -> Input:

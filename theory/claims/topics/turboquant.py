@@ -12,7 +12,7 @@ from ..base import claim
 from ..checks import equality, identity, lower, upper
 from .rotations import EDEN
 
-TURBOQUANT = "Zandieh, Daliri, Hadian, Mirrokni, TurboQuant, arXiv 2504.19874"
+TURBOQUANT = "[zandieh2025turboquant]"
 
 
 def _equally_likely(bits: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from ...problems.quadratics import quadratic
 from ..base import claim
 from ..checks import identity
 
-ZERO = "Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion parameter models, SC 2020"
+ZERO = "[rajbhandari2020zero]"
 PSI, RANKS = 7.5e9, 64  # the example of the ZeRO paper
 PRINTED = (120.0, 31.4, 16.6, 1.9)  # GB, by stage
 D, WORKERS, SINGLE = 960, 8, 4.0

@@ -82,8 +82,9 @@ def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
     head = _head(function)
     found: dict[str, dict[str, str]] = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
     marks = list(PART.finditer(head))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip(marks, [*marks[1:], None], strict=False):
         text = " ".join(head[mark.end() : following.start() if following else len(head)].split())
+        text = re.sub(r":\w+:`([^`]+)`", r"\1", text)
         for part in (mark["parts"] or "").split(", "):
             found.setdefault(part, {})[mark["field"]] = text
     return found
@@ -129,6 +130,7 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
         raise ValueError(f"part: got {part!r}, allowed: {', '.join(map(repr, parts(function))) or 'none'}")
     said = {field.lower(): text for field, text in {**fields[""], **fields[part]}.items()}
     said["kind"] = said.get("kind", "").split(" ")[0].strip(".,;:")
+    said["title"] = said["title"].rstrip(".")
     return Theorem(function.__name__, part, **{name: said.get(name, "") for name in Theorem._fields[2:]})
 
 
