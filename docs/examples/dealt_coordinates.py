@@ -36,10 +36,10 @@ def own(rng, d, k, workers):
     "d/(k N) times the mean squared norm, less the square of the mean.",
     latex=r"\mathbb{E}\|\tfrac1N\sum_i Q_i(v_i)-\bar v\|^2 = \tfrac{d}{kN}\,\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2",
     source="derived; Szlendak, Tyurin, Richtarik, ICLR 2022, where N k = d",
-    kind="equality",
+    kind="identity",
     proof="At a coordinate only one worker speaks, so the square of the mean has no mixed terms: "
     "E||mean||^2 = (k/d) (d/k)^2 sum_i ||v_i||^2/N^2. The mean is unbiased: subtract its square.",
-    bound=dealt_error,
+    of=dealt_error,
     subject=dealt,
     mutants={
         "everybody draws alone": own,

@@ -78,7 +78,7 @@ def test_the_example_holds_and_refutes_its_mutants(own, seed):
 
 def test_its_formula_is_the_mean_over_all_ways_to_deal(own):
     load_claims(FILE)
-    bound = find_claim("mean.dealt").bound
+    bound = find_claim("mean.dealt").of
     d, k, workers = 5, 2, 2
     v = np.array([[1.0, -2.0, 0.5, 3.0, 1.5], [2.0, 1.0, 0.0, 2.0, -1.0]])
     errors = []

@@ -179,7 +179,7 @@ class Argument(NamedTuple):
     def said(self) -> str:
         """What is allowed, without "a number", such as ``In (0, 1].``."""
         said = "; ".join(one.said(self.integer) for one in self.conditions)
-        short = said.removeprefix("a number").removeprefix("an integer").lstrip(", ") if not self.integer else said
+        short = said.replace("a number", "").replace("an integer", "").lstrip(", ")
         return f"{short[:1].upper()}{short[1:]}." if short else ""
 
 

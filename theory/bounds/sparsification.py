@@ -20,7 +20,7 @@ def rand_k_variance(d: int, k: int) -> float:
     Kind: identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
     Proof: A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.
-    Source: derived; Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, section 2.2.
+    Source: derived; [stich2018sparsified], section 2.2.
     k: From 1 to d.
 
     >>> rand_k_variance(d=100, k=10)

@@ -183,7 +183,7 @@ def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]])
         if not text and argument.name in SYMBOLS:
             text = SYMBOLS[argument.name].meaning
         said = argument.said() if group == argument.name else ""
-        meaning = f"{text.rstrip('.')}; {said[:1].lower()}{said[1:]}" if text and said else text or said
+        meaning = f"{text.rstrip('.')}, {said[:1].lower()}{said[1:]}" if text and said else text or said
         lines.append(f"{group} : {kind or argument.kind}")
         lines += [f"    {meaning if meaning.endswith('.') else f'{meaning}.'}"] if meaning else []
     return lines

@@ -298,7 +298,7 @@ def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> d
             raise ValueError(f"{name}: got one for {id!r}, allowed: none, as {record.formula} has a record")
     corollary = of is not None and bool(own["statement"])  # another statement has another proof, formula and equality
     said = {name: getattr(record, "known" if name == "source_known" else name) for name in OWN}
-    if corollary:
+    if corollary and not MIGRATING:
         said |= dict.fromkeys(("latex", "attained", "proof"), "")
     facts = {name: own[name] or said[name] for name in OWN} | {"setting": record.setting}
     facts["statement"] = _sentence(facts["statement"])

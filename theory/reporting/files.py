@@ -138,7 +138,10 @@ def run_file(path: str | Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        code = compile(
+            path.read_bytes(), str(path), "exec", dont_inherit=True
+        )  # as it is now, whatever bytecode is stored
+        exec(code, vars(module))
     except BaseException:  # a file that failed may be fixed and run again
         del sys.modules[name]
         if taken is not None:
