@@ -6,17 +6,27 @@ nonconvex optimization" (ICLR 2022).
 
 import numpy as np
 
-from theory.claims import claim, equality
-from theory.core import require
+from theory.claims import claim, equality, formula
 
 
+@formula("1 <= k <= d / workers", "0 <= square_of_mean <= mean_square")
 def dealt_error(d: int, k: int, workers: int, mean_square: float, square_of_mean: float) -> float:
-    """Error of the mean of N messages with k coordinates each, times d/k, if no coordinate is sent twice.
+    r"""Error of the mean of N messages with k dealt coordinates each.
 
-    mean_square is (1/N) sum_i ||v_i||^2, square_of_mean the square of the mean's norm, so it is at most mean_square.
+    Setting: N workers share out random coordinates, k for each, and no coordinate is sent twice; Q(v) is what is sent,
+    times d/k.
+    Statement: the mean of the messages errs by d/(k N) times the mean squared norm, less the square of the mean.
+    Kind: identity.
+    Latex: \mathbb{E}\|\tfrac1N\sum_i Q_i(v_i)-\bar v\|^2 = \tfrac{d}{kN}\,\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2
+    Proof: At a coordinate only one worker speaks, so the square of the mean has no mixed terms:
+    E||mean||^2 = (k/d) (d/k)^2 sum_i ||v_i||^2/N^2.  The mean is unbiased: subtract its square.
+    Source: derived; Szlendak, Tyurin, Richtarik, ICLR 2022, where N k = d.
+    mean_square: (1/N) sum_i ||v_i||^2.
+    square_of_mean: The square of the mean's norm.
+
+    >>> dealt_error(d=6, k=1, workers=3, mean_square=1.0, square_of_mean=0.5)
+    1.5
     """
-    require(1 <= k and 1 <= workers and k * workers <= d, "k", k, f"from 1 to d/N = {d / workers:g}")
-    require(0 <= square_of_mean <= mean_square, "square_of_mean", square_of_mean, f"from 0 to {mean_square}")
     return d / (k * workers) * mean_square - square_of_mean
 
 
@@ -31,14 +41,6 @@ def own(rng, d, k, workers):
 
 @claim(
     "mean.dealt",
-    title="Dealt coordinates",
-    statement="If N workers share out random coordinates, k for each, the mean of the messages, times d/k, errs by "
-    "d/(k N) times the mean squared norm, less the square of the mean.",
-    latex=r"\mathbb{E}\|\tfrac1N\sum_i Q_i(v_i)-\bar v\|^2 = \tfrac{d}{kN}\,\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2",
-    source="derived; Szlendak, Tyurin, Richtarik, ICLR 2022, where N k = d",
-    kind="identity",
-    proof="At a coordinate only one worker speaks, so the square of the mean has no mixed terms: "
-    "E||mean||^2 = (k/d) (d/k)^2 sum_i ||v_i||^2/N^2. The mean is unbiased: subtract its square.",
     of=dealt_error,
     subject=dealt,
     mutants={

@@ -34,7 +34,7 @@ KNOWN: dict[str, Any] = {
     "max": max,
     "min": min,
 }
-WORDS = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
+WORDS: dict[type, str] = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
 TURNED: dict[type, type] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.LtE: ast.GtE}
 COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Gt: lambda a, b: a > b,
@@ -236,7 +236,8 @@ def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
         replaced |= {one.subject} if one.limits else set()
     arguments = []
     for name, parameter in signature.parameters.items():
-        kind = "" if parameter.annotation is parameter.empty else str(parameter.annotation)
+        noted = parameter.annotation  # a string, or a class where annotations are not postponed
+        kind = "" if noted is parameter.empty else noted.__name__ if isinstance(noted, type) else str(noted)
         conditions = own.get(name, [])
         common = SYMBOLS[name].condition if name in SYMBOLS and kind.startswith(("int", "float")) else ""
         if common and name not in replaced:

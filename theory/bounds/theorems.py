@@ -153,11 +153,12 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
     head = re.sub(r"^(Latex[^:]*): (.*(?:\n(?![A-Z][a-z]+[ (:]|\n).*)*)", _math, head, flags=re.MULTILINE)
     some = bool(domain.arguments)
     listed = "\n".join(_parameters(domain, entries)) if some else "None\n    It has no arguments."
-    kind = str(function.__annotations__.get("return", "float")).replace("np.", "numpy.")
+    kind = function.__annotations__.get("return", "float")
+    kind = kind.__name__ if isinstance(kind, type) else str(kind).replace("np.", "numpy.")
     return (
         "\n\n".join(
             [
-                PART.sub(lambda mark: f"\n\n{mark[0]}" if mark.start() else mark[0], head).replace("\n\n\n", "\n\n"),
+                re.sub(r"\n{3,}", "\n\n", PART.sub(lambda mark: f"\n\n{mark[0]}", head)),
                 sections.pop("Parameters", f"Parameters\n----------\n{listed}"),
                 sections.pop("Returns", f"Returns\n-------\n{kind}"),
                 sections.pop("Raises", RAISED if some else "Raises\n------\nTypeError\n    If an argument is given."),
@@ -184,6 +185,6 @@ def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]])
             text = SYMBOLS[argument.name].meaning
         said = argument.said() if group == argument.name else ""
         meaning = f"{text.rstrip('.')}, {said[:1].lower()}{said[1:]}" if text and said else text or said
-        lines.append(f"{group} : {kind or argument.kind}")
+        lines.append(f"{group} : {kind or argument.kind or 'array_like'}")
         lines += [f"    {meaning if meaning.endswith('.') else f'{meaning}.'}"] if meaning else []
     return lines

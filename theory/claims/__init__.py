@@ -1,6 +1,7 @@
 """Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
 
 from ..bounds.bibliography import source_known
+from ..bounds.closed_form import formula
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
 from .claim_list import ClaimTable, browse, make_callable
@@ -28,6 +29,7 @@ __all__ = [
     "exit_code",
     "explain",
     "find_claim",
+    "formula",
     "formula_mutants",
     "formula_table",
     "grade",

@@ -1,0 +1,140 @@
+"""Domains of formulas: what a condition says, what it lets through, and what the record of a theorem takes from it."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+from theory import bounds
+from theory.bounds.bibliography import cited, entries, fields, keys, source_known
+from theory.bounds.closed_form import formula, total
+from theory.bounds.domains import condition
+from theory.bounds.theorems import parts, theorem
+
+
+@pytest.mark.parametrize(
+    "text, subject, integer, said",
+    [
+        ("0 < delta <= 1", "delta", False, "a number in (0, 1]"),
+        ("d >= 1", "d", True, "an integer, at least 1"),
+        ("1 <= k <= d", "k", True, "an integer from 1 to d = 8"),
+        ("k <= d", "k", True, "an integer, at most d = 8"),
+        ("step < 2 / mu", "step", False, "a number below 2 / mu = 4"),
+        ("2 > alpha", "alpha", False, "a number below 2"),
+        ("alpha != 1", "alpha", False, "a number that is not 1"),
+        ("form in ('sharp', 'paper', 'simple')", "form", False, "'sharp', 'paper' or 'simple'"),
+        ("norm in (2, inf)", "norm", False, "2 or inf"),
+        ("step * mu < 2", "step", False, "a number such that step * mu < 2"),
+        ("one of rate, shape", "rate", False, "exactly one of rate and shape"),
+    ],
+)
+def test_a_condition_names_its_subject_and_says_what_is_allowed(text, subject, integer, said):
+    one = condition(text)
+    assert one.subject == subject and one.said(integer, {"d": 8, "mu": 0.5}) == said
+
+
+def test_a_computed_limit_may_be_missed_by_rounding_and_a_number_may_not():
+    third = condition("step <= 1 / lipschitz")
+    assert third.holds({"step": (1 + 1e-13) / 3.0, "lipschitz": 3.0})
+    assert not third.holds({"step": (1 + 1e-9) / 3.0, "lipschitz": 3.0})
+    assert not condition("p <= 1").holds({"p": 1.0 + 1e-13})
+    assert not condition("step < 1 / lipschitz").holds({"step": 1.0, "lipschitz": 1.0})
+
+
+def test_arrays_hold_everywhere_and_nan_nowhere():
+    above = condition("x > 0")
+    assert above.holds({"x": np.array([1.0, 2.0])}) and not above.holds({"x": np.array([1.0, 0.0])})
+    assert not above.holds({"x": math.nan}) and not condition("x <= 0").holds({"x": math.nan})
+
+
+@formula("0 < k <= d", "form in ('sharp', 'paper')", "alpha > 4")
+def kept(d: int, k: float, mu: float = 1.0, alpha: float | None = None, form: str = "sharp") -> float:
+    r"""Share that is kept.
+
+    Setting: any v.
+    Statement (sharp): the share is k/d.
+    Statement (paper): the share is at least k/(2 d).
+    Kind (sharp): identity.
+    Kind (paper): lower.
+    Latex (sharp): \frac kd
+    Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1.
+    Source (paper): [alistarh2017qsgd], Lemma 3.1.
+    k: Entries.
+
+    >>> kept(4, 2)
+    0.5
+    """
+    return total(share=k / d if form == "sharp" else k / d / 2)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"d": 4.5, "k": 1}, "d: got 4.5, allowed: an integer, at least 1"),
+        ({"d": 0, "k": 1}, "d: got 0, allowed: an integer, at least 1"),
+        ({"d": "4", "k": 1}, "d: got '4', allowed: an integer, at least 1"),
+        ({"d": 4, "k": None}, r"k: got None, allowed: a number in \(0, d\]"),
+        ({"d": 4, "k": 5}, r"k: got 5, allowed: a number in \(0, d = 4\]"),
+        ({"d": 4, "k": math.nan}, r"k: got nan, allowed: a number in \(0, d = 4\]"),
+        ({"d": 4, "k": 2, "mu": 0.0}, "mu: got 0.0, allowed: a number above 0"),  # of the table of symbols
+        ({"d": 4, "k": 2, "alpha": 4}, "alpha: got 4, allowed: a number above 4"),
+        ({"d": 4, "k": 2, "form": "blunt"}, "form: got 'blunt', allowed: 'sharp' or 'paper'"),
+    ],
+)
+def test_an_argument_outside_the_domain_is_named(given, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        kept(**given)
+
+
+def test_inside_the_domain_all_kinds_of_numbers_pass():
+    for d, k in ((4, 2), (4.0, 2.0), (np.int64(4), np.float64(2)), (np.array(4), np.array(2.0))):
+        assert kept(d, k) == 0.5
+    assert kept(4, 2, alpha=None) == 0.5 and kept(4, 2, alpha=5) == 0.5
+    assert isinstance(kept(4, 2).terms, dict) and kept(4, 2).formula == "kept"
+
+
+def test_a_wrong_call_is_pythons_own_error():
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'k'"):
+        kept(4)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kappa'"):
+        kept(4, 2, kappa=1)
+    with pytest.raises(TypeError, match="about none of its arguments"):
+        formula("x > 0")(lambda y: y)
+
+
+def test_the_record_has_a_part_for_each_form():
+    assert parts(kept) == ["sharp", "paper"]
+    sharp, paper = theorem(kept), theorem(kept, "paper")
+    assert (sharp.part, sharp.kind, paper.kind) == ("sharp", "identity", "lower")
+    assert sharp.latex == r"\frac kd" and paper.latex == "" and paper.setting == "any v."
+    assert sharp.title == paper.title == "Share that is kept"
+    with pytest.raises(ValueError, match=r"^part: got 'blunt', allowed: 'sharp', 'paper'"):
+        theorem(kept, "blunt")
+
+
+def test_the_docstring_says_the_domain_and_the_meaning_once():
+    text = inspect.getdoc(kept)
+    assert "d : int\n    Dimension, at least 1.\n" in text  # of the table of symbols
+    assert "k : float\n    Entries, in (0, d].\n" in text
+    assert "form : str\n    'sharp' or 'paper'.\n" in text
+    assert text.count("Raises\n------\nValueError") == 1 and ":math:`\\frac kd`" in text
+
+
+def test_every_symbol_that_is_an_argument_is_checked_where_the_formula_says_nothing_else():
+    with pytest.raises(ValueError, match=r"^delta: got 1.5, allowed: a number in \(0, 1\]"):
+        bounds.exact_feedback_rate(1.5, 2.0)
+    with pytest.raises(ValueError, match="^kappa: got 0.5, allowed: a number, at least 1"):
+        bounds.exact_feedback_rate(0.5, 0.5)
+
+
+def test_the_bibliography_has_what_a_reference_needs():
+    for key in entries():
+        entry = fields(key)
+        assert {"author", "title", "year", "shorthand", "known"} <= set(entry), key
+        assert entry["known"] in ("read", "quoted", "remembered"), key
+        assert "doi" in entry and entry["doi"].startswith("10."), key
+        assert "shorthand" not in entries()[key] and "known " not in entries()[key], key
+    assert keys("derived; [alistarh2017qsgd] and [b]") == ["alistarh2017qsgd"]
+    assert cited("[horvath2022natural], Theorem 7").startswith("Horvath, Ho, ")
+    assert source_known("derived; sharpens [alistarh2017qsgd]") == "derived"
