@@ -3,7 +3,8 @@
 ``lectures/``       copies of ``notebooks/*.md`` (myst-nb reads only what lies below ``docs``), ``README.md`` as the
                     index with a table of contents; links to ``../docs/`` and to ``README.md``, right for who reads a
                     notebook where it is, are made to fit there
-``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out
+``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out; its
+                    verdicts and numbers are computed (``theory.experiment.sources_index``)
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
                     counts of verdicts and the orderings that do not hold
 """
@@ -16,7 +17,6 @@ import inspect
 import pkgutil
 import re
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -153,17 +153,7 @@ SOURCES = {
         "The text of the slides, in which root signs and a fraction bar are lost; curves are pictures.",
     ),
 }
-VERDICTS = (
-    "holds",
-    "holds with another constant",
-    "ordering holds",
-    "ordering does not hold",
-    "refuted as printed",
-    "shown, not judged",
-    "not ours",
-)
 OURS = {  # what ``ours`` names, one and several
-    "claim": ("claim", "claims"),
     "bound": ("closed form", "closed forms"),
     "study": ("study", "studies"),
     "figure": ("figure", "figures"),
@@ -392,36 +382,49 @@ def sources() -> None:
         if path.stem not in SOURCES:
             path.unlink()
     for source in SOURCES:
-        write(folder / f"{source}.md", source_page(source, [item for item in items if item["source"] == source]))
+        write(folder / f"{source}.md", source_page(source, [one for one in items if one.entry.source == source]))
     write(DOCS / "_generated" / "sources.md", source_summary(items))
 
 
-def source_items() -> list[dict]:
-    return tomllib.loads((DOCS / "sources" / "index.toml").read_text(encoding="utf-8"))["item"]
+def source_items() -> list:
+    """Every entry with its verdict, which is computed from its evidence."""
+    from theory.experiment.sources_index import judge_index
+
+    return judge_index(DOCS / "sources" / "index.toml", DOCS.parent / "figures")
 
 
-def source_page(source: str, items: list[dict]) -> str:
+def source_page(source: str, items: list) -> str:
     """Everything that one source states, in its order."""
     _, title, who, read = SOURCES[source]
-    counts = Counter(item["verdict"] for item in items)
-    said = ", ".join(f"{counts[verdict]} *{verdict}*" for verdict in VERDICTS if counts[verdict])
+    said = ", ".join(f"{n} *{verdict}*" for verdict, n in in_order(Counter(one.verdict for one in items)))
     lines = [f"# {title}", "", who, "", f"**Read.** {read}", ""]
     lines += [f"**{len(items)} entries:** {said}. {{doc}}`/sources` says what these words mean.", ""]
-    for item in items:
-        lines += source_entry(item)
+    for one in items:
+        lines += source_entry(one)
     return "\n".join(lines)
 
 
-def source_entry(item: dict) -> list[str]:
-    """What is said and printed, what came out, and where to find it."""
-    lines = [f"({source_target(item)})=", f"## {inline(item['id'])}", ""]
-    lines += [f"*{item['kind'].capitalize()}.* {inline(item['says'])}", ""]
+def in_order(counts: Counter) -> list[tuple[str, int]]:
+    """Verdicts with their numbers: what was judged from the most to the fewest, then what was not."""
+    last = ("shown, not judged", "not ours")
+    return sorted(
+        counts.items(), key=lambda pair: (pair[0] in last, last.index(pair[0]) if pair[0] in last else -pair[1])
+    )
+
+
+def source_entry(one) -> list[str]:
+    """What is said and printed, what came out by which evidence, and where to find it."""
+    item = one.entry
+    lines = [f"({source_target(item)})=", f"## {inline(item.id)}", ""]
+    lines += [f"*{item.kind.capitalize()}.* {inline(item.says)}", ""]
     terms = {
-        "Printed": inline(item["printed"]),
-        "Here": inline(item["measured"]),
-        "Verdict": f"**{item['verdict']}.** {inline(item['reason'])}",
-        "See": ours_of(item["ours"]),
-        "Try": f"`{item['command']}`" if item["command"] else "",
+        "Printed": inline(item.printed),
+        "Here": inline(one.measured),
+        "Verdict": f"**{one.verdict}.** {inline(one.reason)}",
+        "Evidence": evidence_of(one.evidence),
+        "Left out": f"{evidence_of(one.left_out)}. **Because:** {inline(one.because)}" if one.left_out else "",
+        "See": ours_of(see_also(one)),
+        "Try": "; ".join(f"`{command}`" for command in item.commands()),
     }
     for term, text in terms.items():
         if text:
@@ -429,26 +432,52 @@ def source_entry(item: dict) -> list[str]:
     return lines
 
 
-def source_summary(items: list[dict]) -> str:
-    """How many entries of each source have which verdict, and the orderings that do not hold."""
-    counts = Counter((item["source"], item["verdict"]) for item in items)
+def see_also(one) -> list[str]:
+    """What else to read: also a study of which only numbers are shown."""
+    shown = {piece.key.partition("#")[0] for piece in (*one.evidence, *one.left_out)}
+    more = [f"study:{name}" for name in one.entry.studies() if f"study:{name}" not in {*shown, *one.entry.ours}]
+    return [*one.entry.ours, *more]
+
+
+def evidence_of(pieces) -> str:
+    """Links to pieces of evidence, each with its status; the statements of a study behind its name."""
+    found: dict[str, list[str]] = {}
+    for piece in pieces:
+        kind, _, name = piece.key.partition(":")
+        name, _, part = name.partition("#")
+        said = f"*{piece.status}*"
+        if kind == "study":
+            found.setdefault(f"study {link_to(kind, name)}", []).append(f"“{plain(piece.text).rstrip('.')}” ({said})")
+        elif kind == "claim":
+            found.setdefault("claims", []).append(f"{link_to(kind, name)} ({said}{', one check' if part else ''})")
+        else:
+            found.setdefault("tests", []).append(f"`{name}`")
+    return "; ".join(
+        f"{head[:-1] if head == 'claims' and len(n) == 1 else head}: {', '.join(n)}" for head, n in found.items()
+    )
+
+
+def source_summary(items: list) -> str:
+    """How many entries of each source have which verdict, and those that do not hold."""
+    counts = Counter((one.entry.source, one.verdict) for one in items)
+    verdicts = [verdict for verdict, _ in in_order(Counter(one.verdict for one in items))]
     heads = [f"{{doc}}`{name} </sources/{source}>`" for source, (name, *_) in SOURCES.items()]
     lines = ["## Counts", "", "| verdict | " + " | ".join(heads) + " | all |", "|---|" + "---:|" * (len(SOURCES) + 1)]
-    rows = [(verdict, [counts[source, verdict] for source in SOURCES]) for verdict in VERDICTS]
-    rows.append(("all", [sum(counts[source, verdict] for verdict in VERDICTS) for source in SOURCES]))
+    rows = [(verdict, [counts[source, verdict] for source in SOURCES]) for verdict in verdicts]
+    rows.append(("all", [sum(row[k] for _, row in rows) for k in range(len(SOURCES))]))
     lines += [f"| {verdict} | {' | '.join(map(str, row))} | {sum(row)} |" for verdict, row in rows]
-    lines += ["", "## Orderings that do not hold", ""]
-    for item in items:
-        if item["verdict"] == "ordering does not hold":
-            target = f"{{ref}}`{item['id']} <{source_target(item)}>`"
-            lines += [f"- {SOURCES[item['source']][0]}, {target}. {inline(item['says'])}"]
-            lines += [f"  **Measured:** {inline(item['measured'])} **Cause:** {inline(item['reason'])}"]
+    lines += ["", "## What does not hold", ""]
+    for one in items:
+        if one.status == "fails" and one.verdict in verdicts and not one.verdict.startswith(("shown", "not ours")):
+            item, target = one.entry, f"{{ref}}`{one.entry.id} <{source_target(one.entry)}>`"
+            lines += [f"- {SOURCES[item.source][0]}, {target}. {inline(item.says)} **Verdict:** {one.verdict}."]
+            lines += [f"  **Measured:** {inline(one.measured)} **Remark:** {inline(one.reason)}"]
     return "\n".join([*lines, ""])
 
 
-def source_target(item: dict) -> str:
+def source_target(item) -> str:
     """The name by which other pages link to an entry."""
-    return "source-" + re.sub(r"[^a-z0-9]+", "-", f"{item['source']} {item['id']}".lower()).strip("-")
+    return "source-" + re.sub(r"[^a-z0-9]+", "-", f"{item.source} {item.id}".lower()).strip("-")
 
 
 def ours_of(names: list[str]) -> str:

@@ -1,44 +1,29 @@
-"""The index of the sources: every entry is whole, names what exists, and its command names what is there."""
+"""The index of the sources: every entry is whole, its verdict is that of its evidence, its numbers are from records."""
 
 from __future__ import annotations
 
 import importlib
 import re
 import shlex
-import tomllib
-from collections import Counter
 
 import pytest
 from conftest import ROOT
 
 import theory as th
 from theory.claims import list_claims
-from theory.reporting.files import shipped
+from theory.experiment.cli import main
+from theory.experiment.record_values import KeyRefused, Records, fill
+from theory.experiment.sources_index import Entry, complaints, in_words, judged, read_index
+from theory.reporting.files import ConfigurationError, shipped
 from theory.studies.shared.configuration import shipped_studies
 
-ITEMS = tomllib.loads((ROOT / "docs" / "sources" / "index.toml").read_text(encoding="utf-8"))["item"]
-FIELDS = ["source", "id", "kind", "says", "printed", "ours", "command", "measured", "verdict", "reason"]
+INDEX = ROOT / "docs" / "sources" / "index.toml"
+ENTRIES, RECORDS = read_index(INDEX), Records(ROOT / "figures")
+JUDGED = {entry.key: judged(entry, RECORDS) for entry in ENTRIES}
 SOURCES = ["lecture", "nuqsgd", "mem-sgd", "conef", "cr-psgd"]
 KINDS = {"theorem", "lemma", "corollary", "definition", "algorithm", "figure", "table", "experiment", "statement"}
-VERDICTS = {
-    "holds",
-    "holds with another constant",
-    "ordering holds",
-    "ordering does not hold",
-    "refuted as printed",
-    "shown, not judged",
-    "not ours",
-}
-NO_REASON_NEEDED = {"holds", "ordering holds"}
-DECIMAL = r"\d[\d,]*\.\d+(?:e[+-]\d+)?"
-EMPTY_IF_NOT_OURS = {"ours", "command", "measured"}
-
-CLAIMS = set(list_claims())
 STUDIES = set(shipped_studies())
-PAGES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("studies.md", "choose.md"))
-MEASURED = dict(re.findall(r"<!-- begin: \S+ -m theory.experiment study (\S+) -->(.*?)<!-- end", PAGES, re.DOTALL))
 NAMES = {
-    "claim": CLAIMS.__contains__,
     "study": STUDIES.__contains__,
     "figure": lambda name: (ROOT / "figures" / f"{name}.png").is_file(),
     "lecture": lambda name: len(list((ROOT / "notebooks").glob(f"{name}-*.md"))) == 1,
@@ -48,101 +33,178 @@ NAMES = {
 }
 
 
-def complaints(items: list[dict]) -> list[str]:
-    """What is wrong with the entries, each with its source and id."""
-    found = []
-    for item in items:
-        if list(item) != FIELDS or not all(isinstance(item[field], list if field == "ours" else str) for field in item):
-            found.append(f"{item.get('source')}, {item.get('id')}: fields {list(item)}")
-        else:
-            found += [f"{item['source']}, {item['id']}: {wrong}" for wrong in wrongs(item)]
-    if not found:
-        found += [f"{id}: twice" for id, n in Counter((item["source"], item["id"]) for item in items).items() if n > 1]
-        if [item["source"] for item in items] != sorted((i["source"] for i in items), key=SOURCES.index):
-            found.append("the sources are mixed")
-    return found
-
-
-def wrongs(item: dict) -> list[str]:
-    """What is wrong with one entry that has all fields."""
-    found = []
-    for field, known in (("source", SOURCES), ("kind", KINDS), ("verdict", VERDICTS)):
-        if item[field] not in known:
-            found.append(f"{field} {item[field]!r}")
-    may_be_empty = {"reason"} if item["verdict"] in NO_REASON_NEEDED else set()
-    if item["verdict"] == "not ours":
-        may_be_empty = EMPTY_IF_NOT_OURS
-    found += [f"{field} is empty" for field in FIELDS if not item[field] and field not in may_be_empty]
-    for field in ("says", "printed", "measured", "reason"):
-        if item[field] != " ".join(item[field].split()) or item[field].count("$") % 2 or item[field].count("`") % 2:
+def wrongs(entry: Entry) -> list[str]:
+    """What is wrong with the fields of an entry that are not evidence."""
+    found = [f"source {entry.source!r}"] * (entry.source not in SOURCES)
+    found += [f"kind {entry.kind!r}"] * (entry.kind not in KINDS)
+    found += [f"{field} is empty" for field in ("id", "says", "printed") if not getattr(entry, field)]
+    if entry.relation != "not ours" and not (entry.measured and entry.commands() and [*entry.evidence, *entry.ours]):
+        found.append("nothing is measured, run or named")
+    for field in ("says", "printed", "measured", "because", "reason"):
+        text = getattr(entry, field)
+        if text != " ".join(text.split()) or text.count("$") % 2 or text.count("`") % 2:
             found.append(f"{field}: blanks, $ or ` do not match")
-    for name in item["ours"]:
+    for name in entry.ours:
         kind, _, what = name.partition(":")
         if kind not in NAMES or not NAMES[kind](what):
             found.append(f"there is no {name}")
-    if len(set(item["ours"])) < len(item["ours"]):
+    if len(set(entry.ours)) < len(entry.ours):
         found.append("ours names something twice")
-    if item["command"] and not runs(item["command"], item["ours"]):
-        found.append(f"command {item['command']!r}")
-    return found
+    return found + [f"command {command!r}" for command in entry.commands() if not runs(command)]
 
 
-def runs(command: str, ours: list[str]) -> bool:
-    """Whether what a command names exists, and is among ``ours``."""
+def runs(command: str) -> bool:
+    """Whether what a command names exists."""
     words = shlex.split(command)
     if words[0] == "make":
         return re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE) is not None
     if words[:3] == ["python", "-m", "pytest"]:
-        return (ROOT / words[3]).is_file() and f"test:{words[3]}" in ours
-    if words[:3] != ["python", "-m", "theory.experiment"]:
+        return all((ROOT / name.partition("::")[0]).is_file() for name in words[3:])
+    if words[:3] != ["python", "-m", "theory.experiment"] or len(words) < 4:
         return False
-    subcommand, names = words[3], words[4:]
-    if subcommand == "verify":
-        return bool(names) and CLAIMS.issuperset(names) and {f"claim:{name}" for name in names} <= set(ours)
-    if subcommand == "study":
-        return bool(names) and STUDIES.issuperset(names) and {f"study:{name}" for name in names} <= set(ours)
-    if subcommand == "run":
-        return len(names) == 2 and names[0] == "--config" and names[1] in shipped()
-    return subcommand == "list" and not names
+    known = {"verify": set(list_claims()), "study": STUDIES}.get(words[3])
+    if known is not None:
+        return len(words) > 4 and known.issuperset(words[4:])
+    return words[3:] == ["list"] or (words[3:5] == ["run", "--config"] and words[5] in shipped())
 
 
 def test_the_index_is_whole_and_names_what_exists():
-    assert complaints(ITEMS) == []
-    assert {item["source"] for item in ITEMS} == set(SOURCES)
-    assert {item["verdict"] for item in ITEMS} == VERDICTS
+    assert {entry.key: wrongs(entry) for entry in ENTRIES if wrongs(entry)} == {}
+    assert [entry.source for entry in ENTRIES] == sorted((e.source for e in ENTRIES), key=SOURCES.index)
+    assert {entry.source for entry in ENTRIES} == set(SOURCES)
 
 
-@pytest.mark.parametrize("item", [item for item in ITEMS if " study " in item["command"]], ids=lambda item: item["id"])
-def test_numbers_that_a_study_measured_are_those_of_its_page(item):
-    # A study that is measured again changes its page; the index must follow.
-    studies = [name.removeprefix("study:") for name in item["ours"] if name.startswith("study:")]
-    page = set(re.findall(DECIMAL, "".join(MEASURED[study] for study in studies)))
-    assert set(re.findall(DECIMAL, item["measured"])) - page == set()
+def test_evidence_exists_no_number_is_typed_and_nothing_that_bears_on_an_entry_is_forgotten():
+    assert complaints(ENTRIES, RECORDS, STUDIES) == []
 
 
-GOOD = next(item for item in ITEMS if item["verdict"] == "holds with another constant")
-FOREIGN = next(item for item in ITEMS if item["verdict"] == "not ours")
+# --- mutants of the index -----------------------------------------------------------------------------------------
+
+
+def some(key: str) -> Entry:
+    return next(entry for entry in ENTRIES if entry.key == key)
+
+
+DENSE = some("mem-sgd/figure-2-epsilon-top-k-with-memory-and-sgd")
+ROUNDS = some("cr-psgd/slide-fewer-rounds-than-local-sgd")
+REFUTED = some("lecture/qsgd-alistarh-et-al-nips-2017-corollary-2-2-and-theorem-3-4-step-size")
+FOREIGN = next(entry for entry in ENTRIES if entry.relation == "not ours")
+
+
+def test_a_scrambled_number_is_noticed():
+    # A number in the text is typed, whatever it is; and a key leads to nothing else than the record's number.
+    shown = JUDGED[DENSE.key].measured
+    assert "0.00646" in shown
+    for wrong in (
+        shown,
+        shown.replace("0.00646", "0.00664"),
+        DENSE.measured + " In 254 rounds.",
+        "$0.00664$ at the end.",
+    ):
+        assert any("is typed" in line for line in complaints([DENSE._replace(measured=wrong)], RECORDS))
+    for field in ("because", "reason"):
+        assert any("0.00664 is typed" in line for line in complaints([DENSE._replace(**{field: "0.00664"})], RECORDS))
+
+
+def test_a_verdict_cannot_be_raised():
+    assert JUDGED[ROUNDS.key].verdict == "ordering does not hold"
+    with pytest.raises(TypeError, match="verdict"):
+        Entry(**ROUNDS._asdict(), verdict="ordering holds")
+    # Without the evidence that fails it would hold in part, or hold: only with a reason that is printed.
+    left = [key for key in ROUNDS.evidence if "network" in key]
+    raised = ROUNDS._replace(evidence=[key for key in ROUNDS.evidence if key not in left], left_out=left)
+    assert judged(raised, RECORDS).status != "fails"
+    assert any("because" in line for line in complaints([raised], RECORDS))
+    assert complaints([raised._replace(because="It is left out, and this is why.")], RECORDS) == []
+
+
+class With(Records):
+    """Records in which a study has one more statement."""
+
+    def __init__(self, name, said):
+        super().__init__(ROOT / "figures")
+        read, self.claim = self.study, RECORDS.claim
+        more = read(name)
+        self.study = {name: more._replace(statements=[*more.statements, said])}.get
+
+
+class Said(tuple):
+    """A statement with an id, and what it bears on."""
+
+    id, text, verdict, numbers, source = "more", "CR-PSGD is slower.", "fails", "Slower.", ""
+    bears_on: tuple = ()
+
+
+def test_a_study_that_contradicts_an_entry_is_noticed():
+    said = Said()
+    said.bears_on = (DENSE.key,)
+    with_more = With("mem-sgd-dense", said)
+    (line,) = complaints([DENSE], with_more, ["mem-sgd-dense"])
+    assert "mem-sgd-dense#more (fails) bears on it and is neither evidence nor left out" in line
+    taken = DENSE._replace(evidence=[*DENSE.evidence, "study:mem-sgd-dense#more"])
+    assert complaints([taken], with_more, ["mem-sgd-dense"]) == []
+    assert judged(taken, with_more).verdict == "ordering does not hold"
+    said.bears_on = ("mem-sgd/no-such-entry",)
+    assert "no entry" in complaints([DENSE], with_more, ["mem-sgd-dense"])[0]
+
+
+def test_the_verdict_is_the_weakest_of_the_evidence():
+    assert JUDGED[REFUTED.key].verdict == "refuted as printed"
+    right = [key for key in REFUTED.evidence if "printed" not in key]
+    assert judged(REFUTED._replace(evidence=right), RECORDS).verdict == "holds"
+    order = ("fails", "undecided", "in part", "vacuous", "loose", "slack", "holds")
+    for one in JUDGED.values():
+        if one.evidence and one.entry.relation not in ("shown", "not ours"):
+            assert one.status == min((piece.status for piece in one.evidence), key=order.index)
+            assert (one.status == "holds") == (not re.search(r"part|\bnot\b|undecided|refuted|,", one.verdict))
+    assert in_words("ordering", "in part") == "ordering holds in part"
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        *({field: [] if field == "ours" else ""} for field in FIELDS),
-        {"verdict": "nearly holds"},
+        {"relation": "nearly"},
+        {"evidence": []},
+        {"evidence": ["claim:no.such-claim"]},
+        {"evidence": ["claim:qsgd.variance#no-such-check"]},
+        {"evidence": ["study:mem-sgd-dense"]},
+        {"evidence": ["study:mem-sgd-dense#no-such-statement"]},
+        {"evidence": ["study:no-such-study#statement"]},
+        {"evidence": ["test:tests/project/test_sources.py::test_no_such_test"]},
+        {"evidence": ["rumour:qsgd.variance"]},
+        {"evidence": [*DENSE.evidence, *DENSE.evidence]},
+        {"left_out": ["claim:qsgd.variance"]},
+        {"because": "No reason."},
+        {"relation": "shown", "reason": ""},
+        {"measured": "{study:mem-sgd-dense.no-such-table:n}"},
+        {"measured": "{study:mem-sgd-dense.three.sgd.gap:n}"},
+        {"measured": "{claim:qsgd.variance.no-such-field:n}"},
+        {"measured": "{bound:no_such_bound(1):n}"},
+        {"measured": "{bound:qsgd_variance(0, 1):n}"},
+        {"measured": "{study:mem-sgd-dense.size.n + 7:n}"},
+        {"measured": "{study:mem-sgd-dense.size.n:q}"},
+    ],
+    ids=str,
+)
+def test_broken_evidence_is_found(change):
+    assert complaints([DENSE], RECORDS) == []
+    assert complaints([DENSE._replace(**change)], RECORDS)
+    assert complaints([DENSE, DENSE], RECORDS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({field: ""} for field in ("source", "id", "kind", "says", "printed", "measured")),
         {"kind": "remark"},
-        {"source": "rumour"},
-        {"ours": ["claim:no.such-claim"]},
-        {"ours": ["study:no-such-study"]},
-        {"ours": ["figure:no-such-figure"]},
-        {"ours": ["lecture:99"]},
-        {"ours": ["bound:no_such_bound"]},
-        {"ours": ["method:NoSuchMethod"]},
-        {"ours": ["test:tests/no_such_test.py"]},
-        {"ours": ["rumour:qsgd.variance"]},
-        {"command": "python -m theory.experiment verify no.such-claim"},
-        {"command": "python -m theory.experiment study no-such-study"},
-        {"command": "python -m theory.experiment run --config no-such-configuration"},
-        {"command": "python -m theory.experiment no-such-command"},
+        *(
+            {"ours": [name]}
+            for name in ("study:no", "figure:no", "lecture:99", "bound:no", "method:No", "test:no.py", "no:1")
+        ),
+        *(
+            {"command": f"python -m theory.experiment {name}"}
+            for name in ("verify no", "study no", "run --config no", "no")
+        ),
         {"command": "python -m pytest tests/no_such_test.py"},
         {"command": "make no-such-target"},
         {"measured": "half a formula: $x"},
@@ -150,38 +212,59 @@ FOREIGN = next(item for item in ITEMS if item["verdict"] == "not ours")
     ids=str,
 )
 def test_a_broken_entry_is_found(change):
-    assert complaints([GOOD]) == []
-    assert complaints([GOOD | change])
+    assert wrongs(DENSE) == [] and wrongs(FOREIGN) == []
+    assert wrongs(DENSE._replace(**change))
 
 
-def test_a_missing_field_and_a_second_entry_of_one_name_are_found():
-    for field in FIELDS:
-        assert complaints([{name: text for name, text in GOOD.items() if name != field}])
-    assert complaints([GOOD, GOOD])
+def test_an_unknown_field_is_refused(tmp_path):
+    (tmp_path / "index.toml").write_text('[[item]]\nid = "x"\nverdict = "holds"\n', encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="x: got id, verdict, allowed: source, id"):
+        read_index(tmp_path / "index.toml")
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field not in EMPTY_IF_NOT_OURS])
-def test_what_is_not_ours_still_says_what_it_is_and_why(field):
-    assert complaints([FOREIGN]) == []
-    assert complaints([FOREIGN | {field: ""}])
+def test_numbers_are_those_of_the_record_and_arithmetic_is_checked():
+    n, d = RECORDS.values("mem-sgd-dense")["size"].n, RECORDS.values("mem-sgd-dense")["size"].d
+    assert fill("{study:mem-sgd-dense.size.n:,.0f} rows, $x^{2}$", RECORDS) == f"{n:,} rows, $x^{{2}}$"
+    assert (
+        fill("{100 * study:mem-sgd-dense.size.d / study:mem-sgd-dense.size.n:.1f} %", RECORDS) == f"{100 * d / n:.1f} %"
+    )
+    assert fill("{bound:qsgd_variance(64, 4):.3f}", RECORDS) == f"{th.bounds.qsgd_variance(64, 4):.3f}"
+    for wrong in ("{study:mem-sgd-dense.size.n ** 2:n}", "{len(study:mem-sgd-dense.size.n):n}"):
+        with pytest.raises(KeyRefused, match="allowed are keys|not a key"):
+            fill(wrong, RECORDS)
 
 
-def test_each_page_has_every_entry_with_its_verdict(monkeypatch):
+# --- pages and the command ----------------------------------------------------------------------------------------
+
+
+def test_each_page_has_every_entry_with_its_verdict_and_its_evidence(monkeypatch):
     pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
     monkeypatch.syspath_prepend(ROOT / "docs")
     make = importlib.import_module("_make")
     assert list(make.SOURCES) == SOURCES
-    assert set(make.VERDICTS) == VERDICTS
     overview = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-    assert all(f"| {verdict} |" in overview for verdict in VERDICTS)
+    assert all(f"| {words} |" in overview for words in ("with another constant", "ordering", "not ours", "undecided"))
     for source in SOURCES:
-        items = [item for item in ITEMS if item["source"] == source]
-        page = make.source_page(source, items)
-        entries = page.split("\n## ")[1:]
+        items = [one for one in JUDGED.values() if one.entry.source == source]
+        entries = make.source_page(source, items).split("\n## ")[1:]
         assert len(entries) == len(items)
-        for item, entry in zip(items, entries, strict=True):
-            assert f": **{item['verdict']}.**" in entry
-            assert not item["command"] or f"`{item['command']}`" in entry
-            assert len(re.findall(r"^: ", entry, re.MULTILINE)) == 2 + sum(bool(item[f]) for f in EMPTY_IF_NOT_OURS)
-    failing = [item for item in ITEMS if item["verdict"] == "ordering does not hold"]
-    assert make.source_summary(ITEMS).count("**Cause:**") == len(failing)
+        for one, entry in zip(items, entries, strict=True):
+            assert f": **{one.verdict}.**" in entry
+            assert not re.search(r"(study|claim|bound):\w", entry)  # every key became a number or a link
+            assert all(f"`{command}`" in entry for command in one.entry.commands())
+            assert ("**Because:** " in entry) == bool(one.left_out) == ("\nLeft out\n" in entry)
+            assert entry.count("(*") >= sum(not piece.key.startswith("test:") for piece in one.evidence)
+    summary = make.source_summary(list(JUDGED.values()))
+    rows = re.findall(r"^\| (.+?) \| (?:\d+ \| ){5}(\d+) \|$", summary, re.MULTILINE)
+    assert dict(rows)["all"] == str(len(ENTRIES)) == str(sum(int(n) for verdict, n in rows if verdict != "all"))
+    failing = [one for one in JUDGED.values() if re.search("refuted|not hold", one.verdict)]
+    assert summary.count("**Measured:**") == len(failing)
+
+
+def test_the_command_prints_verdicts_and_evidence(capsys):
+    assert main(["sources", ROUNDS.key]) == 0
+    said = capsys.readouterr().out
+    assert f"{ROUNDS.key}: ordering does not hold" in said and "fails     study:network-cr-psgd#" in said
+    with pytest.raises(SystemExit, match="2"):
+        main(["sources", "no-such-source"])
+    assert "no entry begins with no-such-source" in capsys.readouterr().err

@@ -425,6 +425,28 @@ def _figures(argv, comm) -> int:
     return 0
 
 
+def _sources(argv, comm) -> int:
+    text = (
+        "What lectures and papers state, entry by entry (docs/sources/index.toml), and the verdict of the evidence.\n"
+        "With names: each piece of evidence and the numbers.  Ends with 1 if anything in the index is wrong."
+    )
+    parser = _parser("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="sources, or how the keys of entries begin (default: all)")
+    add("--verify", nargs="+", metavar="CLAIM", help="verify these claims first, quickly, and keep what came out")
+    options = parser.parse_args(argv)
+    if not Parser.speaks:
+        return 0
+    from .sources_index import keep, show_index
+
+    try:
+        if options.verify:
+            keep(options.verify)
+        return show_index(options.names, say=_say)
+    except (ConfigurationError, RecordError, ValueError) as error:
+        parser.error(str(error))
+
+
 def _plot(argv, comm) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = _parser("plot", text, f"{PROGRAM} plot runs/<record>")
@@ -521,6 +543,7 @@ COMMANDS = {
     "audit": _audit,
     "study": _study,
     "figures": _figures,
+    "sources": _sources,
     "plot": _plot,
     "calibrate": _calibrate,
     "warm": _warm,

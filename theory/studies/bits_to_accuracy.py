@@ -34,6 +34,7 @@ from ..reporting.progress import track
 from .shared.problems import digits, rcv1
 from .shared.report import OURS, Statement, Study, Table
 from .shared.step_search import Way, best_step
+from .shared.verdicts import verdict
 
 __all__ = ["Cost", "collect", "costs_of", "methods", "report"]
 
@@ -272,18 +273,27 @@ def statements(rows) -> list[Statement]:
     for what, group in (("quantizers, packed", packed), ("quantizers, coded", coded)):
         enough = [row for row in group if row.dense >= ABOUT]
         short = [row for row in group if row.dense < ABOUT]
-        verdict = "holds" if not short else "fails" if not enough else "in part"
         numbers = f"At least {ABOUT:g}x: {_named(enough)}. Less: {_named(short)}."
         found.append(
             Statement(
                 f"{rows[0].problem}, {what}: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
-                verdict,
+                verdict(len(enough), len(group)),
                 numbers,
+            )
+        )
+    full = next(row for row in rows if row.method == DENSE)
+    qsgd = [row for row in rows if row.method.startswith("QSGD") and row.method.endswith("packed")]
+    if qsgd:
+        numbers = ", ".join(f"{row.method.removesuffix(', packed')} {number(row.steps)}" for row in qsgd)
+        found.append(
+            Statement(
+                f"{full.problem}: QSGD needs fewer steps than full precision to the same accuracy.",
+                verdict([row.steps < full.steps for row in qsgd]),
+                f"Steps: {numbers}, full precision {number(full.steps)}.",
             )
         )
     enough = [row for row in quantizers if row.sparse >= ABOUT]
     more = [row for row in quantizers if row.sparse < 1.0]
-    verdict = "holds" if len(enough) == len(quantizers) else "fails" if not enough else "in part"
     numbers = (
         f"At least {ABOUT:g}x: {_named(enough, 'sparse')}. More bits than the lossless sparse message: "
         f"{_named(more, 'sparse')}."
@@ -292,7 +302,7 @@ def statements(rows) -> list[Statement]:
         Statement(
             f"{rows[0].problem}, all quantizers: about 10 times fewer bits than the same numbers sent"
             " sparse, without loss.",
-            verdict,
+            verdict(len(enough), len(quantizers)),
             numbers,
             OURS,
         )

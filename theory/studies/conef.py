@@ -78,7 +78,7 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             table,
         )
     )
-    low = (BLOCK, UNBIASED)
+    low, alone = (BLOCK, UNBIASED), best[UNBIASED]
     far = [
         found[name]
         for found in (best, same)
@@ -93,6 +93,14 @@ def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
             "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
             verdict(len(far), 4),
             f"{numbers}; EFSGD {_percent(ef)}.",
+            table,
+        )
+    )
+    said.append(
+        Statement(
+            "Unbiased blocks without memory lose accuracy against SGD (three standard deviations).",
+            "holds" if not _above(alone, sgd) else "undecided" if _above(sgd, alone) else "fails",
+            f"{_spread(alone)} against {_spread(sgd)}.",
             table,
         )
     )

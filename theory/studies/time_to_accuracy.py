@@ -33,6 +33,7 @@ __all__ = ["Options", "Steps", "Time", "collect", "measure_steps", "report", "st
 
 MANY = (8, 16, 32, 64, 128, 256)  # numbers of workers to which the model extends the curve
 FULL = "SGD"
+PAPER = "the NUQSGD paper, of networks on ImageNet"
 CLOSE = 1.1  # the factor for "as many"
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 ROWS = 2000  # of the default data
@@ -319,7 +320,21 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
                 "Times as fast: "
                 + ", ".join(f"{name} {number(g)}" for name, g in gain.items())
                 + " (measured steps, gradients and coding; the network is a model).",
-                "the NUQSGD paper, of networks on ImageNet" if method.startswith("NUQSGD") else OURS,
+                PAPER if method.startswith("NUQSGD") else OURS,
+            )
+        )
+    uniform, halving = ("QSGD, 4 bits", "NUQSGD, 4 bits")
+    if any(row.method == uniform for row in rows) and any(row.method == halving for row in rows):
+        seconds = {
+            name: [at[name, method, most, options.batch].total for method in (halving, uniform)] for name in networks
+        }
+        said.append(
+            Statement(
+                f"{halving}: faster to the accuracy than {uniform}, {most} workers.",
+                verdict([one < other for one, other in seconds.values()]),
+                "; ".join(f"{name} {number(a)} s against {number(b)} s" for name, (a, b) in seconds.items())
+                + " (the network is a model).",
+                PAPER,
             )
         )
     best = {(c.network, c.method): c.workers[int(np.argmax(c.speed_up))] for c in speed}

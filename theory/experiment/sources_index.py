@@ -1,0 +1,366 @@
+"""The index of the sources: what five sources state, and what the evidence says about it.
+
+An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
+weakest of its evidence, in the words of how statement and evidence are related, which a person chose.  What bears on an
+entry and is not its evidence is left out by name, with a reason that is printed.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..reporting.files import ConfigurationError
+from ..studies.shared.entry_keys import entry_key
+from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement, statement_id
+
+__all__ = [
+    "ORDER",
+    "RELATIONS",
+    "Entry",
+    "Judged",
+    "Piece",
+    "complaints",
+    "judge_index",
+    "judged",
+    "read_index",
+    "show_index",
+]
+
+ROOT = Path(__file__).resolve().parents[2]  # of a checkout
+INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
+# From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.
+ORDER = ("fails", "undecided", "in part", "vacuous", "loose", "slack", "holds")
+OF_CLAIM = {"refuted": "fails", "holds, slack": "slack", "holds, loose": "loose"}
+RELATIONS = ("as printed", "with another constant", "ordering", "shown", "not ours")
+UNJUDGED = {"shown": "shown, not judged", "not ours": "not ours"}
+SAYS = ("measured", "because", "reason")  # what we say ourselves: numbers are from records
+NAMED = re.compile(  # numbers that are parts of names: RCV1, top-10, float32, Theorem 2.4, Figures 2, 3 and 4, stage 1
+    r"(?<![\w.])[A-Za-z][\w/-]*\d[\w-]*"
+    r"|\b(?:Theorem|Lemma|Corollary|Proposition|Remark|Algorithm|Supplement|[Ff]igure|[Tt]able|[Ll]ecture|[Ss]tage)s?"
+    r" \d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*"
+)
+SETTINGS = frozenset("workers batch ranks bucket bits k d n threads passes layer sizes size shapes options".split())
+
+
+class Entry(NamedTuple):
+    """One statement of a source.
+
+    Attributes
+    ----------
+    source, id, kind : str
+        Whose it is, its name there, and whether it is a theorem, a figure, ...
+    says, printed : str
+        What it says, in our words, and what is printed.
+    relation : {"as printed", "with another constant", "ordering", "shown", "not ours"}
+        What of it the evidence is about.
+    evidence : list of str
+        ``claim:id``, ``claim:id#words of a check``, ``study:name#statement``, ``test:file::name``.
+    left_out : list of str
+        What bears on it, too, and does not count.
+    because : str
+        Why not.
+    ours : list of str
+        What else to read: ``bound:``, ``method:``, ``study:``, ``figure:``, ``lecture:``, ``test:``.
+    measured, reason : str
+        What came out, and remarks; templates whose numbers are keys.
+    command : str
+        What runs it again, if the evidence does not say it.
+    """
+
+    source: str
+    id: str
+    kind: str
+    says: str
+    printed: str
+    relation: str
+    evidence: list[str] = []
+    left_out: list[str] = []
+    because: str = ""
+    ours: list[str] = []
+    measured: str = ""
+    reason: str = ""
+    command: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its key, by which studies name it."""
+        return entry_key(self.source, self.id)
+
+    def commands(self) -> list[str]:
+        """What runs it again."""
+        if self.command:
+            return [self.command]
+        run, found = "python -m theory.experiment", []
+        every = [*self.evidence, *self.left_out, *(f"study:{name}" for name in self.studies())]
+        for kind, do in (("claim", f"{run} verify"), ("study", f"{run} study"), ("test", "python -m pytest")):
+            names = dict.fromkeys(re.sub("#.*", "", key.partition(":")[2]) for key in every if key.startswith(kind))
+            found += [" ".join([do, *names])] if names else []
+        return found
+
+    def studies(self) -> list[str]:
+        """The studies that it names, as evidence, in a number or to read."""
+        keys = [*self.evidence, *self.left_out, *self.ours, *(key for f in SAYS for key in keys_of(getattr(self, f)))]
+        return list(dict.fromkeys(re.split("[#.]", key[6:])[0] for key in keys if key.startswith("study:")))
+
+
+class Piece(NamedTuple):
+    """One piece of evidence: its key, its status (one of ``ORDER``), and what was stated."""
+
+    key: str
+    status: str
+    text: str
+
+
+class Judged(NamedTuple):
+    """An entry with its verdict, its evidence, and its sentences with their numbers."""
+
+    entry: Entry
+    status: str
+    verdict: str
+    evidence: list[Piece]
+    left_out: list[Piece]
+    measured: str
+    because: str
+    reason: str
+
+
+def read_index(path=INDEX) -> list[Entry]:
+    """Read the entries of an index.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, or an entry lacks a field or has an unknown one.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigurationError(f"there is no index of sources {path}: it is part of a checkout")
+    found = []
+    for item in tomllib.loads(path.read_text(encoding="utf-8"))["item"]:
+        try:
+            found.append(Entry(**item))
+        except TypeError:
+            allowed = ", ".join(Entry._fields)
+            raise ConfigurationError(f"{item.get('id')}: got {', '.join(item)}, allowed: {allowed}") from None
+    return found
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def judged(entry: Entry, records: Records) -> Judged:
+    """The entry with its verdict, which is the weakest of its evidence.
+
+    Raises
+    ------
+    KeyRefused
+        For evidence or a number that does not exist.
+    """
+    pieces, left = ([piece(key, records) for key in keys] for keys in (entry.evidence, entry.left_out))
+    status = min((one.status for one in pieces), key=ORDER.index, default="undecided")
+    refuted = any(one.status == "fails" and one.key.startswith("claim:") for one in pieces)
+    said = {field: fill(getattr(entry, field), records) for field in SAYS}
+    return Judged(entry, status, in_words(entry.relation, status, refuted), pieces, left, **said)
+
+
+def judge_index(index=INDEX, figures=FIGURES) -> list[Judged]:
+    """All entries with their verdicts."""
+    records = Records(figures)
+    return [judged(entry, records) for entry in read_index(index)]
+
+
+def in_words(relation: str, status: str, refuted: bool = False) -> str:
+    """The verdict as a reader sees it.
+
+    Examples
+    --------
+    >>> in_words("with another constant", "slack"), in_words("ordering", "fails")
+    ('holds with another constant, slack', 'ordering does not hold')
+    >>> in_words("as printed", "fails", refuted=True)
+    'refuted as printed'
+    """
+    if relation in UNJUDGED:
+        return UNJUDGED[relation]
+    if refuted and relation == "as printed":
+        return "refuted as printed"
+    if status in ("fails", "undecided"):
+        words = {"fails": "does not hold"}.get(status, status)
+    else:
+        part, how = (" in part", "") if status == "in part" else ("", "" if status == "holds" else f", {status}")
+        words = f"holds{part}" + (f" {relation}" if relation.startswith("with") else "") + how
+    return f"ordering {words}" if relation == "ordering" else words
+
+
+def piece(key: str, records: Records) -> Piece:
+    """A piece of evidence, by its key."""
+    kind, _, rest = key.partition(":")
+    name, _, part = rest.partition("#")
+    if kind == "claim":
+        result = records.claim(name)
+        word = records.check(name, part, key).verdict if part else result.verdict
+        return Piece(key, OF_CLAIM.get(word, word), result.title)
+    if kind == "study" and part:
+        said = statement(records.study(name), part)
+        return Piece(key, said.verdict, said.text)
+    file, _, test = rest.partition("::")
+    path = records.figures.parent / file
+    if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):
+        return Piece(key, "holds", test)  # a test that fails stops everything
+    raise KeyRefused(f"evidence {key!r}: allowed are claim:id, claim:id#check, study:name#statement, test:file::name")
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------------
+
+
+def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str] = ()) -> list[str]:
+    """What is wrong with the entries, and which statements of these studies bear on one and are not mentioned in it."""
+    entries = list(entries)
+    found = [f"{key}: twice" for key, n in Counter(entry.key for entry in entries).items() if n > 1]
+    found += [f"{entry.key}: {wrong}" for entry in entries for wrong in _wrongs(entry, records)]
+    by_key = {entry.key: entry for entry in entries}
+    for name in studies:
+        for said in records.study(name).statements:
+            key = f"study:{name}#{statement_id(said)}"
+            for target in _several(getattr(said, "bears_on", ())):
+                entry = by_key.get(target)
+                if entry is None:
+                    found.append(f"{key} bears on {target}, which is no entry")
+                elif key not in (*entry.evidence, *entry.left_out):
+                    found.append(f"{target}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+    return found
+
+
+def _several(given) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) and given else tuple(given)
+
+
+def _wrongs(entry: Entry, records: Records) -> list[str]:
+    found = []
+    if entry.relation not in RELATIONS:
+        found.append(f"relation {entry.relation!r}: allowed are {', '.join(RELATIONS)}")
+    if bool(entry.because) != bool(entry.left_out):
+        found.append("because: needed where evidence is left out, and only there")
+    if not entry.evidence and entry.relation not in UNJUDGED:
+        found.append("evidence: a verdict needs some")
+    if entry.relation in UNJUDGED and not entry.reason:
+        found.append("reason: needed where nothing is judged")
+    every = [*entry.evidence, *entry.left_out]
+    found += [f"{key}: twice" for key, n in Counter(every).items() if n > 1]
+    for check in (lambda: judged(entry, records), lambda: typed(entry, records)):
+        try:
+            wrong: Any = check()
+        except KeyRefused as error:
+            wrong = [str(error)]
+        found += wrong if isinstance(wrong, list) else []
+    return found
+
+
+def typed(entry: Entry, records: Records) -> list[str]:
+    """Numbers typed into what we say that are neither part of a name nor a setting of what is quoted or run."""
+    allowed, found = None, []
+    for field in SAYS:
+        text = NAMED.sub(" ", TEMPLATE.sub(" ", getattr(entry, field)))
+        for formula, plain in re.findall(r"\$([^$]*)\$|([^$]+)", text):
+            for number in NUMBER.findall(plain) + re.findall(r"\d+\.\d+", formula):
+                allowed = settings(entry, records) if allowed is None else allowed
+                if number.lstrip("+-").replace(",", "") not in allowed:
+                    found.append(f"{field}: the number {number} is typed; it must be a key of a record")
+    return found
+
+
+def settings(entry: Entry, records: Records) -> set[str]:
+    """Numbers that may be typed: those of the source, and the settings of the evidence, such as 8 workers."""
+    said = [entry.id, entry.says, entry.printed]
+    for key in (*entry.evidence, *entry.left_out, *(k for f in SAYS for k in keys_of(getattr(entry, f)))):
+        if key.startswith("claim:"):
+            result = records.claim(records.claim_of(key))
+            said += [result.title, result.statement, result.note, *(check.label for check in result.checks)]
+    for name in entry.studies():
+        study = records.study(name)
+        said += [study.setting, *(one.text for one in study.statements), *_names(study.rows, False)]
+        said += [text for table in study.tables for text in (table.title, *table.head)]
+    return {n.replace(",", "") for text in said for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
+
+
+def _names(node, setting: bool) -> Iterable[str]:
+    """The strings of a record, and its numbers that are settings."""
+    if hasattr(node, "_asdict"):
+        node, setting = node._asdict(), setting
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield str(key)
+            yield from _names(value, setting or key in SETTINGS)
+    elif isinstance(node, (list, tuple)):
+        for value in node:
+            yield from _names(value, setting)
+    elif isinstance(node, str):
+        yield node
+    elif setting and isinstance(node, (int, float)):
+        yield f"{node:g}" if node < 1 else f"{node:.0f}"
+
+
+def keep(ids, figures=FIGURES) -> None:
+    """Verify claims, and keep the results beside the index."""
+    from ..claims import verify
+    from .kept_claims import write_kept
+    from .record_values import KEPT
+
+    write_kept(Path(figures).parent / KEPT, verify(list(ids), quick=True))
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+
+
+def show_index(names=(), index=INDEX, figures=FIGURES, say: Callable = print) -> int:
+    """Print the verdicts of entries with their evidence, and what is wrong with the index.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Sources, keys of entries, or the beginning of keys; all without.
+    index, figures : path-like
+        The index, and the folder of the figures with the records.
+    say : callable
+        Called with the lines of output.
+
+    Returns
+    -------
+    int
+        1 if anything is wrong, else 0.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such index, or no such entry.
+    """
+    from ..studies.shared.configuration import shipped_studies
+
+    entries, records = read_index(index), Records(figures)
+    chosen = [entry for entry in entries if not names or entry.key.startswith(tuple(names))]
+    if not chosen:
+        raise ConfigurationError(f"no entry begins with {', '.join(names)}; sources: {entries[0].source}, ...")
+    wrong = complaints(entries, records, shipped_studies())
+    counts: Counter[str] = Counter()
+    for entry in chosen:
+        try:
+            one = judged(entry, records)
+        except KeyRefused:
+            continue  # it is among the complaints
+        counts[one.verdict] += 1
+        say(f"{entry.key}: {one.verdict}")
+        for part, mark in ((one.evidence, " "), (one.left_out, "-")):
+            for each in part if names else ():
+                say(f"  {mark} {each.status:<9} {each.key}")
+        for text in (one.measured, one.because) if names else ():
+            say(f"    {text}" if text else "")
+    say("")
+    for verdict, count in counts.most_common():
+        say(f"{count:5d}  {verdict}")
+    for line in wrong:
+        say(f"wrong: {line}")
+    return 1 if wrong else 0
