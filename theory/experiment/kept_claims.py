@@ -48,9 +48,10 @@ def read_kept(path) -> dict[str, Kept]:
         raise RecordError(f"there are no results of claims {path}: python -m theory.experiment sources --verify")
     found = {}
     for id, (title, statement, note, verdict, checks) in json.loads(path.read_text(encoding="utf-8")).items():
-        listed = [
-            KeptCheck(label, word, Interval(*map(float, numbers)), float(p)) for label, word, numbers, p in checks
-        ]
+        listed = []
+        for label, word, (*numbers, samples), predicted in checks:
+            estimate, low, high, level = map(float, numbers)
+            listed.append(KeptCheck(label, word, Interval(estimate, low, high, level, int(samples)), float(predicted)))
         found[id] = Kept(id, title, statement, note, verdict, listed)
     return found
 

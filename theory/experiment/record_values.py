@@ -65,7 +65,8 @@ class Records:
     """
 
     def __init__(self, figures, verification: Callable | None = None):
-        self.figures, self._verification, self._kept = Path(figures), verification, {}
+        self.figures, self._verification = Path(figures), verification
+        self._kept: dict[str, Any] = {}
         self.study, self.claim = functools.cache(self._study), functools.cache(self._claim)
         self.values = functools.cache(self._values)
 

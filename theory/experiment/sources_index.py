@@ -266,7 +266,7 @@ def typed(entry: Entry, records: Records) -> list[str]:
     for field in SAYS:
         text = NAMED.sub(" ", TEMPLATE.sub(" ", getattr(entry, field)))
         for formula, plain in re.findall(r"\$([^$]*)\$|([^$]+)", text):
-            for number in NUMBER.findall(plain) + re.findall(r"\d+\.\d+", formula):
+            for number in NUMBER.findall(plain) + re.findall(r"\d+\.\d+|^\d\d+$", formula):
                 allowed = settings(entry, records) if allowed is None else allowed
                 if number.lstrip("+-").replace(",", "") not in allowed:
                     found.append(f"{field}: the number {number} is typed; it must be a key of a record")
