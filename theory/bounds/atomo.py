@@ -23,13 +23,13 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
 
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
-    Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``.  In the order of
+    Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``. In the order of
     decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
     i on; the others share the rest in proportion.
     Kind: identity.
     Latex: \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
     Proof: Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.
-    Source: Wang et al., ATOMO, NeurIPS 2018, Theorem 3 and Algorithm 1.
+    Source: [wang2018atomo], Theorem 3 and Algorithm 1.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
     budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
 
@@ -57,14 +57,15 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
 def atomo_variance(values, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
+    Title: Variance of spectral ATOMO.
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
-    Statement: E||Q(g) - g||^2 = (sum of the other sizes)^2 / (budget - k) - sum of their squares.  With k = 0 it is
-    ||values||_1^2 / budget - ||values||_2^2.
+    Statement: E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum
+    of their squares, if k triplets have probability 1.
     Kind: identity.
     Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
     Attained: everywhere
     Proof: p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.
-    Source: derived (KKT); Wang et al., ATOMO, NeurIPS 2018, section 3 for k = 0.
+    Source: derived (KKT); [wang2018atomo], section 3 for k = 0.
     values (array_like, shape (n,)): The coefficients of the atoms.
     budget: Above 0.
 
@@ -80,13 +81,15 @@ def atomo_variance(values, budget: float) -> float:
 def ternary_budget(values, norm: float = 2.0) -> float:
     r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 
+    Title: QSGD with one level and TernGrad are ATOMO.
     Setting: entry-wise rounding Q(g)_i = C sign(g_i) t_i with t_i = 1 with probability ``|g_i|/C`` and 0 otherwise,
-    where C = ||g||_q, q >= 1.  QSGD with one level is q = 2, TernGrad q = inf.
-    Statement: it is ATOMO on the entries with the budget ||g||_1 / ||g||_q: the probabilities are the same.
+    where C = ||g||_q, q >= 1. QSGD with one level is q = 2, TernGrad q = inf.
+    Statement: Ternary rounding with scale ||g||_q sends entry i with ATOMO's probability for the budget
+    ||g||_1/||g||_q: q = 2 is QSGD with s = 1, q = inf is TernGrad.
     Kind: identity.
     Latex: \frac{|g_i|}{\|g\|_q} = p_i\Big(b=\frac{\|g\|_1}{\|g\|_q}\Big)
     Proof: b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is cut off.
-    Source: Wang et al., ATOMO, NeurIPS 2018, section 3 ("Relation to QSGD and TernGrad").
+    Source: [wang2018atomo], section 3 ("Relation to QSGD and TernGrad").
     values (array_like, shape (n,)): Not all zero.
     norm: q, from 1 to infinity.
 

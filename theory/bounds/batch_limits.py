@@ -24,7 +24,7 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     Statement: B = delta B_D + 1.
     Kind: upper (a larger batch may do as well on a particular problem; on those of :func:`minibatch_worst_case` none
     does).
-    Source: Yin et al., AISTATS 2018, Theorems 2 to 5.
+    Source: [yin2018gradient], Theorems 2 to 5.
     batch_bound: B_D, at least 1; may be infinite.
 
     Returns
@@ -42,14 +42,14 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
 def batch_speed_up(batch: int, batch_bound: float) -> float:
     r"""How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
 
-    Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below
-    the other limit that some of them have.
-    Statement: to one accuracy T grows with (1 + delta) M^2, so that the rounds T/B fall by B/(1 + (B - 1)/B_D): by B
-    at first, and never by more than B_D.
-    Kind: rate (a ratio of two upper bounds).
+    Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below the
+    other limit that some of them have.
+    Statement: With the best step for each batch, the rounds T/B that Theorem 4 needs for an accuracy fall by B/(1 + (B
+    - 1)/B_D): by B at first, never by more than B_D.
+    Kind: identity (a ratio of two upper bounds).
     Latex: \frac{B}{1+(B-1)/B_D}
     Proof: The bound at the best step is the root of (1 + delta) M^2 ||w_0 - w*||^2/T.
-    Source: derived from Yin et al., AISTATS 2018, with M^2 replaced by (1 + delta) M^2. Sums and means alike.
+    Source: derived from [yin2018gradient], with M^2 replaced by (1 + delta) M^2. Sums and means alike.
     batch_bound: B_D, at least 1; may be infinite.
 
     >>> batch_speed_up(1, 10.0), batch_speed_up(11, 10.0), batch_speed_up(11, math.inf)
@@ -66,15 +66,14 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     r"""A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
-    look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;
-    f_i = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
+    look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients; f_i
+    = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
     Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2 R^2, which bounds the
     second moment in the hull; the source has R = 1.
     Kind: lower.
     Latex: \mathbb{E}\|w_T-w^*\|^2\ge\frac{1-e^{-2c}}4\,(1+\delta)\frac{\gamma M^2}\mu
-    Source: Yin et al., AISTATS 2018, Theorem 6; the constant, which is not stated there, from its proof:
-    r_{k+1} >= (1 - 2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r
-    (R = 1).
+    Source: [yin2018gradient], Theorem 6; the constant, which is not stated there, from its proof: r_{k+1} >= (1 - 2
+    gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r (R = 1).
     delta: At least 0. In this construction, once the start is forgotten, below 1/3: :func:`sphere_quadratic_delta`.
     passes: c, above 0: T gamma mu.
     step, mu, second_moment: gamma, mu and M^2 = 2 mu^2 R^2.
@@ -102,7 +101,7 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     Kind: identity.
     Latex: r_{k+1}=(1-\gamma\mu B)^2r_k+B\gamma^2\mu^2\;\to\;\frac{\gamma\mu}{2-\gamma\mu B}
     Proof: A sum of B gradients is B mu w plus noise of variance B mu^2.
-    Source: derived, for the construction in the proof of Yin et al., AISTATS 2018, Theorem 6.
+    Source: derived, for the construction in the proof of [yin2018gradient], Theorem 6.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
     distance: ||w_0||^2.
 
@@ -141,8 +140,8 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     allows, B = 1/(2 gamma mu), this is (1 - 2 gamma mu)/(3 + 2 gamma mu): always below 1/3.
     Kind: upper (E(1/||w||^2) >= 1/E||w||^2; equality if ||w|| does not vary).
     Latex: \delta\le\frac{B-1}{1+1/r}\le\frac{1-2\gamma\mu}{3+2\gamma\mu}<\frac13
-    Source: derived; a limit of the proof of Yin et al., AISTATS 2018, Theorem 6, which does not mention it.
-    :func:`kink_cycle` has none.
+    Source: derived; a limit of the proof of [yin2018gradient], Theorem 6, which does not mention it. :func:`kink_cycle`
+    has none.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
 
     >>> sphere_quadratic_delta(10, 0.05, 1.0)  # 0.9/3.1
@@ -162,15 +161,14 @@ def signed_slopes_gap(
 ) -> float:
     r"""The mean gap of mini-batch SGD on slopes of two signs, where Theorem 4 is exact for every batch.
 
-    Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never
-    exactly 0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size
-    B gamma).
+    Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never exactly
+    0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size B gamma).
     Statement: the mean over rounds of E F(w_k) is (||w_0||^2 - E||w_K||^2)/(2 gamma T) + (1 + delta) gamma M^2/2, with
     delta = (B - 1)/B_D: Theorem 4 but for the term with w_K, K = T/B.
     Kind: identity.
     Latex: \frac1K\sum_{k<K}\mathbb{E}F(w_k)=\frac{\|w_0\|^2-\mathbb{E}\|w_K\|^2}{2\gamma T}+\frac{(1+\delta)\gamma
     M^2}2
-    Source: derived: <g, w> = G abs(w), and Lemma 1 of Yin et al., AISTATS 2018, summed over the rounds.
+    Source: derived: <g, w> = G abs(w), and Lemma 1 of [yin2018gradient], summed over the rounds.
     gradients: T, a multiple of ``batch``.
     slope, spread: G above 0, sigma at least 0.
     distance, last: ||w_0||^2 and E||w_K||^2.
@@ -217,8 +215,8 @@ def divergent_batch(step: float, mu: float) -> float:
     Kind: lower (tight: for F = (mu/2)||w||^2 without noise the factor is gamma mu B - 1, and below 2/(gamma mu) every
     batch converges to within its noise).
     Latex: B>\frac2{\gamma\mu}\;\Rightarrow\;\mathbb{E}\|w_+-w^*\|\ge(\gamma\mu B-1)\|w-w^*\|>\|w-w^*\|
-    Source: Yin et al., AISTATS 2018, supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F||
-    - ||w - w*||, and ||grad F|| >= mu ||w - w*||.
+    Source: [yin2018gradient], supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F|| - ||w
+    - w*||, and ||grad F|| >= mu ||w - w*||.
     step, mu: gamma and mu.
 
     >>> divergent_batch(0.01, 2.0)

@@ -22,8 +22,8 @@ def batch_delta(batch: int, batch_bound: float) -> float:
     Setting: mini-batches of B gradients at points where the batch-size bound is at least B_D.
     Statement: delta = (B - 1)/B_D.
     Kind: identity.
-    Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018, Theorems 2
-    to 5, which assume B <= delta B_D + 1.  The same for sums and for means of gradients.
+    Source: [yin2018gradient], Theorems 2 to 5, which assume B <= delta B_D + 1. The same for sums and for means of
+    gradients.
     batch_bound: B_D, at least 1; may be infinite.
 
     >>> batch_delta(11, 20.0), batch_delta(1, 20.0)
@@ -62,14 +62,13 @@ def minibatch_smooth(
 
     Setting: F is beta-smooth and bounded below, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T
     gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
-    Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most
-    (F(w_0) - F*)/(gamma T) + (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
+    Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most (F(w_0) - F*)/(gamma T) +
+    (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
     Kind: upper (nearly attained by (beta/2)||w||^2 in many dimensions at its stationary law, for T large, with gamma
     beta B = 1 and B near B_D; and far from the minimiser with short steps, by its first term).
-    Latex: \frac BT\sum_k\mathbb{E}\|\nabla F(w_k)\|^2\le\frac{F(w_0)-F^*}{\gamma
-    T}+\frac{\beta\gamma(1+\delta)M^2}2
+    Latex: \frac BT\sum_k\mathbb{E}\|\nabla F(w_k)\|^2\le\frac{F(w_0)-F^*}{\gamma T}+\frac{\beta\gamma(1+\delta)M^2}2
     Proof: E F(w+) <= F(w) - gamma B ||grad F||^2 + (beta/2) gamma^2 B (1 + delta) M^2; sum over the rounds.
-    Source: Yin et al., AISTATS 2018, Theorem 2, before its step size is put in.
+    Source: [yin2018gradient], Theorem 2, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     smoothness: beta.
     second_moment: M^2.
@@ -99,14 +98,14 @@ def minibatch_pl(
 
     Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients
     of a batch are *summed* (methods that average: step size B gamma).
-    Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with
-    r = (1 - 2 gamma mu B)^(T/B).
+    Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with r = (1 - 2 gamma mu
+    B)^(T/B).
     Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
     in many dimensions, where ||w|| hardly varies).
     Latex: \mathbb{E}F(w_T)-F^*\le r\,(F(w_0)-F^*)+(1-r)\frac{(1+\delta)\beta\gamma M^2}{4\mu},\quad r=(1-2\gamma\mu
     B)^{T/B}
     Proof: As batch.smooth, with ||grad F||^2 >= 2 mu (F - F*).
-    Source: Yin et al., AISTATS 2018, Theorem 3, before its step size is put in, and without its 1 for 1 - r.
+    Source: [yin2018gradient], Theorem 3, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, step, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`;
         ``step`` at most 1/(2 B mu).
     mu: Above 0, at most ``smoothness``.
@@ -130,16 +129,16 @@ def minibatch_convex(
 ) -> float:
     r"""Gap of the average of mini-batch SGD on convex functions.
 
-    Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds,
-    w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
-    Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2,
-    delta = (B - 1)/B_D.
+    Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds, w+
+    = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
+    Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2, delta =
+    (B - 1)/B_D.
     Kind: tight (identical f_i = G abs(w) that w reaches after K rounds, for every batch; orthogonal f_i = n G abs(w_i)
-    come near, with B_D = n.  For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound less
-    E||w_K - w*||^2/(2 gamma T), for every delta).
+    come near, with B_D = n. For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound less E||w_K -
+    w*||^2/(2 gamma T), for every delta).
     Latex: \mathbb{E}F(\bar w)-F^*\le\frac{\|w_0-w^*\|^2}{2\gamma T}+\frac{(1+\delta)\gamma M^2}2
     Proof: minibatch.step with <grad F, w - w*> >= F - F*, summed over the rounds.
-    Source: Yin et al., AISTATS 2018, Theorem 4, before its step size is put in.
+    Source: [yin2018gradient], Theorem 4, before its step size is put in.
     gradients: T, a multiple of ``batch``.
     second_moment: M^2.
     distance: ||w_0 - w*||^2.
@@ -161,14 +160,14 @@ def minibatch_strongly_convex(
     Setting: F is mu-strongly convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, B <= 1/(2 gamma
     mu), T gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma),
     projection allowed.
-    Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with
-    r = (1 - 2 gamma mu B)^(T/B) and delta = (B - 1)/B_D.
+    Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with r = (1 - 2 gamma mu
+    B)^(T/B) and delta = (B - 1)/B_D.
     Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
     in many dimensions, where ||w|| hardly varies).
     Latex: \mathbb{E}\|w_T-w^*\|^2\le r\,\|w_0-w^*\|^2+(1-r)\frac{(1+\delta)\gamma M^2}{2\mu},\quad r=(1-2\gamma\mu
     B)^{T/B}
     Proof: minibatch.step with <grad F, w - w*> >= mu ||w - w*||^2.
-    Source: Yin et al., AISTATS 2018, Theorem 5, before its step size is put in, and without its 1 for 1 - r.
+    Source: [yin2018gradient], Theorem 5, before its step size is put in, and without its 1 for 1 - r.
     gradients, batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
     step: gamma, above 0.
 

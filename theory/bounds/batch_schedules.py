@@ -56,12 +56,12 @@ def minibatch_smooth_schedule(
     r"""Step and number of gradients for an accuracy on smooth functions.
 
     Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
-    Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give
-    min_k E||grad F(w_k)||^2 <= (1 + delta/2) eps.
+    Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give min_k E||grad F(w_k)||^2 <= (1 +
+    delta/2) eps.
     Kind: upper.
     Latex: B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
     Proof: Half of eps is what is left of the start, the other half, times 1 + delta, the noise.
-    Source: Yin et al., AISTATS 2018, Theorem 2, as printed.
+    Source: [yin2018gradient], Theorem 2, as printed.
     accuracy: eps, above 0.
     batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.
 
@@ -84,7 +84,7 @@ def minibatch_pl_schedule(
     Statement: gamma = 2 eps mu/(M^2 beta), T >= (M^2 beta/(4 mu^2 eps)) log(2 (F(w_0) - F*)/eps) and B <= 1/(2 gamma
     mu) give E F(w_T) - F* <= (1 + delta/2) eps.
     Kind: upper.
-    Source: Yin et al., AISTATS 2018, Theorem 3, as printed.
+    Source: [yin2018gradient], Theorem 3, as printed.
     accuracy: eps, above 0.
     batch, smoothness, mu, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_pl`.
 
@@ -106,7 +106,7 @@ def minibatch_convex_schedule(
     Setting: as for :func:`minibatch_convex`; the gradients of a batch are *summed*.
     Statement: gamma = eps/M^2 and T >= M^2 ||w_0 - w*||^2/eps^2 give E F(average) - F* <= (1 + delta/2) eps.
     Kind: upper.
-    Source: Yin et al., AISTATS 2018, Theorem 4, as printed.
+    Source: [yin2018gradient], Theorem 4, as printed.
     accuracy: eps, above 0.
     batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
 
@@ -125,10 +125,10 @@ def minibatch_strongly_convex_schedule(
     """Step and number of gradients for an accuracy on strongly convex functions.
 
     Setting: as for :func:`minibatch_strongly_convex`; the gradients of a batch are *summed*.
-    Statement: gamma = eps mu/M^2, T >= (M^2/(2 mu^2 eps)) log(2 ||w_0 - w*||^2/eps) and B <= 1/(2 gamma mu) give
-    E||w_T - w*||^2 <= (1 + delta/2) eps.
+    Statement: gamma = eps mu/M^2, T >= (M^2/(2 mu^2 eps)) log(2 ||w_0 - w*||^2/eps) and B <= 1/(2 gamma mu) give E||w_T
+    - w*||^2 <= (1 + delta/2) eps.
     Kind: upper.
-    Source: Yin et al., AISTATS 2018, Theorem 5, as printed.
+    Source: [yin2018gradient], Theorem 5, as printed.
     accuracy: eps, above 0, below 2 ||w_0 - w*||^2.
     batch, mu, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_strongly_convex`.
 

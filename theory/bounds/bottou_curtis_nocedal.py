@@ -37,9 +37,9 @@ def bottou_constant_step_floor(
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
     Latex (sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a
-    step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper); sharp is derived.
+    Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step;
+    floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
+    Source: [bottou2018optimization], Theorem 4.6 (paper); sharp is derived.
     mu: c.
     step: alpha in (0, mu/(L M_G)].
     noise: M.
@@ -70,18 +70,22 @@ def bottou_constant_step(
 ) -> float:
     r"""Suboptimality of SGD with a constant step size.
 
+    Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
-    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with
-    paper: r = 1 - alpha c mu; sharp: r = 1 - alpha c (2 mu - alpha L M_G); the floor is
-    :func:`bottou_constant_step_floor`.
+    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
+    c (2 mu - alpha L M_G); the floor is :func:`bottou_constant_step_floor`.
+    Statement (sharp): E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 -
+    alpha L).
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
     Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
-    Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and
-    ||grad f||^2 >= 2c (f - f*).
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.6 (paper).  Sharp is derived: their Lemma 4.4,
-    E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
+    Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
+    f||^2 >= 2c (f - f*).
+    Source: [bottou2018optimization], Theorem 4.6 (paper). Sharp is derived: their Lemma 4.4, E f(x+) <= f - (mu - alpha
+    L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
+    Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
+    in the rate.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)
@@ -106,7 +110,7 @@ def bottou_decreasing_step_plan(
     Statement: beta^2/(beta c mu - 1) is least at beta = 2/(c mu), where the noise's part of nu is 2 L M/(c mu)^2;
     alpha_1 <= mu/(L M_G) then requires gamma >= beta L M_G/mu - 1.
     Kind: identity.
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), (4.24).
+    Source: [bottou2018optimization], (4.24).
     mu, lipschitz: c and L.
     first, second: Their mu, above 0, and M_G.
 
@@ -137,14 +141,16 @@ def bottou_decreasing_step(
 ) -> float:
     r"""Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
+    Title: Bottou, Curtis, Nocedal: Theorem 4.7.
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
-    Statement: E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2 (beta c mu - 1)), (gamma + 1)(f(x_0) - f*)).
-    Kind: rate and upper.
+    Statement: Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2
+    (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.
+    Kind: upper and upper.
     Latex: \mathbb{E}f(x_T)-f^*\le\frac{\nu}{\gamma+T+1}
-    Attained: after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 of sigma^2/(2
-    c T) where the bound with beta = 2/c has 4
+    Attained: after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 of sigma^2/(2 c
+    T) where the bound with beta = 2/c has 4
     Proof: Lemma 4.4 and ||grad f||^2 >= 2c (f - f*); induction on k.
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.7.
+    Source: [bottou2018optimization], Theorem 4.7.
     mu, lipschitz, noise, gap, first, second: As for bottou_constant_step.
     beta, shift: beta, and gamma + 1, above 1, the shift of ``InverseTime``; see :func:`bottou_decreasing_step_plan`.
 
@@ -170,17 +176,20 @@ def bottou_nonconvex(
 ) -> float:
     r"""Mean squared gradient norm of SGD with a constant step size, without convexity.
 
+    Title (sharp): Bottou, Curtis, Nocedal: Theorem 4.8, sharp.
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
-    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most
-    paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu alpha);
-    sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu
+    alpha); sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
+    Statement (sharp): The mean of E||grad f(x_t)||^2 over t < T is at most (alpha L M + 2 (f(x_0) - f_inf)/(T
+    alpha))/(2 - alpha L), without convexity.
     Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{\alpha
     LM+2(f(x_0)-f_{\inf})/(T\alpha)}{2-\alpha L}
     Attained (sharp): f = (L/2)||x||^2 for every alpha, but for the term in E f(x_T) - f_inf, which falls with T
     Proof (sharp): Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum up.
-    Source: Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8 (paper).  Sharp is derived: their Lemma 4.4
-    summed up, with its factor not halved.
+    Source: [bottou2018optimization], Theorem 4.8 (paper). Sharp is derived: their Lemma 4.4 summed up, with its factor
+    not halved.
+    Source (sharp): derived; [bottou2018optimization], Theorem 4.8, has 1 instead of 2 - alpha L.
     lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
     gap: f(x_0) - f_inf.
 

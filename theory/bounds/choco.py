@@ -21,8 +21,8 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     Setting: a mixing matrix with the spectral gap rho and ||I - W|| = beta; a compressor with contraction delta.
     Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
     Kind: identity.
-    Source: derived from the lemma of :func:`choco_lemma_factor`.  The theorem (Koloskova, Stich, Jaggi, ICML 2019,
-    Theorem 2) is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
+    Source: derived from the lemma of :func:`choco_lemma_factor`. The theorem ([koloskova2019decentralized], Theorem 2)
+    is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
     rho: The spectral gap.
     form (str): "derived", or "quoted" for the numerator rho^2 delta.
 
@@ -43,10 +43,10 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     Kind: upper.
     Latex (derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
     E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of
-    the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
-    Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at
-    most 2 - rho.
+    Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
+    two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
+    Source: [koloskova2019decentralized], Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at most 2
+    - rho.
     rho: The spectral gap.
     form (str): "theorem" for 82, "derived" for 17.
 
@@ -61,11 +61,13 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
 def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
+    Title: CHOCO-Gossip with the theorem's step.
     Setting: as for :func:`choco_rate`.
-    Statement: E_T <= (1 - rho^2 delta/82)^T E_0.
+    Statement: The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.
     Kind: upper.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
-    Source: Koloskova, Stich, Jaggi, ICML 2019, Theorem 2.
+    Source: [koloskova2019decentralized], Theorem 2.
+    Known: quoted
     rho: The spectral gap, in (0, 1].
     rounds: T.
     start: E_0.
@@ -101,16 +103,18 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
 def choco_consensus(rho: float, delta: float, step: float, second_moment: float, workers: int) -> float:
     r"""Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
 
+    Title: How far the models of CHOCO-SGD are apart.
     Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
     Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
     Kind: upper.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}
-    Proof: A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts
-    of it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2
+    Proof: A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts of
+    it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2
     G^2/c^2.
-    Source: Koloskova, Stich, Jaggi, ICML 2019, in the proof of Theorem 4, as remembered; derived: gradient steps add at
-    most 2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t +
-    (1 + 2/c) 2 N eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
+    Source: [koloskova2019decentralized], in the proof of Theorem 4, as remembered; derived: gradient steps add at most
+    2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t + (1 + 2/c) 2 N
+    eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
+    Known: remembered
     rho: The spectral gap, in (0, 1].
     step: eta.
 
@@ -145,13 +149,14 @@ def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
 def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     r"""Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
 
+    Title: The exact factor of CHOCO-Gossip with random sparsification.
     Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
     independently of the other workers; a graph whose workers are all alike (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
     Kind: identity.
     Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)
-    Proof: The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart
-    into one of three numbers for each eigenvector, coupled by the mean error.
+    Proof: The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart into
+    one of three numbers for each eigenvector, coupled by the mean error.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The share of coordinates that are sent.
@@ -172,6 +177,7 @@ def choco_consensus_exact(
 ) -> float:
     r"""How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
 
+    Title: How far the models of CHOCO-SGD are apart, exactly.
     Setting: f = (a/2)(x - x*)^2 in one coordinate, gradients with independent noise of variance sigma^2, constant step;
     random sparsification on a graph as for :func:`choco_factor`.
     Statement: E sum_i (x_i - mean)^2 tends to that of the fixed point of the second moments: a gradient step takes x to

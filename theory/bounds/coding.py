@@ -15,13 +15,14 @@ GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 def elias_length(k: int) -> int:
     r"""Bits of the recursive Elias (omega) code of an integer.
 
+    Title: Length of the Elias omega code.
     Setting: start with "0"; while k > 1, put the binary digits of k in front and set k to their number minus one.
-    Statement: 1, 3, 3, 6, 6, 6, 6, 7, ... bits for k = 1, 2, 3, ...
+    Statement: The omega code of k takes 1, 3, 3, 6, 6, 6, 6, 7, ... bits, at most 1 + (5/2) log2 k.
     Kind: identity.
     Latex: |\omega(k)| \le 1+\tfrac52\log_2 k
     Attained: k = 1, 4, 16
     Proof: With b = floor(log2 k) the code of k is that of b with b + 1 digits more.
-    Source: P. Elias, "Universal codeword sets and representations of the integers", 1975.
+    Source: P. Elias, Universal codeword sets, 1975; the bound is derived (checked up to 2^20, attained at k = 4)
     k: At least 1.
 
     Raises
@@ -44,18 +45,29 @@ def elias_length(k: int) -> int:
 def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     r"""Expected bits of QSGD's Elias code, with o(1) read as 0.
 
+    Title (theorem-3.4): Bits of QSGD, as printed in Theorem 3.4.
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
-    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with
-    theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n = s^2 + sqrt(d), which is false for s >= 2
-    (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
+    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n =
+    s^2 + sqrt(d), which is false for s >= 2 (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
+    Statement (theorem-3.4): QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32
+    bits: false for every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that vanishes.
+    Theorem 3.2 of the same paper has s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
     Latex (theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
     d)}\Big)s(s+\sqrt d)+32
+    Latex (theorem-3.4):
+    \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
+    d)+32
     Attained (theorem-3.2): nearest for s = 1 and equal magnitudes
-    Proof (theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the
-    number of non-zeros.
-    Source: QSGD, NIPS 2017, Theorems 3.2 and 3.4.
+    Proof (theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of
+    non-zeros.
+    Proof (theorem-3.4): Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and
+    no code whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic
+    gradient themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the
+    entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.
+    Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
+    Source (theorem-3.4): [alistarh2017qsgd], Theorem 3.4.
 
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
@@ -89,15 +101,17 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
 def qsgd_unary_length(d: int, s: int) -> float:
     r"""Expected bits of a dense code of QSGD: every level in unary, a sign for every non-zero.
 
+    Title: A dense code of QSGD.
     Setting: any v in R^d; the message is the norm in 32 bits, then zeta_i + 1 bits for every coordinate and one more
     for its sign if zeta_i > 0.
-    Statement: E bits <= d + s sqrt(d) + min(d, s sqrt(d)) + 32, which is 3 d + 32 for s = sqrt(d).
+    Statement: Levels in unary and a sign for every non-zero take at most d + s sqrt(d) + min(d, s sqrt(d)) + 32 bits on
+    average: 3 d + 32 at s = sqrt(d).
     Kind: tight (attained by vectors of equal magnitudes).
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d+s\sqrt d+\min(d,s\sqrt d)+32
     Attained: equal magnitudes
     Proof: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d), and qsgd.nonzeros.
-    Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d).  QSGD, NIPS 2017, Corollary 3.3 says that at
-    s = sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
+    Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d). [alistarh2017qsgd], Corollary 3.3 says that at s =
+    sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
 
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
@@ -109,15 +123,16 @@ def qsgd_unary_length(d: int, s: int) -> float:
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     r"""Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
+    Title: QSGD in 2.21 bits a coordinate.
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
-    Statement: E bits <= d log2 Z + a log2(e) s^2 (1 + omega) + 34 with QSGD's sharp omega; for s = sqrt(d) and a = 0.4
-    this is 2.21 d + 34.
+    Statement: With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes at
+    most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).
     Kind: tight but for the 2 bits (attained where omega is).
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
     Attained: where QSGD's variance is largest; the length is the ideal one, with 2 bits for the coder
     Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
-    Source: derived: sum log2(1/q(z_i)) = d log2 Z + a log2(e) sum z_i^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
+    Source: derived; a code that meets [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32) with room to spare.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
     True
@@ -152,8 +167,10 @@ def geometric_entropy(p: float) -> float:
 def rice_length(p: float) -> float:
     r"""Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
 
+    Title: Golomb-Rice codes of gaps.
     Setting: a distance g >= 1 with P(g = k) = p (1 - p)^(k - 1); (g - 1) >> b is sent in unary, then b bits.
-    Statement: 1 + b + q/(1 - q) with q = (1 - p)^(2^b), for the smallest b with q + q^2 <= 1.
+    Statement: The gap between random positions takes 1 + b + q/(1 - q) bits with q = (1 - p)^(2^b), at most 0.1201 more
+    than its entropy for p <= 1/2.
     Kind: identity.
     Latex: 1+b+\frac{q}{1-q},\quad q=(1-p)^{2^b},\qquad \le H/p+\log_2(2\ln\varphi)+\varphi-\log_2 e
     Attained: the bound as p -> 0, where b changes
@@ -196,6 +213,7 @@ def rice_redundancy() -> float:
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
     r"""Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
+    Title: Bits of the scaled sign in buckets.
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
     bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a
@@ -205,7 +223,7 @@ def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: i
     Attained: everywhere
     Proof: A bit says which sign, and one float32 a bucket gives the size of all of them.
     Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
-    Ramezani-Kebrya, Faghri, Markov, Aksenov, Alistarh, Roy, "NUQSGD", JMLR 22(114), 2021, and counts two scales.
+    [ramezani2021nuqsgd], and counts two scales.
 
     >>> bucketed_bits(d=64, bucket=64, bits=1), bucketed_bits(d=64, bucket=64, bits=1, floats=2)
     (96, 128)

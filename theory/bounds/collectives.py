@@ -68,22 +68,18 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
-    Statement: (start-ups; words; additions) are
-    ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
-    recursive-doubling: l; l n; l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p.
-    rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p) n, and with q = 2^floor(l) for other p:
-    2 floor(l) + 3; (2 + 2 (q-1)/q) n; (1/2 + (q-1)/q) n.
-    tree (reduce, then broadcast): 2 ceil(l); 2 ceil(l) n; ceil(l) n.
-    server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
-    server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n.
-    server-sharded (every rank serves n/p words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
+    Statement: (start-ups; words; additions) are ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. recursive-doubling: l; l n;
+    l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p. rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p)
+    n, and with q = 2^floor(l) for other p: 2 floor(l) + 3; (2 + 2 (q-1)/q) n; (1/2 + (q-1)/q) n. tree (reduce, then
+    broadcast): 2 ceil(l); 2 ceil(l) n; ceil(l) n. server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
+    server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n. server-sharded (every rank serves n/p
+    words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
     Latex: \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
     Attained: where p (for Rabenseifner's: the power of two below) divides n
     Proof: Count the rounds: in each a rank sends one message and receives one.
-    Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005
-    (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other p up to 4 n and the additions to
-    3 n/2); servers derived.
+    Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
+    p up to 4 n and the additions to 3 n/2); servers derived.
     algorithm: One of those above.
     ranks: p, at least 1; one rank sends nothing, except to a server.
     words: n.
@@ -117,12 +113,12 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-gather: every rank gets the messages of all.
 
     Setting: p ranks with a message of m words each.
-    Statement: (start-ups; words) are ring: p-1; (p-1) m.  doubling (recursive doubling, Bruck's for p that are no power
+    Statement: (start-ups; words) are ring: p-1; (p-1) m. doubling (recursive doubling, Bruck's for p that are no power
     of two): ceil(log2 p); (p-1) m.
     Kind: identity.
     Latex: (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
     Proof: Count the rounds; every rank must receive p - 1 messages.
-    Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005 (which writes n for p m).
+    Source: [thakur2005optimization] (which writes n for p m).
     ranks: p.
     words: m, of one rank's message.
 
@@ -148,7 +144,7 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     Latex: \text{words}\ge2\,\frac{p-1}{p}\,n
     Attained: ring, shards, Rabenseifner's with p a power of two
     Proof: Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
-    Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
+    Source: [patarasuk2009bandwidth].
     ranks: p.
     words: n.
 
@@ -162,9 +158,10 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Length from which a ring is faster than recursive doubling.
 
+    Title: From which length on a ring wins.
     Setting: all-reduce over p ranks, p a power of two, l = log2 p.
-    Statement: n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) + gamma (l - (p-1)/p)); infinite if the denominator is 0
-    (p = 2 and gamma = 0).
+    Statement: A ring and recursive doubling take the same time at n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) +
+    gamma (l - (p-1)/p)), l = log2 p.
     Kind: identity.
     Latex: n^*=\frac{\alpha(2(p-1)-\log_2p)}{\beta(\log_2p-2\frac{p-1}p)+\gamma(\log_2p-\frac{p-1}p)}
     Proof: Set the two costs equal.
@@ -193,10 +190,11 @@ def gather_break_even(
 ) -> float:
     r"""Compression ratio from which a gather beats the dense ring.
 
+    Title: How small messages that cannot be added must be.
     Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
     is a ring all-reduce of the n uncompressed words.
-    Statement: the gather is faster iff n/m > p/(2 + gamma/beta + p alpha/(n beta)), m the words of one message; p/2
-    for long vectors, in bandwidth alone.
+    Statement: Gathering compressed messages is faster than adding full ones in a ring iff they are more than p/(2 +
+    gamma/beta + p alpha/(n beta)) times smaller: p/2 times in bandwidth alone.
     Kind: identity.
     Latex: \frac nm>\frac p{2+\gamma/\beta+p\alpha/(n\beta)}\;\to\;\frac p2
     Proof: A gather moves p - 1 messages past every rank, a ring two times (p-1)/p of one.

@@ -16,7 +16,7 @@ def composed_variance(outer: float, inner: float) -> float:
     Latex: \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
     Attained: equal magnitudes, s <= sqrt(k)/2
     Proof: E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.
-    Source: Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural compression", MSML 2022, Theorem 5.
+    Source: [horvath2022natural], Theorem 5.
 
     Returns
     -------
@@ -59,10 +59,11 @@ def composed_contraction(outer: float, inner: float) -> float:
 def scaled_contraction(omega: float, factor: float | None = None) -> float:
     r"""Contraction factor of an unbiased compressor times a factor.
 
+    Title: Unbiased compressors become contractions.
     Setting: C(v) = factor Q(v), Q unbiased with E||Q(v) - v||^2 <= omega ||v||^2.
-    Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 2 factor - factor^2 (1 + omega), which is largest at
-    factor = 1/(1 + omega) and is then equal to it.
-    Kind: tight (an equality wherever that of omega is one).
+    Statement: If Q is unbiased with E||Q(v) - v||^2 = omega ||v||^2, then a Q has the error 1 - 2 a + a^2 (1 + omega)
+    times ||v||^2, which is least, 1 - 1/(1 + omega), for a = 1/(1 + omega).
+    Kind: identity (an equality wherever that of omega is one).
     Latex: \mathbb{E}\Big\|\frac{Q(v)}{1+\omega}-v\Big\|^2=\Big(1-\frac1{1+\omega}\Big)\|v\|^2
     Attained: wherever the bound with omega is an equality
     Proof: The error is (1 - a)^2 ||v||^2 + a^2 omega ||v||^2.

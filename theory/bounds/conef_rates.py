@@ -40,16 +40,15 @@ def conef(
     independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
     ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
     are independent across steps and workers.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N
-    + 2 L eta theta residual P G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``,
-    1/(sqrt(1 - theta residual) - sqrt(residual))^2.  If C is linear and all workers share its random numbers, the third
-    term is not divided by N.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N + 2 L eta theta residual P
+    G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
+    sqrt(residual))^2. If C is linear and all workers share its random numbers, the third term is not divided by N.
     Kind: upper.
-    Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta
-    T}+\frac{2L\eta}{N}(\sigma^2+\theta rPG^2)+2L^2\eta^2\kappa PG^2
-    Source: derived; the rate is that of ConEF, arXiv 2312.08538.  Proof: x_t minus the mean memory moves by
-    -eta mean g - xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma
-    there, and ||mean e||^2 <= mean ||e||^2.
+    Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}+\frac{2L\eta}{N}(\sigma^2+\theta
+    rPG^2)+2L^2\eta^2\kappa PG^2
+    Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -eta mean g - xi
+    with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma there, and ||mean
+    e||^2 <= mean ||e||^2.
     step: eta, in (0, 1/(2L)].
     variance, second_moment: sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
     shared: Whether all workers share C's random numbers.

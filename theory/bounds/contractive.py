@@ -39,7 +39,7 @@ def conef_factor(theta: float, residual: float) -> float:
     Latex: 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
     Attained: vectors whose entries lie half-way between two levels
     Proof: theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the chord sum.
-    Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2.  Algorithm: ConEF, arXiv 2312.08538.
+    Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2. Algorithm: [li2023contractive].
 
     Returns
     -------
@@ -101,11 +101,12 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
 def iconef_variance(theta: float, residual: float, version: str) -> float:
     r"""Relative variance of iConEF's memory, which is stored in two parts.
 
+    Title: A compressed memory in two parts.
     Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh random
     numbers; e = a + C(u - a).
-    Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2).  So all
+    Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2). So all
     results for ConEF hold with theta_e in place of theta. v1 helps only if theta < 1; v2 always does.
-    Kind: tight (an equality if both compressors' errors are equalities).
+    Kind: identity (an equality if both compressors' errors are equalities).
     Latex: \theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r
     Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
     residual: 1 - delta of the gradient compressor, in [0, 1); v1 does not use it.

@@ -46,15 +46,18 @@ def catalyst_theta(lipschitz: float) -> float:
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
+    Title (sharp): What a proximal step tells of the gradient.
     Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
     Statement: ||grad f(y)||^2 <= c (f(y) - h*), sharp: c = 2 (theta + L); distance: c = 2 (theta + L)^2/(theta - L).
+    Statement (sharp): ||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of what
+    the distance between y and the minimiser of h gives for theta = 3 L.
     Kind: tight (sharp: f = (L/2)||x||^2), upper (distance).
     Latex (sharp): \|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)
     Attained (sharp): f = (L/2)||x||^2
-    Proof (sharp): grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta +
-    L)-smooth h.
-    Source: derived.  Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth.  Distance: ||grad h(y)|| <=
-    (theta + L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
+    Proof (sharp): grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta + L)-smooth h.
+    Source: derived. Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth. Distance: ||grad h(y)|| <= (theta +
+    L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
+    Source (sharp): derived, for the proof of [yu2019computation], Theorem 2.
     theta (float, optional): Above L; 3 L by default.
 
     >>> catalyst_factor(1.0), catalyst_factor(1.0, form="distance")
@@ -79,18 +82,22 @@ def catalyst(
 ) -> float:
     r"""The mean squared norm of the gradient over the outer steps of CR-PSGD-Catalyst.
 
+    Title (sharp): CR-PSGD-Catalyst.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of
     the K outer steps takes rounds with the batches B_1, ..., B_t and the constant step size gamma.
     Statement: (1/K) sum_{k=1}^K E||grad f(y_{k-1})||^2 <= (c/(1 - a)) ((f(y_0) - f*)/K + b), where c is
     `catalyst_factor`, a = q^t, q = 1 - gamma (theta - L) (2 - (theta + L) gamma), and b is the noise of the inner
     rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
+    Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
+    ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
     Kind: upper.
     Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
     f(y_{k-1})\|^2\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)
     Attained (sharp): where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*
     Proof (sharp): E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.
-    Source: derived, for Algorithm 2 of Yu, Jin, ICML 2019: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
+    Source: derived, for Algorithm 2 of [yu2019computation]: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
     `catalyst_factor`; telescope.
+    Source (sharp): derived, for [yu2019computation], Algorithm 2 and Theorem 2.
     outer: K.
     batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
     lipschitz, theta (float): L and theta > L (3 L by default).
@@ -118,7 +125,7 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     Setting: Algorithm 2 of CR-PSGD-Catalyst, T gradients for each of N workers.
     Statement: K = floor(sqrt(N T)) outer steps, each with floor(sqrt(T/N)) gradients for each worker.
     Kind: identity.
-    Source: Yu, Jin, ICML 2019, Algorithm 2.
+    Source: [yu2019computation], Algorithm 2.
     samples: T.
 
     Returns
@@ -135,13 +142,14 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
 def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> float:
     r"""Maximum number of rounds of CR-PSGD-Catalyst.
 
+    Title: CR-PSGD-Catalyst: rounds.
     Setting: Algorithm 2 with `catalyst_budget` and batches floor(rho^t B_1).
-    Statement: at most K log_rho(1 + (1 + 1/B_1) (rho - 1) T'/B_1), K = floor(sqrt(N T)), T' = floor(sqrt(T/N)):
-    O(sqrt(N T) log(T/N)).
+    Statement: The rounds of K = sqrt(N T) proximal problems with a budget of sqrt(T/N) each are at most K log_rho(1 +
+    (1 + 1/B_1) (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.
     Kind: upper.
     Latex: \text{rounds}\le\sqrt{NT}\,\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{\rho-1}{B_1}\sqrt{T/N}\Big)
     Proof: cr-psgd.rounds, K times.
-    Source: Yu, Jin, ICML 2019 (the order); the constants are those of `growing_rounds`.
+    Source: [yu2019computation], Theorem 2 (O(sqrt(N T) log(T/N))); constants derived.
     samples: T, at least N B_1^2.
     rho: Above 1.
     first: B_1, at least 1.
@@ -157,17 +165,18 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
 def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
     r"""Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
 
+    Title: A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; K = floor(sqrt(N T)) steps
     of 1/L with batches of B = floor(sqrt(T/N)), averaged.
-    Statement: (1/K) sum_{t<K} E||grad f(x_t)||^2 <= 2 L (f(x_0) - f*)/K + sigma^2/(N B): O(1/sqrt(N T)), in fewer
-    rounds than CR-PSGD-Catalyst by the factor log(T/N).
+    Statement: With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N) has a mean of
+    E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's rate without its
+    factor log(T/N).
     Kind: upper (on (L/2)||x||^2 what is missing is sigma^2/(K N B)).
-    Latex: \frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},\quad
-    K=\sqrt{NT}
+    Latex: \frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},\quad K=\sqrt{NT}
     Attained: (L/2)||x||^2, but for sigma^2/(K N B)
-    Proof: The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by sigma^2/(2
-    L N B).
-    Source: derived from the descent lemma; cf. Bottou, Curtis, Nocedal, SIAM Review 60 (2018), Theorem 4.8.
+    Proof: The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by sigma^2/(2 L N
+    B).
+    Source: derived from the descent lemma; cf. [bottou2018optimization], Theorem 4.8.
     samples: T, at least N.
     variance, gap: sigma^2 and f(x_0) - f*.
 

@@ -15,14 +15,14 @@ from .gossip import response
 def dcd_threshold(eigenvalues) -> float:
     r"""Largest relative compression error that DCD-PSGD bears, without gradients.
 
-    Setting: x_i = x_i + C(z_i), z_i = sum_j W_ij x_j - x_i, E C(z) = z, errors independent, E||C(z) - z||^2 =
-    alpha^2 ||z||^2, on a graph whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
+    Title: The compression error that DCD-PSGD bears, exactly.
+    Setting: x_i = x_i + C(z_i), z_i = sum_j W_ij x_j - x_i, E C(z) = z, errors independent, E||C(z) - z||^2 = alpha^2
+    ||z||^2, on a graph whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
     Statement: the second moments are bounded if and only if alpha^2 < N/sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i).
     Kind: identity.
     Latex: \alpha^2<\frac N{\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}}
-    Proof: Mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j. The radius is 1 where
-    (alpha^2/N) sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; long sample paths mislead, as rare events carry the
-    second moment.
+    Proof: Mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j. The radius is 1 where (alpha^2/N)
+    sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; long sample paths mislead, as rare events carry the second moment.
     Source: derived; mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j.
     eigenvalues (array_like, shape (N,)): Of W.
 
@@ -36,6 +36,7 @@ def dcd_threshold(eigenvalues) -> float:
 def ring_dcd_share(workers: int) -> float:
     r"""Share of the coordinates that DCD-PSGD with rand-k must send on a ring.
 
+    Title: The share of coordinates that DCD-PSGD must send on a ring.
     Setting: as for :func:`dcd_threshold`, on a ring with weights 1/3; rand-k scaled by d/k has alpha^2 = d/k - 1.
     Statement: k/d > 1 - (1/sqrt(3)) (1 - q^N)/(1 + q^N), q = sqrt(3) - 2; for N to infinity 1 - 1/sqrt(3).
     Kind: identity.
@@ -77,15 +78,16 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
 def dcd_condition(eigenvalues) -> float:
     r"""Largest relative compression error that the theorem of DCD-PSGD allows.
 
+    Title: The condition of DCD-PSGD's theorem is sufficient.
     Setting: as for :func:`dcd_threshold`, with ||C(z) - z||^2 <= alpha^2 ||z||^2, also for errors with a bias.
     Statement: it suffices that alpha < (1 - rho)/(2 mu), rho = max_{i >= 2} |lambda_i|, mu = max |lambda_i - 1|.
     Kind: lower.
     Latex: \alpha<\frac{1-\rho}{2\mu}
-    Proof: Without gradients a round multiplies ||X - mean|| by at most rho + alpha mu, which is below 1, whatever
-    the errors are. Compared with what independent errors without bias may be: on a ring of 8 it allows 1/255 of
-    that.
-    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Theorem 1, as remembered, where errors have no bias; derived for
-    any: a round multiplies the distances from the mean by at most rho + alpha mu.  Returned is alpha^2.
+    Proof: Without gradients a round multiplies ||X - mean|| by at most rho + alpha mu, which is below 1, whatever the
+    errors are. Compared with what independent errors without bias may be: on a ring of 8 it allows 1/255 of that.
+    Source: [tang2018communication], Theorem 1, as remembered, where errors have no bias; derived for any: a round
+    multiplies the distances from the mean by at most rho + alpha mu. Returned is alpha^2.
+    Known: remembered
     eigenvalues (array_like, shape (N,)): Of W.
 
     >>> round(dcd_condition([1.0, 0.5]), 6)
@@ -101,13 +103,14 @@ def dcd_condition(eigenvalues) -> float:
 def ecd_error(update: int, variance: float) -> float:
     r"""Variance of ECD-PSGD's estimate of a model, for messages with errors of fixed variance.
 
+    Title: The estimates of ECD-PSGD, for errors of fixed variance.
     Setting: xhat = (1 - 2/t) xhat + (2/t) C(z), z = (1 - t/2) x_t + (t/2) x_{t+1}; C(z) = z + xi, the xi independent
     with mean 0 and E||xi||^2 = v.
     Statement: E||xhat - x_{t+1}||^2 = (2 v/3)(2 t - 1)/(t (t - 1)) after the update t >= 2.
     Kind: identity.
     Latex: \mathbb E\|\hat x-x_{t+1}\|^2=\frac{2v}3\,\frac{2t-1}{t(t-1)}
-    Proof: (1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, whatever the models
-    do; t (t - 1) e is a sum with the variances 4 (s - 1)^2 v.
+    Proof: (1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, whatever the models do; t
+    (t - 1) e is a sum with the variances 4 (s - 1)^2 v.
     Source: derived; the paper's Lemma 12 has the bound 2 v/t (:func:`ecd_error_bound`).
     update: t, at least 2; after the first the variance is 4 v.
     variance: v.
@@ -122,12 +125,14 @@ def ecd_error(update: int, variance: float) -> float:
 def ecd_error_bound(update: int, variance: float) -> float:
     r"""Bound of the variance of ECD-PSGD's estimate, in the paper.
 
+    Title: The lemma on ECD-PSGD's estimates.
     Setting: as for :func:`ecd_error`, with E||xi||^2 <= v = sigma~^2/2.
     Statement: E||xhat - x_{t+1}||^2 <= sigma~^2/t = 2 v/t; the limit of the exact value is 2/3 of it.
     Kind: upper.
     Latex: \mathbb E\|\hat x-x_{t+1}\|^2\le\frac{\tilde\sigma^2}t
     Proof: The exact value is (2 t - 1)/(3 t - 3) of it: all of it at t = 2, where it is attained, and 2/3 later.
-    Source: Tang, Gan, Zhang, Zhang, Liu, NeurIPS 2018, Lemma 12, as remembered.
+    Source: [tang2018communication], Lemma 12, as remembered.
+    Known: remembered
     update: t.
     variance: v.
 
@@ -141,14 +146,14 @@ def ecd_error_bound(update: int, variance: float) -> float:
 def ecd_relative_error(squares, omega: float) -> float:
     r"""Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
 
+    Title: The estimates of ECD-PSGD with quantizers get worse.
     Setting: as for :func:`ecd_error`, with E||C(z_t) - z_t||^2 = omega ||z_t||^2, for models that do not depend on the
     errors.
-    Statement: V_t = (1 - 2/t)^2 V_{t-1} + (2/t)^2 omega ||z_t||^2, which is
-    4 omega sum_{s=2}^t (s - 1)^2 ||z_s||^2/(t (t - 1))^2.  If the model moves by the same vector u in every step, x_t =
-    t u, then ||z_t|| = (3/2) t ||u||, and V_t grows like (9/5) omega ||u||^2 t.
+    Statement: V_t = (1 - 2/t)^2 V_{t-1} + (2/t)^2 omega ||z_t||^2, which is 4 omega sum_{s=2}^t (s - 1)^2 ||z_s||^2/(t
+    (t - 1))^2. If the model moves by the same vector u in every step, x_t = t u, then ||z_t|| = (3/2) t ||u||, and V_t
+    grows like (9/5) omega ||u||^2 t.
     Kind: identity.
-    Latex: V_t=\Big(1-\frac2t\Big)^2V_{t-1}+\frac4{t^2}\,\omega\|z_t\|^2,\qquad x_t=tu:\
-    V_t\sim\tfrac95\,\omega\|u\|^2t
+    Latex: V_t=\Big(1-\frac2t\Big)^2V_{t-1}+\frac4{t^2}\,\omega\|z_t\|^2,\qquad x_t=tu:\ V_t\sim\tfrac95\,\omega\|u\|^2t
     Proof: The same recursion with errors in proportion to z, which contains t/2 times the last step.
     Source: derived.
     squares (array_like, shape (t,)): ||z_1||^2, ..., ||z_t||^2, t at least 2.

@@ -22,6 +22,7 @@ def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
 def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: float) -> float:
     r"""How far the models of D-PSGD are apart in the end, with the same quadratic at every worker.
 
+    Title: How far the models of D-PSGD are apart.
     Setting: x_i = sum_j W_ij x_j - eta (a (x_i - x*) + xi_i) in one coordinate, noise independent, E xi_i^2 = sigma^2.
     Statement: E sum_i (x_i - mean)^2 tends to sum_{i >= 2} eta^2 sigma^2/(1 - (lambda_i - eta a)^2).
     Kind: identity.
@@ -43,13 +44,14 @@ def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: flo
 def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float) -> float:
     r"""Floor of the mean model of D-PSGD, with quadratics of the same curvature: that of parallel SGD, on any graph.
 
+    Title: The floor of D-PSGD is that of parallel SGD.
     Setting: as for :func:`dpsgd_consensus`; the workers' minima may differ, x* is their mean.
     Statement: E (mean - x*)^2 tends to eta sigma^2/(N a (2 - eta a)), whatever the graph, and also with messages that
     preserve the mean, as CHOCO-SGD's.
     Kind: identity.
     Latex: \mathbb E(\bar x-x^*)^2\to\frac{\eta\,\sigma^2}{N\,a\,(2-\eta a)}
-    Proof: The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at
-    the mean, with the noise of N workers.
+    Proof: The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at the
+    mean, with the noise of N workers.
     Source: derived; the mean moves by the mean of the gradients, which is that at the mean.
     step: eta.
     curvature: a.
@@ -64,6 +66,7 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
 def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) -> float:
     r"""How far different data keep the models of D-PSGD apart, without noise.
 
+    Title: Different data keep the models of D-PSGD apart.
     Setting: x_i = sum_j W_ij x_j - eta a (x_i - b_i), in one coordinate.
     Statement: the models tend to sum_i (x_i - mean)^2 = sum_{i >= 2} (eta a/(1 - lambda_i + eta a))^2 c_i^2, c_i the
     coefficient of b for the i-th eigenvector.
@@ -91,13 +94,14 @@ def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) 
 def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     r"""Bias of D-PSGD's mean model, for two workers with different data.
 
+    Title: Different data bias the mean of D-PSGD.
     Setting: two workers that give each other the weight w; f_i = (a_i/2)(x - b_i)^2, gradients without noise.
     Statement: the mean of the models tends to x* - eta a_1 a_2 (a_1 - a_2)(b_1 - b_2)/(2 (a_1 + a_2) D), D = w (a_1 +
     a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
     Kind: identity.
     Latex: \bar x-x^*\to-\frac{\eta\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\eta a_1a_2\big)}
-    Proof: Each model rests where its neighbour's pull balances its gradient, so that the gradients are not taken at
-    the same point.
+    Proof: Each model rests where its neighbour's pull balances its gradient, so that the gradients are not taken at the
+    same point.
     Source: derived, from the fixed point of x = W x - eta A (x - b).
     weight: w.
     step: eta, so short that the eigenvalues of W - eta A are above -1.
@@ -119,14 +123,15 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
 def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> float:
     r"""Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
+    Title: The factor of gradient tracking on quadratics.
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
     Statement: ||x - x*||, x* the mean of the b_i, is multiplied in the long run by the largest modulus of the mean's
     factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
     models converge to x*.
     Kind: identity.
     Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
-    Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1
-    the other root is 1, which tracking excludes.
+    Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the
+    other root is 1, which tracking excludes.
     Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
     eigenvalues (array_like, shape (N,)): Of W.
     step: eta.

@@ -25,7 +25,7 @@ def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> floa
     Statement: the theorem requires 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
     slowly than f - f* does without noise.
     Kind: identity.
-    Source: Yu, Jin, ICML 2019, Theorem 1.
+    Source: [yu2019computation], Theorem 1.
     mu, lipschitz, step (float): As in `pl_contraction`.
 
     Returns
@@ -51,10 +51,10 @@ def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> floa
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
     r"""The growth of unrounded batches that minimizes CR-PSGD's noise term.
 
-    Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T.  (Its bound for whole batches
+    Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T. (Its bound for whole batches
     has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
-    Statement: rho/((rho - 1)(1 - q rho)) is smallest, 1/(1 - sqrt(q))^2, for rho = 1/sqrt(q); there
-    alpha = ln(1/q)/ln(rho) = 2, so that the start is forgotten like 1/T^2.
+    Statement: rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho =
+    q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.
     Kind: identity.
     Latex: \operatorname*{arg\,min}_{1<\rho<1/q}\frac{\rho}{(\rho-1)(1-q\rho)}=q^{-1/2}
     Proof: The derivative of the logarithm, 1/rho - 1/(rho - 1) + q/(1 - q rho), vanishes where q rho^2 = 1.
@@ -86,7 +86,7 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
     Setting: Algorithm 1 of CR-PSGD: a round takes place as long as the budget is not exceeded.
     Statement: B_{t+1} = floor(rho^t B_1) (or rounded up), t = 0, 1, ..., as long as their sum is at most T.
     Kind: identity.
-    Source: Yu, Jin, ICML 2019, Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
+    Source: [yu2019computation], Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
     samples: T, the budget of one worker, at least ``first``.
     first: B_1.
 
@@ -110,14 +110,15 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
 def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
     r"""Number of rounds of a budget with growing batches.
 
+    Title (whole): CR-PSGD takes O(log T) rounds.
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
-    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the whole part of it, and at most
-    log_rho(1 + (1 + 1/B_1) (rho - 1) T/B_1).
+    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the whole part of it, and at most log_rho(1 + (1 +
+    1/B_1) (rho - 1) T/B_1).
     Kind: upper (whole), identity (real).
     Latex (whole): \lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le
     t\le\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)
-    Source: Yu, Jin, ICML 2019, Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 =
-    B_1 (rho^t - 1)/(rho - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Source: [yu2019computation], Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 = B_1 (rho^t - 1)/(rho
+    - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
     samples: T, at least ``first``.
     first: B_1.
 
@@ -134,15 +135,16 @@ def cr_psgd(
 ) -> float:
     r"""The gap f - f* after rounds with given batches.
 
+    Title: CR-PSGD under the PL condition.
     Setting: f is L-smooth and mu-PL; unbiased gradients of variance at most sigma^2, independent over workers and
     draws; constant step size gamma < 2/L; in the round s every worker averages B_s gradients.
     Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^{t-s}/B_s.
-    Kind: tight: an equality for (L/2)||x||^2.
+    Kind: upper: an equality for (L/2)||x||^2.
     Latex: \mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},\quad
     q=1-\gamma\mu(2-L\gamma)
     Attained: one round: the start in the flattest direction, the noise in the steepest, short steps
     Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
-    Source: derived; the recursion in the proof of Yu, Jin, ICML 2019, Theorem 1.
+    Source: [yu2019computation], Theorem 1; the recursion is derived.
     batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
     mu, lipschitz, step (float): As in `pl_contraction`.
     gap: f(x_1) - f*.
@@ -174,13 +176,14 @@ def cr_psgd_geometric(
 ) -> float:
     r"""The gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
 
+    Title: CR-PSGD's recursion, summed.
     Setting: as `cr_psgd`, with 1 < rho < 1/(1 - nu).
-    Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*)
-    + (L gamma^2 sigma^2/(2 N B_1)) rho^{-(t-1)} (1 - (q rho)^t)/(1 - q rho).
-    Kind: tight: an equality for (L/2)||x||^2.
+    Statement: With B_s = rho^(s-1) B_1 the noise term is (L gamma^2 sigma^2/(2 N B_1)) rho^-(t-1) (1 - (q rho)^t)/(1 -
+    q rho), and in terms of the budget T = B_1 (rho^t - 1)/(rho - 1) it is O(1/(N T)).
+    Kind: identity: an equality for (L/2)||x||^2.
     Latex: \sum_{s=1}^tq^{t-s}\rho^{-(s-1)}=\rho^{-(t-1)}\frac{1-(q\rho)^t}{1-q\rho}
     Proof: A geometric sum; rho^t = 1 + (rho - 1) T/B_1 and q^t = (rho^t)^-alpha.
-    Source: derived: the geometric sum in :func:`cr_psgd`.
+    Source: derived; [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T))
     rounds: t.
     rho: In (1, 1/(1 - nu)).
     first: B_1.
@@ -217,20 +220,23 @@ def cr_psgd_rate(
 ) -> float:
     r"""The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
+    Title (whole): CR-PSGD after a budget.
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
-    Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <=
-    (f(x_1) - f*) (1 + (rho - 1) T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho));
-    whole (rounded down, any T): the first term divided by q, the second times (1 + 1/B_1) rho.
-    Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a
-    budget that the next round would exceed by 1).
-    Latex (whole):
+    Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <= (f(x_1) - f*) (1 + (rho - 1)
+    T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the
+    first term divided by q, the second times (1 + 1/B_1) rho.
+    Statement (whole): With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho
+    - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
+    Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a budget
+    that the next round would exceed by 1). Latex (whole):
     \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
     Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
     Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho
     against a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.
-    Source: Yu, Jin, ICML 2019, Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
-    budget allows is less than one before the one that would spend it, which costs 1/q and rho; and
-    (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Source: [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
+    budget allows is less than one before the one that would spend it, which costs 1/q and rho; and (1 + 1/B_1) floor(z)
+    > z for z >= B_1.
+    Source (whole): derived; [yu2019computation], Theorem 1, with constants.
     samples: T, the budget of one worker, at least ``first``.
     rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first: B_1, at least 1.

@@ -44,16 +44,15 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
 def expected_elias_bits(u) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
-    Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number
-    of non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega
-    codes.
+    Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number of
+    non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega codes.
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
     Kind: identity.
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
     p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)
-    Proof: Coordinates are rounded independently; a gap longer than g behind i has probability prod (1 - p_j) over
-    the g coordinates before.
-    Source: derived; the code is that of QSGD, NIPS 2017, section 3.2, with the number of non-zeros in front.
+    Proof: Coordinates are rounded independently; a gap longer than g behind i has probability prod (1 - p_j) over the g
+    coordinates before.
+    Source: derived; the code is that of [alistarh2017qsgd], section 3.2, with the number of non-zeros in front.
     u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 
     Raises
@@ -175,10 +174,10 @@ def qsgd_elias_length(d: int, s: int) -> float:
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le 32 + c(d) + d\,\Lambda(s^2/d) + m\,\mathrm{env}(d/m),\quad
     m=\min(s\sqrt d, d/2)
     Attained: but for the distances, which are random there: equal magnitudes
-    Proof: Distances sum to at most d, and squares of levels before rounding to s^2: Jensen's inequality for the
-    concave functions above the lengths.
-    Source: derived; QSGD, NIPS 2017, Theorem 3.2, has o(1) in the place of what the Elias code of a small number takes
-    above its logarithm.  Between integers the expected bits of sign and level are linear in u_i, so at most
+    Proof: Distances sum to at most d, and squares of levels before rounding to s^2: Jensen's inequality for the concave
+    functions above the lengths.
+    Source: derived; [alistarh2017qsgd], Theorem 3.2, has o(1) in the place of what the Elias code of a small number
+    takes above its logarithm. Between integers the expected bits of sign and level are linear in u_i, so at most
     Lambda(u_i^2), and sum u_i^2 = s^2.
 
     >>> qsgd_elias_length(d=1024, s=32)  # 32 + 18, 2 d and 1.5 d

@@ -31,8 +31,8 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     Setting: as for :func:`exact_feedback_rate`.
     Statement: eta = 2/(L + mu) (1 - s)/(1 + s).
     Kind: identity.
-    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025;
-    derived again: with C(v) = (1 + s) v the characteristic polynomials at mu and at L have opposite traces.
+    Source: [bergthomsen2025tight]; derived again: with C(v) = (1 + s) v the characteristic polynomials at mu and at L
+    have opposite traces.
 
     >>> exact_feedback_step(0.96, mu=1.0, lipschitz=2.0)  # s = 1/5
     0.4444
@@ -48,19 +48,19 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
 
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
-    Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)],
-    r = (kappa - 1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21
-    V = mean ||grad f - g||^2 + s ||grad f||^2.
+    Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
+    1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
+    s ||grad f||^2.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
-    Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2:
-    z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad s=\sqrt{1-\delta}
+    Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
+    s=\sqrt{1-\delta}
     Attained: f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
-    Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s,
-    for error feedback and for EF21; eta makes its traces at mu and L opposite. From above: ef.exact.certificate.
-    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025
-    (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa - 1)^2)]), and "A tight theory
-    of error feedback algorithms in distributed optimization", arXiv 2605.31594 (N workers).  Derived again: rho is the
-    largest z^2 with z^2 - (1 - s) r z - s = 0.
+    Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for
+    error feedback and for EF21; eta makes its traces at mu and L opposite. From above: ef.exact.certificate.
+    Source: [bergthomsen2025tight] (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa
+    - 1)^2)]), and [bergthomsen2026tight] (N workers). Derived again: rho is the largest z^2 with z^2 - (1 - s) r z - s
+    = 0.
+    Known: quoted
 
     >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
     0.36
@@ -74,17 +74,17 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
+    Title: The rate of error feedback, proved in rational numbers.
     Setting: as for :func:`exact_feedback_rate`, one worker.
-    Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e,
-    I = [(L + mu) <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and
-    lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 + s)^2 (L - mu)^2 + 16 L mu s)].  For EF21 it is s lambda/eta^2,
-    for the inequality between x_t and x_{t+1}.
+    Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
+    <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
+    s)^2 (L - mu)^2 + 16 L mu s)]. For EF21 it is s lambda/eta^2, for the inequality between x_t and x_{t+1}.
     Kind: identity.
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
     Proof: I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.
-    Source: Berg Thomsen, Taylor, Dieuleveut, "Tight analyses of first-order methods with error feedback", NeurIPS 2025
-    (error feedback); the multiplier of EF21 is derived.
+    Source: [bergthomsen2025tight] (error feedback); the multiplier of EF21 is derived.
+    Known: quoted
 
     >>> exact_feedback_multiplier(0.96, mu=1.0, lipschitz=2.0)  # 8/15
     0.5333
@@ -118,17 +118,18 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
 def compressed_descent_rate(delta: float, kappa: float) -> float:
     r"""Factor of a step of compressed gradient descent without memory, on one worker.
 
-    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2,
-    x+ = x - eta C(grad f(x)) with :func:`compressed_descent_step`.
-    Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s).  It is false of
-    ||x - x*||^2, where L/mu = 2 and s = 1/5 have 4/15 in place of 1/4.  At most the rate of error feedback.
+    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, x+ = x - eta
+    C(grad f(x)) with :func:`compressed_descent_step`.
+    Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s). It is false of ||x -
+    x*||^2, where L/mu = 2 and s = 1/5 have 4/15 in place of 1/4. At most the rate of error feedback.
     Kind: tight (attained by mu x^2/2 with C(v) = (1 - s) v, and by L x^2/2 with C(v) = (1 + s) v).
     Latex: f(x_+)-f^*\le\Big(\frac{\kappa_s-1}{\kappa_s+1}\Big)^2(f(x)-f^*),\quad \kappa_s=\kappa\,\frac{1+s}{1-s}
     Attained: mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v
-    Proof: r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is
-    a sum of two squares.
+    Proof: r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a
+    sum of two squares.
     Source: de Klerk, Glineur, Taylor, "Worst-case convergence analysis of inexact gradient and Newton methods", SIAM J.
     Optim. 2020 (gradients with a relative error, from memory); derived again, by a certificate in rational numbers.
+    Known: quoted
 
     >>> compressed_descent_rate(0.96, 2.0)
     0.25
@@ -145,7 +146,7 @@ def two_workers_feedback_step(delta: float, first: tuple[float, float], second: 
     Setting: as for :func:`two_workers_feedback_rate`.
     Statement: eta = 4/(mu_1 + L_1 + mu_2 + L_2) (1 - s)/(1 + s), that of the mean function's constants.
     Kind: identity.
-    Source: "A tight theory of error feedback algorithms in distributed optimization", arXiv 2605.31594.
+    Source: [bergthomsen2026tight].
     first, second: mu and L of each worker.
 
     >>> two_workers_feedback_step(0.96, (1.0, 2.0), (1.0, 2.0))
@@ -162,17 +163,17 @@ def two_workers_feedback_rate(delta: float, first: tuple[float, float], second: 
 
     Setting: f_i is mu_i-strongly convex and L_i-smooth with the same minimum, exact gradients, a contraction delta and
     a memory on each worker, the step size :func:`two_workers_feedback_step`.
-    Statement: the largest root of rho^3 - B rho^2 + C rho - s^4 with r = (1 - s)^2/(1 + s),
-    B = s (2 + s) + r (s K_1 + K_2), C = s^2 (1 + 2s + r (K_1 + s K_2)), S_i = L_i + mu_i, D_i = L_i - mu_i,
-    K_1 = (D_2^2 S_1 + D_1^2 S_2)/(S_1 S_2 (S_1 + S_2)), K_2 = (D_1 + D_2)^2/(S_1 + S_2)^2.
-    Kind: upper, a conjecture.  It is attained where L_1/mu_1 = L_2/mu_2, by quadratics in one dimension; elsewhere the
+    Statement: the largest root of rho^3 - B rho^2 + C rho - s^4 with r = (1 - s)^2/(1 + s), B = s (2 + s) + r (s K_1 +
+    K_2), C = s^2 (1 + 2s + r (K_1 + s K_2)), S_i = L_i + mu_i, D_i = L_i - mu_i, K_1 = (D_2^2 S_1 + D_1^2 S_2)/(S_1 S_2
+    (S_1 + S_2)), K_2 = (D_1 + D_2)^2/(S_1 + S_2)^2.
+    Kind: tight, a conjecture. It is attained where L_1/mu_1 = L_2/mu_2, by quadratics in one dimension; elsewhere the
     best instance that is known, with the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is below.
     Latex: \rho^3-B\rho^2+C\rho-s^4=0
     Attained: L_1/mu_1 = L_2/mu_2: quadratics in one dimension, all with C(v) = (1 + s) v
-    Proof: None. With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate
-    is at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).
-    Source: "A tight theory of error feedback algorithms in distributed optimization", arXiv 2605.31594, Empirical
-    Law 4.3.
+    Proof: None. With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate is
+    at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).
+    Source: [bergthomsen2026tight], Empirical Law 4.3.
+    Known: quoted
     first, second: mu and L of each worker.
 
     >>> two_workers_feedback_rate(0.96, (1.0, 2.0), (3.0, 6.0))

@@ -37,21 +37,19 @@ def ef_sgd(
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
-    the sharp form of ``memory_error``.  The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and
-    A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2.
-    quoted: rho = 1 with L gamma G^2/2 as its second term, half of what the proof gives: false, see the claim
-    ``ef.nonconvex.quoted``.
-    Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by
-    L x^2/2 with noise in its stationary law).
+    the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and A =
+    2 (f(x_0) - f*)/(gamma T) + L gamma G^2. quoted: rho = 1 with L gamma G^2/2 as its second term, half of what the
+    proof gives: false, see the claim ``ef.nonconvex.quoted``.
+    Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
+    with noise in its stationary law).
     Latex (paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
     LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
-    Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>,
-    which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
-    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Theorem II, for one worker,
-    as others quote it (the text was not at hand); the form with any rho by the same proof, with -<a, b> <=
-    -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t and at x_t - e_t.  N workers (derived): x_t
-    minus the mean memory is SGD's iterate, so the second moment of the *averaged* gradient may replace G^2 in the
-    second term.
+    Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is
+    at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the text was not at hand); the form
+    with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t
+    and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
+    *averaged* gradient may replace G^2 in the second term.
     second_moment: G^2 of one worker's gradient.
     rho (float, optional): In (0, 2); None takes the best.
     memory ({"paper", "sharp"}):
@@ -133,16 +131,15 @@ def ef_sgd_descent(
 
     Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
     so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
-    Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho)
-    + gamma^2 L G^2/2.
+    Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho) + gamma^2
+    L G^2/2.
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
     Latex: \mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2+\frac{\gamma
     L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2
     Attained: L x^2/2 with e = rho x
-    Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients
-    at x and y.
-    Source: derived; in Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the step of the
-    proof of Theorem II.
+    Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at
+    x and y.
+    Source: derived; in [karimireddy2019error], the step of the proof of Theorem II.
     gradient: E||grad f(x_t)||^2.
     second_moment: G^2 of the mean gradient.
     memory: E||e_t||^2.
@@ -226,17 +223,17 @@ def ef_sgd_convex(
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
     Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
-    (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp).  With the best step size this is D G sqrt((1 + 2 m)/T).
+    (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D G sqrt((1 + 2 m)/T).
     Kind: upper.
-    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma
-    G^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Kind (paper): tight.
+    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)
     Attained (paper): delta = 1: |x| from x_0 = gamma T; for every delta, but for the first steps, C(v) = (1 - q) v
     there
     Proof (paper): As for SGD at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>, and ||e|| <=
     gamma G m.
-    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, the theorem for convex
-    functions (paper); sharp by the sharp form of ``memory_error``.  Proof: ||x_t - e_t - x*||^2 as for SGD, and
-    ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
+    Source: [karimireddy2019error], the theorem for convex functions (paper); sharp by the sharp form of
+    ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
+    Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
     step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
     memory ({"paper", "sharp"}):
 

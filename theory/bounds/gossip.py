@@ -43,6 +43,7 @@ def ring_gossip_factor(workers: int) -> float:
 def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     r"""Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
 
+    Title: Spectral gaps of graphs.
     Setting: N workers; W has the weight 1/(1 + the larger degree) on each edge.
     Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
     whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
@@ -77,14 +78,15 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
 def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     r"""How far rounding errors move the mean of the workers' vectors.
 
+    Title: Gossip preserves the mean up to rounding.
     Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, on a graph on which nobody hears all
     others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
     Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
     Kind: upper.
     Latex: |\bar x_T-\bar x_0|\le NT\,2^{-52}\max|x|
     Proof: The columns of W - I sum to 0, so that what one worker gains another loses, whatever is sent.
-    Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by
-    2 2^-53 in all; columns of W - I sum to 0 up to s 2^-53.  That is (s + 1) 2^-52, with s at most N - 1.
+    Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by 2
+    2^-53 in all; columns of W - I sum to 0 up to s 2^-53. That is (s + 1) 2^-52, with s at most N - 1.
     rounds: T.
     largest: The largest absolute value of a number on the way.
 
@@ -112,6 +114,7 @@ def response(eigenvalues) -> float:
 def ring_response(workers: int) -> float:
     r"""How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
 
+    Title: How a ring answers to errors.
     Setting: the eigenvalues of the ring of N workers with weights 1/3.
     Statement: (1/N) sum_j (1 - lambda_j)/(1 + lambda_j) = sqrt(3) (1 + q^N)/(1 - q^N) - 1, q = sqrt(3) - 2.
     Kind: identity.
@@ -131,6 +134,7 @@ def ring_response(workers: int) -> float:
 def noisy_gossip_floor(eigenvalues, variance: float) -> float:
     r"""Where gossip ends if every message has an error of fixed variance.
 
+    Title: Gossip with errors of fixed variance.
     Setting: x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i)); Q(x) = x + xi, the errors independent with mean 0 and E||xi||^2 =
     v, for example rounding at random to a grid.
     Statement: E sum_i ||x_i - mean||^2 tends to v sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), and not to 0.
@@ -151,15 +155,16 @@ def noisy_gossip_floor(eigenvalues, variance: float) -> float:
 def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> float:
     r"""Where gossip with naively compressed messages ends.
 
+    Title: Naively compressed gossip does not converge.
     Setting: as in :func:`noisy_gossip_floor`, with an unbiased compressor, E||Q(x) - x||^2 = omega ||x||^2, on a graph
     whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
-    Statement: with r = (omega/N) sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), E sum_i ||x_i - mean||^2 tends to
-    N ||mean||^2 r/(1 - r) if r < 1, and grows without bound otherwise.
+    Statement: with r = (omega/N) sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), E sum_i ||x_i - mean||^2 tends to N
+    ||mean||^2 r/(1 - r) if r < 1, and grows without bound otherwise.
     Kind: identity.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\to N\|\bar x\|^2\frac r{1-r},\quad r=\frac\omega
     N\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}
-    Proof: Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2,
-    in which the distances themselves are; the mean stays.
+    Proof: Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2, in
+    which the distances themselves are; the mean stays.
     Source: derived; every worker's error has the variance omega E||x_i||^2, in which the distances themselves are.
     eigenvalues (array_like, shape (N,)): Of W.
     mean_square: ||mean||^2, at least 0; the mean never changes.

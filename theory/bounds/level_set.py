@@ -29,7 +29,8 @@ def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     r"""Largest second moment of one sample's gradient on the level set of the start.
 
     Setting: f = (1/n) sum f_i, every f_i is L_max-smooth on R^d and not negative; f(x) <= f(x_0).
-    Statement: (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x_0).
+    Statement: If all f_i are L_max-smooth and at least 0, (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x), and ||grad
+    f(x)||^2 <= 2 L (f(x) - f*).
     Kind: tight, for f_i = (L_max/2)||x||^2 at x_0.
     Latex: \tfrac1n\sum_i\|\nabla f_i(x)\|^2\le2L_{\max}f(x)
     Source: derived: :func:`level_set_gradient` for each f_i, whose infimum is at least 0, averaged.

@@ -74,8 +74,8 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     Statement: each level is the mean of the numbers that are rounded to it, ``y = E[x | x -> y]``; the solution is
     unique, as the logarithm of the density is concave, and has the least E(x - Q(x))^2.
     Kind: identity (to rounding; by Newton's method).
-    Source: Lloyd, IEEE Trans. Inf. Theory 28, 1982; Max, IRE Trans. Inf. Theory 6, 1960.  Unique: Fleischer, IEEE Int.
-    Conv. Rec. 1, 1964.
+    Source: Lloyd, IEEE Trans. Inf. Theory 28, 1982; [max1960quantizing]. Unique: Fleischer, IEEE Int. Conv. Rec. 1,
+    1964.
     bits: From 1 to 8.
 
     Returns
@@ -99,6 +99,7 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
 def lloyd_max_distortion(bits: int) -> float:
     r"""Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
+    Title: The least error of b bits for a normal number.
     Setting: x standard normal, rounded to the nearest of the levels of lloyd_max_levels.
     Statement: ``D_b = E(x - Q(x))^2 = 1 - E Q(x)^2 = 1 - 2 sum_i p_i y_i^2`` with the probability p_i of the positive
     level y_i; D_0 = 1 (nothing is sent) and D_1 = 1 - 2/pi.

@@ -21,7 +21,7 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     Setting: f is L-smooth and mu-strongly convex, H local steps.
     Statement: a >= max(16 L/mu, H): then eta_0 <= 1/(4 L), and eta_t <= 2 eta_{t+H}.
     Kind: identity.
-    Source: Stich, ICLR 2019, Theorem 2.2 (which requires more than that; the proof needs only this).
+    Source: [stich2019local], Theorem 2.2 (which requires more than that; the proof needs only this).
     mu, lipschitz: Above 0, mu <= L.
 
     >>> local_sgd_shift(1.0, 2.0, 8), local_sgd_shift(1.0, 2.0, 100)
@@ -45,16 +45,17 @@ def local_sgd(
 ) -> float:
     r"""The gap f - f* at the weighted average of local SGD.
 
-    Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with
-    E||g_t^k||^2 <= G^2; steps 4/(mu (a + t)), a >= max(16 L/mu, H); weights (a + t)^2 over all steps and workers.
-    Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T)
-    + 256 T G^2 H^2 L/(mu^2 S_T).
+    Title: Local SGD.
+    Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with E||g_t^k||^2 <=
+    G^2; steps 4/(mu (a + t)), a >= max(16 L/mu, H); weights (a + t)^2 over all steps and workers.
+    Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T) + 256 T G^2 H^2
+    L/(mu^2 S_T).
     Kind: upper.
     Latex: \mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu
     NS_T}\sigma^2+\frac{256T}{\mu^2S_T}G^2H^2L
     Attained: nearly attained by the recursion of its proof, in which each step gives all that its lemma allows
     Proof: local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.
-    Source: Stich, ICLR 2019, Theorem 2.2: `local_sgd_step` with dev_t <= 4 eta_t^2 G^2 H^2, times w_t/eta_t; the sum
+    Source: [stich2019local], Theorem 2.2: `local_sgd_step` with dev_t <= 4 eta_t^2 G^2 H^2, times w_t/eta_t; the sum
     telescopes.
     mu, lipschitz: Above 0, mu <= L.
     shift (float, optional): a, at least `local_sgd_shift`, which is the default.
@@ -82,17 +83,16 @@ def local_sgd_step(
 ) -> float:
     r"""One step of the workers' mean iterate.
 
+    Title: One step of the workers' mean.
     Setting: f is L-smooth and mu-strongly convex, unbiased gradients of variance sigma^2, independent over the workers,
     eta <= 1/(4 L); xbar is the mean of the x^k, and D = (1/N) sum ||xbar - x^k||^2.
-    Statement: E||xbar_+ - x*||^2 <= (1 - mu eta)||xbar - x*||^2 - (eta/2)(f(xbar) - f*) + 2 eta L D
-    + eta^2 sigma^2/N.
+    Statement: E||xbar_+ - x*||^2 <= (1 - mu eta)||xbar - x*||^2 - (eta/2)(f(xbar) - f*) + 2 eta L D + eta^2 sigma^2/N.
     Kind: upper.
     Latex: \mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)+2\eta
     L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N
     Attained: short steps; the noise at the minimum
-    Proof: Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2
-    dev.
-    Source: Stich, ICLR 2019, Lemma 3.1, with f at the mean iterate (derived).
+    Proof: Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.
+    Source: [stich2019local], Lemma 3.1, with f at the mean iterate.
     distance: ||xbar - x*||^2 (squared).
     gap: f(xbar) - f*.
     deviation: D.
@@ -129,18 +129,21 @@ def local_sgd_nonconvex(
 ) -> float:
     r"""The mean squared gradient of local SGD at the workers' mean, without convexity.
 
+    Title (sharp): Local SGD without convexity.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
     workers, with E||g_t^k||^2 <= G^2; constant step size eta <= 1/L.
     Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(eta T) + eta L sigma^2/N + L^2 D with D as in
-    `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper).  With eta = sqrt(N/T)/L and
-    H <= T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
+    `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper). With eta = sqrt(N/T)/L and H <=
+    T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
     Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L what is missing is sigma^2/(N T)).
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\eta
     L\sigma^2}N+4\eta^2G^2H^2L^2
     Attained (sharp): the first two summands: (L/2)||x||^2, step 1/L; the third: lemma by lemma
-    Proof (sharp): f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2 + L
-    eta^2 sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.
+    Proof (sharp): f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2 + L eta^2
+    sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.
     Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), with which Yu and Jin, ICML 2019, compare; derived again.
+    Source (sharp): Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019,
+    Theorem 1.
     step: eta.
     second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
     form ({"sharp", "paper"}):
@@ -161,12 +164,11 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
     """Bound of the workers' distance from their mean.
 
     Setting: E||g_t^k||^2 <= G^2; step sizes that do not increase.
-    Statement: (1/N) sum_k E||xbar_t - x_t^k||^2 is at most
-    paper: 4 eta_t^2 G^2 H^2, if eta_t <= 2 eta_{t+H};
-    sharp: eta^2 G^2 (H - 1)^2 for the step size eta right after the last exchange, since at most H - 1 steps were taken
-    since; 0 for H = 1.
+    Statement: (1/N) sum_k E||xbar_t - x_t^k||^2 is at most paper: 4 eta_t^2 G^2 H^2, if eta_t <= 2 eta_{t+H}; sharp:
+    eta^2 G^2 (H - 1)^2 for the step size eta right after the last exchange, since at most H - 1 steps were taken since;
+    0 for H = 1.
     Kind: upper.
-    Source: Stich, ICLR 2019, Lemma 3.3 (paper); sharp is derived: the mean over k of ||y_k - mean||^2 is at most that
+    Source: [stich2019local], Lemma 3.3 (paper); sharp is derived: the mean over k of ||y_k - mean||^2 is at most that
     of ||y_k||^2, and ||sum of m vectors||^2 <= m times the sum of their squares.
     step: eta_t (paper), or the step size after the last exchange (sharp).
 
@@ -181,10 +183,12 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
 def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, variance: float, workers: int = 2) -> float:
     r"""The workers' distance from their mean on the isotropic quadratic, exactly.
 
+    Title: How far local steps drive the workers apart.
     Setting: f = (lambda/2)||x||^2 for every worker, gradients lambda x + noise of variance sigma^2, independent over
     the workers; constant step size eta; m steps since the last exchange.
-    Statement: (1/N) sum_k E||xbar - x^k||^2 = (1 - 1/N) eta^2 sigma^2 sum_{j<m} (1 - eta lambda)^(2j).
-    Kind: identity.
+    Statement: On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2
+    sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.
+    Kind: tight.
     Latex: \frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\eta_t^2G^2H^2
     Attained: the equality: everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2: noise that a worker keeps
     Proof: x^k - xbar is a sum of m noises less their mean over the workers; in general, at most H - 1 gradients.
@@ -205,12 +209,12 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
 
     Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
     :func:`local_sgd_nonconvex` (``convex=False``).
-    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex;
-    H = O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
+    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H =
+    O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
     Kind: rate.
     Latex: \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
     Proof: local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
-    Source: Stich, ICLR 2019, Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
+    Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     samples: T.
     convex: Whether f is strongly convex, and not merely smooth.
 

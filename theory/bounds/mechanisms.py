@@ -21,7 +21,7 @@ def drop_connect_factor(drop: float) -> float:
     Setting: every coordinate of grad f_i is dropped with probability p, so that E g_i = (1 - p) grad f_i.
     Statement: E||g_i||^2/(1 - p)^2 = ||grad f_i||^2/(1 - p), so r = 1/(1 - p).
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4 (the two moments).
+    Source: [yin2018gradient], section 4.4 and supplement 4 (the two moments).
     drop: p in [0, 1).
 
     Raises
@@ -42,7 +42,7 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     Setting: g_i = grad f_i + N(0, sigma^2 I_d).
     Statement: r = 1 + d sigma^2/M^2 with M^2 = (1/n) sum ||grad f_i||^2.
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4 (stochastic gradient Langevin dynamics).
+    Source: [yin2018gradient], section 4.4 and supplement 4 (stochastic gradient Langevin dynamics).
     deviation: sigma.
     second_moment: M^2.
 
@@ -59,7 +59,7 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     Setting: coordinate j of g_i is sign(v_j) ||v||_2 with probability abs(v_j)/||v||_2, else 0, for v = grad f_i.
     Statement: E||g_i||^2 = ||v||_1 ||v||_2, so r = mean(||grad f_i||_1 ||grad f_i||_2)/M^2.
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, section 4.4 and supplement 4.
+    Source: [yin2018gradient], section 4.4 and supplement 4.
     mean_norm_product: (1/n) sum ||grad f_i||_1 ||grad f_i||_2; at least M^2.
     second_moment: M^2.
 
@@ -80,17 +80,17 @@ def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Batch-size bound of gradients after a mechanism.
 
-    Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for
-    each draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
-    Statement: fresh: B = r B_D.  Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
+    Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for each
+    draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
+    Statement: fresh: B = r B_D. Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
     between B_D and n: it is at least B_D iff B_D <= n (or r = 1).
     Kind: identity.
     Latex: B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
     Proof: 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
-    Source: shared: Yin et al., AISTATS 2018, section 4.4, supplement 4 and Theorem 7, in one formula for all three
-    mechanisms; fresh: derived.  With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is
-    n A/(A + (1 - p) X) for DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and
-    n S/(S + X), S = sum ||grad f_i||_1 ||grad f_i||_2, for quantization.
+    Source: shared: [yin2018gradient], section 4.4, supplement 4 and Theorem 7, in one formula for all three mechanisms;
+    fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
+    DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
+    ||grad f_i||_2, for quantization.
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
     n (int, optional): Number of rows, where repeats of a row share their noise.
@@ -110,15 +110,17 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
 
+    Title: Mechanisms do not save rounds.
     Setting: theorems whose number of gradients T grows with the second moment (as r) at a given accuracy, whose step
     for unbiased gradients shrinks with it, and whose batch may grow to a constant times the batch-size bound.
-    Statement: rounds T/B are multiplied by r B_D/B: by 1 if the noise is fresh for each draw (n=None), by
-    1 + (r - 1) B_D/n if repeats of a row share it.  They never fall.
+    Statement: A mechanism that multiplies the second moment by r, and the batch by r, gives rounds that are no better:
+    the second moment of a round's mean gradient grows by (1 - 1/r) ||grad f||^2/B, and by (1 - 1/(rB)) (r - 1) M^2/n
+    more if repeats of a row share the noise.
     Kind: identity.
     Latex: \mathbb{E}\|\bar g_{rB}\|^2=\mathbb{E}\|\bar g_B\|^2+\frac{(1-1/r)\|\nabla f\|^2}{B}
-    Proof: (1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and
-    ||grad f||^2 + (r - 1) M^2/n for shared.
-    Source: derived from Yin et al., AISTATS 2018, Theorems 2 to 7, who only mention two opposing effects.
+    Proof: (1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and ||grad
+    f||^2 + (r - 1) M^2/n for shared.
+    Source: derived from [yin2018gradient], Lemma 1 and section 4.4, who leave it at two opposing effects.
     batch_bound: B_D, at least 1 and finite.
     factor: r, at least 1 and finite.
     n (int, optional): Number of rows, where repeats of a row share their noise.

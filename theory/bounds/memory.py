@@ -19,21 +19,26 @@ def memory_error(
 ) -> float:
     r"""Mean squared norm of a memory with a constant step size.
 
+    Title (paper): Size of a memory, as quoted.
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
-    Statement: E||e_t||^2 is at most
-    sharp: step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 - delta); for t -> infinity this is
-    step^2 second_moment (1 - delta) (1 + q)^2/delta^2;
-    paper: step^2 second_moment 4 (1 - delta)/delta^2.
+    Statement: E||e_t||^2 is at most sharp: step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 -
+    delta); for t -> infinity this is step^2 second_moment (1 - delta) (1 + q)^2/delta^2; paper: step^2 second_moment 4
+    (1 - delta)/delta^2.
+    Statement (paper): With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 -
+    delta)/delta^2 eta^2 G^2.
     Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
+    Kind (paper): upper.
     Latex (sharp): \mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
     Attained (sharp): C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
+    Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
     Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean
     square; the geometric series gives q/(1 - q), whose square is the formula.
-    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
-    Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
     Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
-    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 3 (paper);
-    the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
+    Source: [karimireddy2019error], Lemma 3 (paper); the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q
+    (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
+    Source (sharp): derived; sharpens [karimireddy2019error], Lemma 3 (4 (1 - delta)/delta^2)
+    Source (paper): [karimireddy2019error], Lemma 3.
     steps (int, optional): t, for the sharp form; None is the limit.
 
     >>> memory_error(0.05, 1.0, 1.0), memory_error(0.05, 1.0, 1.0, form="paper")

@@ -53,15 +53,14 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
 def ef_frontier(p: float, workers: float = 1) -> float:
     r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
-    Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i).
-    EF21: x <- x - gamma mean g_i, g_i <- g_i + C(f_i'(x) - g_i).  C is Bernoulli(p).
-    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)).  One worker: 2p/(2 - p).
-    N -> infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
+    Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
+    mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
+    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). One worker: 2p/(2 - p). N ->
+    infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
-    Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*.
-    (A compressor that is linear for given coins makes the two methods one, Richtarik, Sokolov, Fatkhullin, "EF21",
-    NeurIPS 2021, Theorem 3.)
+    Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (A
+    compressor that is linear for given coins makes the two methods one, [richtarik2021ef21], Theorem 3.)
     p: Probability that the number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
 
@@ -100,14 +99,13 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
 def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     r"""Longest stable step of MARINA.
 
-    Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else
-    g+ = g + mean Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-    Statement: stable if and only if s is below the positive root of
-    (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
+    Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else g+ = g + mean
+    Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
+    Statement: stable if and only if s is below the positive root of (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
     Kind: identity.
     Latex: (1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0
-    Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*.  Method:
-    Gorbunov, Burlachenko, Li, Richtarik, "MARINA", ICML 2021.
+    Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*. Method:
+    [gorbunov2021marina].
     workers (int): N, at least 1; math.inf gives the limit.
 
     Returns

@@ -22,15 +22,15 @@ def _moments(second_moment: float, gradient_squared: float, batch: int, n: int |
 def batch_bound(second_moment: float, gradient_squared: float) -> float:
     r"""Batch-size bound B_D of a set of gradients.
 
+    Title: Gradient diversity and the batch-size bound.
     Setting: f = (1/n) sum f_i at one point x.
-    Statement: B_D(x) = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2(x)/||grad f(x)||^2, where
-    M^2 = (1/n) sum ||grad f_i||^2.
+    Statement: B_D = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2/||grad f||^2 is n for orthogonal gradients, 1 for
+    equal ones, and the same for copies of the data joined.
     Kind: identity.
     Latex: B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}
     Proof: sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by
     r^2, and n by r.
-    Source: Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, "Gradient diversity", AISTATS 2018,
-    Definitions 4 and 5.
+    Source: [yin2018gradient], Definitions 4 and 5; copies: derived.
     second_moment: M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
     gradient_squared: ||grad f(x)||^2, at least 0.
 
@@ -84,12 +84,11 @@ def minibatch_second_moment(
     """Second moment of a mini-batch gradient.
 
     Setting: B rows drawn uniformly from n, with replacement (n=None) or without.
-    Statement: for the *sum* of the B gradients, with B_D = M^2/||grad f||^2,
-    with replacement: B M^2 (1 + (B - 1)/B_D);
-    without: B M^2 (1 + ((B - 1)/(n - 1)) (n/B_D - 1)).  For the *mean* divide by B^2.
+    Statement: for the *sum* of the B gradients, with B_D = M^2/||grad f||^2, with replacement: B M^2 (1 + (B - 1)/B_D);
+    without: B M^2 (1 + ((B - 1)/(n - 1)) (n/B_D - 1)). For the *mean* divide by B^2.
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, Lemma 1 (with replacement, sums); without replacement derived:
-    E<g_i, g_j> = (n^2 ||grad f||^2 - n M^2)/(n (n - 1)) for i != j.
+    Source: [yin2018gradient], Lemma 1 (with replacement, sums); without replacement derived: E<g_i, g_j> = (n^2 ||grad
+    f||^2 - n M^2)/(n (n - 1)) for i != j.
     second_moment: M^2(x) = (1/n) sum ||grad f_i(x)||^2.
     gradient_squared: ||grad f(x)||^2.
     n (int, optional): Number of rows, for draws without replacement.
@@ -121,11 +120,11 @@ def minibatch_step(
     """Expected squared distance to any point after one mini-batch step.
 
     Setting: x_+ = x - step * (mean or sum of the B gradients at x), any f_i, any point x*.
-    Statement: E||x_+ - x*||^2 = ||x - x*||^2 - 2 c <grad f(x), x - x*> + step^2 E||mini-batch gradient||^2, with
-    c = step for means and B step for sums, and :func:`minibatch_second_moment`.  For sums with replacement and
-    B = delta B_D + 1 the last term is (1 + delta) B step^2 M^2.  With a projection, "<=".
+    Statement: E||x_+ - x*||^2 = ||x - x*||^2 - 2 c <grad f(x), x - x*> + step^2 E||mini-batch gradient||^2, with c =
+    step for means and B step for sums, and :func:`minibatch_second_moment`. For sums with replacement and B = delta B_D
+    + 1 the last term is (1 + delta) B step^2 M^2. With a projection, "<=".
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, Lemma 1 (sums, with replacement).
+    Source: [yin2018gradient], Lemma 1 (sums, with replacement).
     distance: ||x - x*||^2 (squared).
     alignment: <grad f(x), x - x*>.
     second_moment, gradient_squared: M^2(x) and ||grad f(x)||^2.

@@ -14,15 +14,16 @@ from .closed_form import formula
 def multilevel_variance_exact(residuals) -> float:
     r"""Variance of multilevel compression at one vector, with the best probabilities.
 
+    Title: Variance of one random level.
     Setting: v = sum_l r_l, where r_l is what a compressor's l-th approximation adds to the one before; one level is
     drawn, with probability p_l, and r_l/p_l is sent.
-    Statement: E Q(v) = v and E||Q(v) - v||^2 = sum_l ||r_l||^2/p_l - ||v||^2, which is least for p_l in proportion to
-    ||r_l||: (sum_l ||r_l||)^2 - ||v||^2.
+    Statement: E||Q(v) - v||^2 = (sum_l ||r_l||)^2 - ||v||^2 for the levels r_l, drawn in proportion to their norms; no
+    other probabilities have less, and it is at most ceil(d/k) - 1 times ||v||^2.
     Kind: identity.
     Latex: \mathbb E\|Q(v)-v\|^2=\Big(\sum_l\|r_l\|\Big)^2-\|v\|^2\le\big(\lceil d/k\rceil-1\big)\|v\|^2
     Attained: equal magnitudes, where k divides d
     Proof: sum_l ||r_l||^2/p_l, by the Cauchy-Schwarz inequality.
-    Source: derived (Cauchy-Schwarz).
+    Source: derived; multilevel Monte Carlo of [giles2008multilevel].
     residuals (array_like, shape (levels, d)): The r_l, whose sum is v.
 
     Raises

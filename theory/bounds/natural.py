@@ -36,14 +36,15 @@ def half_variance(d: int) -> float:
 def natural_variance(d: int) -> float:
     r"""Worst relative variance of natural compression.
 
+    Title: Variance of natural compression.
     Setting: any v; each coordinate is rounded without bias to one of the two powers of two around it.
-    Statement: E||Q(v) - v||^2 <= ||v||^2 / 8.
+    Statement: E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).
     Kind: tight (attained where every coordinate is 4/3 of a power of two).
     Latex: \mathbb{E}\|C(v)-v\|^2 = \sum_i 4^{a_i} m_i(1-m_i) \le \tfrac18\|v\|^2,\quad |v_i| = 2^{a_i}(1+m_i)
     Attained: every coordinate 4/3 of a power of two
     Proof: m (1 - m)/(1 + m)^2 is largest at m = 1/3.
-    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3: for ``t = 2^a (1 + m)`` the relative variance
-    is ``m (1 - m)/(1 + m)^2``, largest at m = 1/3.
+    Source: [horvath2022natural], Theorem 3: for ``t = 2^a (1 + m)`` the relative variance is ``m (1 - m)/(1 + m)^2``,
+    largest at m = 1/3.
     d: Dimension, at least 1; the bound is the same for all.
 
     >>> natural_variance(1000)
@@ -59,7 +60,7 @@ def natural_variance_exact(v) -> float:
     Setting: as for natural_variance, without limits to the exponent.
     Statement: for ``|v_i| = 2^a_i (1 + m_i)`` with m_i in [0, 1), ``E||Q(v) - v||^2 = sum_i 4^a_i m_i (1 - m_i)``.
     Kind: identity.
-    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 3.
+    Source: [horvath2022natural], Theorem 3.
 
     >>> natural_variance_exact([3.0, -1.5, 0.0, 8.0])
     1.25
@@ -76,16 +77,18 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     r"""Worst relative variance of natural dithering.
 
     Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
-    sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio 1/2, as the levels are the same;
-    paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the q-norm.
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio
+    1/2, as the levels are the same; paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the
+    q-norm.
+    Statement (sharp): Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.
     Kind: tight (sharp), upper (paper).
     Latex (paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
-    Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first
-    summand is attained where many levels leave x small, the second where one level makes it large
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
+    Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first summand is
+    attained where many levels leave x small, the second where one level makes it large
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s
-    Source: Horvath et al., "Natural Compression", MSML 2022, Theorem 7 (paper); sharp is derived.
+    Source: [horvath2022natural], Theorem 7 (paper); sharp is derived.
+    Source (sharp): derived; sharpens [horvath2022natural], Theorem 7.
 
     >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
     (31.0, 32.125)

@@ -93,6 +93,7 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
 def chord_nonzeros(v, levels, norm: float = 2.0) -> float:
     r"""Expected number of non-zeros of random rounding to any set of levels, at one vector.
 
+    Title: Non-zeros of NUQSGD at one vector.
     Setting: as for chord_variance.
     Statement: ``E||Q(v)||_0 = sum_i min(1, r_i / l_1)`` with the smallest level ``l_1`` above 0; d if 0 is no level and
     v is not zero.

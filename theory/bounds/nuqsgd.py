@@ -29,7 +29,7 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     Setting: s levels between 0 and 1.
     Statement: 0, p^s, ..., p^2, p, 1.
     Kind: identity.
-    Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021 (p = 1/2).
+    Source: [ramezani2021nuqsgd] (p = 1/2).
     ratio: p, in (0, 1).
 
     Returns
@@ -66,28 +66,30 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
+    Title (sharp): Worst variance of NUQSGD, any ratio.
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with
-    sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam - 1 + X^2/(4 lam) if X <= 2 lam and X - 1
-    otherwise (for s = 0, where there is no level between 0 and 1, always sqrt(d) - 1);
-    2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s sqrt(d) - 7/8
-    otherwise.
-    Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)).  The second
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam
+    - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0, where there is no level between 0 and 1, always
+    sqrt(d) - 1); 2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s
+    sqrt(d) - 7/8 otherwise.
+    Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam -
+    1 + X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.
+    Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)). The second
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
-    omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to
-    k p^(2s)/(4 lam).
-    Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge
-    2\lambda),\qquad \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
-    Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k
-    coordinates (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
+    omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to k
+    p^(2s)/(4 lam).
+    Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad
+    \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
+    Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
+    (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
     Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
-    Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
-    2^{2s+2})
+    Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+2})
     Proof (2^(2s+2)): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
-    Source: Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, the variance bound as remembered (the printed text was
-    not at hand, and in particular not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <=
-    lam' + d max(psi(r) - lam' r^2) for every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b),
-    the lowest cell gives p^(2s)/(4 lam'), and lam' = max(lam, X/2).
+    Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text was not at hand, and in particular
+    not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
+    every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
+    lam'), and lam' = max(lam, X/2).
+    Source (sharp): derived; sharpens [ramezani2021nuqsgd].
     s: Levels between 0 and 1.
     ratio: p, in (0, 1); 1/2 for the paper's forms.
 
@@ -153,15 +155,15 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Worst relative variance of NUQSGD with the maximum norm.
 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_inf.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger one of
-    (1 + sqrt(1 + (d-1) p^(2s)))/2 and, if s >= 1, the positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.
-    Kind: tight.  Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger of (1 + sqrt(1 + (d-1) p^(2s)))/2 and the
+    positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.
+    Kind: tight. Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
     Latex: 1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x\Big\},\quad x^2 - x + (d-1)\,p\,x =
     \tfrac{(d-1)(1+p)^2}{4}
     Attained: one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))
     Proof: With one r = 1, omega = (d - 1) max(psi(r) - (1 + omega) r^2); it lies in the lowest or highest cell.
     Source: derived: with one r = 1, the others maximise psi(r) - (1 + omega) r^2, and (d - 1) times that maximum is
-    omega; it lies in the lowest cell or in the highest.  For s = 0 it is the worst case of ternary quantization.
+    omega; it lies in the lowest cell or in the highest. For s = 0 it is the worst case of ternary quantization.
     ratio: p, in (0, 1).
 
     >>> nuqsgd_inf_variance(d=10_000, s=0), round(nuqsgd_inf_variance(d=10_000, s=10), 5)
@@ -202,17 +204,19 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
+    Title (sharp): Non-zeros of NUQSGD.
     Setting: any v in R^d; Q as in nuqsgd_variance.
-    Statement: E||Q(v)||_0 is at most
-    sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
+    Statement: E||Q(v)||_0 is at most sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
+    Statement (sharp): E||Q(v)||_0 <= min(d, p^-s sqrt(d)).
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
-    Attained (sharp): equal magnitudes
-    Proof (sharp): P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).
     Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Attained (sharp): equal magnitudes
     Attained (paper): nowhere; the term 2^(2s) is not needed
-    Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) =
-    min(1, r_i/p^s) and sum r_i <= sqrt(d).
+    Proof (sharp): P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).
+    Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) = min(1,
+    r_i/p^s) and sum r_i <= sqrt(d).
+    Source (sharp): derived; sharpens [ramezani2021nuqsgd].
     ratio: p, in (0, 1).
 
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
@@ -227,6 +231,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
 def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Expected bits of NUQSGD's Elias code, with all constants.
 
+    Title: Code length of NUQSGD, with all constants.
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of the index 1, ..., s + 1 of its level.
     Statement: E bits <= 32 + c(d) + min(n (1 + c_s), p^-s sqrt(d) max_j p^(j-1) (1 + |omega(j)|)) + gaps(d, n), with n
@@ -236,11 +241,11 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     for d/2 bits where p^s sqrt(d) = 1.
     Latex: \mathbb{E}\,\mathrm{bits} \le 32 + c(d) + 2\cdot 2^s\sqrt d + m\,\mathrm{env}(d/m),\quad m=\min(n, d/2),\
     p=\tfrac12
-    Proof: Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above
-    the lengths. Sign and index take at most 2 r_i 2^s bits in expectation for p = 1/2, and sum r_i <= sqrt(d).
-    Source: derived: between two levels the expected bits of sign and index are linear in r_i, so at most r_i p^-s
-    max_j p^(j-1) (1 + |omega(j)|), and sum r_i <= sqrt(d).  The theorem in NUQSGD, JMLR 22(114), 2021, as remembered,
-    has o(1) terms: 3 n + (1 + o(1)) n log2(d/n) + (1 + o(1)) n log2 log2(8 (p^-2s + d)/n) and the norm, for n <= d/e.
+    Proof: Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above the
+    lengths. Sign and index take at most 2 r_i 2^s bits in expectation for p = 1/2, and sum r_i <= sqrt(d).
+    Source: derived: between two levels the expected bits of sign and index are linear in r_i, so at most r_i p^-s max_j
+    p^(j-1) (1 + |omega(j)|), and sum r_i <= sqrt(d). The theorem in NUQSGD, JMLR 22(114), 2021, as remembered, has o(1)
+    terms: 3 n + (1 + o(1)) n log2(d/n) + (1 + o(1)) n log2 log2(8 (p^-2s + d)/n) and the norm, for n <= d/e.
     ratio: p, in (0, 1).
 
     >>> round(nuqsgd_code_length(d=8192, s=3))

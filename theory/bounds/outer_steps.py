@@ -96,13 +96,13 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
 def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer: float | None = None) -> float:
     r"""Contraction of the distance in a round of local gradient descent with an outer step.
 
+    Title: The best outer step of local gradient descent.
     Setting: as `outer_step`.
     Statement: max(|1 - gamma q(mu)|, |1 - gamma q(L)|); for gamma*, (q(L) - q(mu))/(q(L) + q(mu)).
-    Kind: tight (every start with a share in the slowest direction, in the limit of many rounds).
-    Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad
-    q(\lambda)=1-(1-\eta\lambda)^H
+    Kind: identity (every start with a share in the slowest direction, in the limit of many rounds).
+    Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad q(\lambda)=1-(1-\eta\lambda)^H
     Proof: x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.
-    Source: derived: x+ = (I - gamma q(A)) x.
+    Source: derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021.
     mu, lipschitz: Above 0, mu <= L.
     step: eta.
     outer (float, optional): gamma, above 0; `outer_step` by default.
@@ -120,9 +120,11 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
 def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -> OuterMomentum:
     r"""The best outer Nesterov momentum of local gradient descent on quadratics.
 
+    Title: The best outer Nesterov momentum.
     Setting: as `outer_step`, but the round starts from x_t + beta (x_t - x_{t-1}).
-    Statement: with kappa = q(L)/q(mu), the step 4/(3 q(L) + q(mu)) and beta = (sqrt(3 kappa + 1) - 2)/
-    (sqrt(3 kappa + 1) + 2), the spectral radius of a round is 1 - 2/sqrt(3 kappa + 1).
+    Statement: With the step 4/(3 q(L) + q(mu)), momentum (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1) + 2) and kappa =
+    q(L)/q(mu), the spectral radius of a round of local gradient descent is 1 - 2/sqrt(3 kappa + 1), and no other pair
+    has a smaller one.
     Kind: identity.
     Latex: \rho=1-\frac2{\sqrt{3\kappa_q+1}},\quad\kappa_q=\frac{q(L)}{q(\mu)}
     Proof: Both roots for q(mu), and one for q(L), have this modulus.
@@ -147,6 +149,7 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
 def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     r"""The heavy ball that a leaky memory makes of random-k.
 
+    Title: A leaky memory is momentum.
     Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied;
     what remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
     Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t:

@@ -33,8 +33,8 @@ def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
     Kind: tight (for f = (mu/2)||x||^2, and where f is that parabola between x and x* = x - g/mu).
     Latex: f(x)-f^*\le\frac{\|\nabla f(x)\|^2}{2\mu}
     Proof: Minimise both sides of f(y) >= f(x) + <grad f(x), y - x> + (mu/2)||y - x||^2 over y.
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, section 2 and appendix A; classical: minimise both sides of
-    f(y) >= f(x) + <g, y - x> + (mu/2)||y - x||^2 over y.
+    Source: [karimi2016linear], section 2 and appendix A; classical: minimise both sides of f(y) >= f(x) + <g, y - x> +
+    (mu/2)||y - x||^2 over y.
     gradient_squared: ||g||^2.
 
     >>> strong_convexity_gap(16.0, mu=2.0)  # f = x^2 at x = 2
@@ -48,18 +48,16 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     r"""Gradient descent under the Polyak-Lojasiewicz inequality.
 
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), constant step size gamma < 2/L, exact gradients.
-    Statement: f(x_T) - f* <= r^T (f(x_0) - f*), with c = gamma L and
-    simple: r = 1 - gamma mu (2 - c), which is 1 - mu/L for gamma = 1/L;
-    sharp: r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu gamma))/(2 L + mu))^2 for c <= 1,
-    1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3),
-    (c - 1)^2/((c - 1)^2 + mu gamma (2 - c)) for larger c.  That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
+    Statement: f(x_T) - f* <= r^T (f(x_0) - f*), with c = gamma L and simple: r = 1 - gamma mu (2 - c), which is 1 -
+    mu/L for gamma = 1/L; sharp: r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu gamma))/(2 L + mu))^2 for c <=
+    1, 1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3), (c - 1)^2/((c - 1)^2 + mu gamma (2 - c)) for larger
+    c. That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
     Kind: upper.
     Latex (simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Attained (simple): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step
     Proof (simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 1 (simple, gamma = 1/L; otherwise derived from
-    f(x_+) <= f(x) - gamma (1 - c/2) ||grad f(x)||^2); Abbaszadehpeivasti, de Klerk, Zamani, Optimization Letters 2023,
-    Theorem 3 (sharp).
+    Source: [karimi2016linear], Theorem 1 (simple, gamma = 1/L; otherwise derived from f(x_+) <= f(x) - gamma (1 - c/2)
+    ||grad f(x)||^2); [abbaszadehpeivasti2023conditions], Theorem 3 (sharp).
     step: gamma in (0, 2/L).
 
     >>> pl_gd(2, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
@@ -110,14 +108,14 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
 def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
     r"""Gradient descent on a strongly convex function.
 
+    Title: Gradient descent on strongly convex functions.
     Setting: f is L-smooth and mu-strongly convex, constant step size gamma < 2/L, exact gradients.
-    Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(abs(1 - gamma mu), abs(1 - gamma L)).
+    Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).
     Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
     Latex: f(x_T)-f^*\le\max(|1-\gamma\mu|,|1-\gamma L|)^{2T}(f(x_0)-f^*)
     Attained: quadratics with curvature mu (small steps) or L (large steps)
     Proof: On a quadratic every coordinate shrinks by 1 - gamma h; the general case is the source's.
-    Source: Taylor, Hendrickx, Glineur, "Exact worst-case convergence rates of the proximal gradient method for
-    composite convex minimization", JOTA 2018, Theorem 3.3.
+    Source: [taylor2018exact], Theorem 3.3.
     step: gamma in (0, 2/L).
 
     >>> gd_strongly_convex(1, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
@@ -132,13 +130,15 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
 def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: float, second_moment: float) -> float:
     r"""Expected gap after one step of SGD.
 
+    Title: One step of SGD.
     Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= C^2.
-    Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2.
+    Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2, where C^2 bounds the second
+    moment E||g||^2, not the variance.
     Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = C^2).
     Latex: \mathbb{E}f(x-\alpha g)\le f(x)-\alpha\|\nabla f(x)\|^2+\tfrac12LC^2\alpha^2
     Attained: f = (L/2) x^2 and E g^2 = C^2
     Proof: L-smoothness at x - alpha g, in expectation.
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, proof of Theorem 4.
+    Source: [karimi2016linear], proof of Theorem 4.
     gap: f(x) - f*.
     step: alpha.
     gradient_squared: ||grad f(x)||^2.
@@ -156,14 +156,16 @@ def pl_sgd_constant_step(
 ) -> float:
     r"""SGD with a constant step under the Polyak-Lojasiewicz inequality.
 
+    Title: SGD with a constant step: the floor.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
     not the variance), constant step size alpha <= 1/(2 mu).
-    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) L C^2 alpha/(4 mu), r = 1 - 2 mu alpha.
+    Statement: With a constant step alpha <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu alpha)^T (f(x_0) - f*) + L C^2
+    alpha/(4 mu), if E||g||^2 <= C^2.
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
     Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
     Attained: (mu/2) x^2 at every T with noise that fills E g^2 up to C^2
     Proof: pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (without the factor 1 - r^T).
+    Source: [karimi2016linear], Theorem 4 (without the factor 1 - r^T).
     step: alpha in (0, 1/(2 mu)].
     second_moment: C^2.
 
@@ -182,7 +184,7 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
     Setting: as for :func:`pl_sgd_constant_step`.
     Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
     Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with C^2 the second moment there: for every alpha).
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4.
+    Source: [karimi2016linear], Theorem 4.
     step: alpha in (0, 1/(2 mu)].
     second_moment: C^2.
 
@@ -197,19 +199,22 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     r"""SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
+    Title (simple): SGD with decreasing steps, where the theorem is tight.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
     not the variance); any start; ``PolyakLojasiewicz(mu)``.
-    Statement: E f(x_T) - f* is at most
-    simple: L C^2/(2 mu^2 T);
-    sharp: (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
+    Statement: E f(x_T) - f* is at most simple: L C^2/(2 mu^2 T); sharp: (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t +
+    1))^2.
+    Statement (simple): With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum ((2t + 1)/(t
+    + 1))^2, at most L C^2/(2 mu^2 T), from any start.
     Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t; the simple
-    form is larger by a factor that tends to 1).
-    Latex (simple):
+    form is larger by a factor that tends to 1). Latex (simple):
     \mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}
+    Kind (simple): tight.
     Attained (simple): (mu/2) x^2 at every T, with noise that fills E g^2 up to C^2
-    Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L
-    C^2 (t + 1)^2 alpha_t^2/2; it telescopes.
-    Source: Karimi, Nutini, Schmidt, ECML PKDD 2016, Theorem 4 (simple); the sharp form is what its proof sums.
+    Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L C^2
+    (t + 1)^2 alpha_t^2/2; it telescopes.
+    Source: [karimi2016linear], Theorem 4 (simple); the sharp form is what its proof sums.
+    Source (simple): [karimi2016linear], Theorem 4; the first form is what its proof sums.
     second_moment: C^2.
 
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
@@ -228,8 +233,10 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
 def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     r"""Gap of SGD with the step size (2t + 1)/(2 mu (t + 1)^2) on the isotropic quadratic.
 
+    Title: SGD with decreasing steps on a quadratic.
     Setting: f = (mu/2) ||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, start at the minimum.
-    Statement: E f(x_T) = D_T, D_0 = 0, D_{t+1} = (1 - a_t)^2 D_t + a_t^2 sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2).
+    Statement: On (mu/2)||x||^2 with noise of variance sigma^2, E f(x_T) follows D_{t+1} = (1 - a_t)^2 D_t + a_t^2
+    sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2), and comes close to sigma^2/(2 mu T).
     Kind: identity.
     Latex: \mathbb{E}f(x_T)\sim\frac{\sigma^2}{2\mu T}
     Attained: everywhere
@@ -251,7 +258,7 @@ def logistic_curvature(margin: float) -> float:
     r"""Least second derivative of the logistic loss for a bounded margin.
 
     Setting: log(1 + exp(-m)), abs(m) <= R.
-    Statement: the second derivative e^m/(1 + e^m)^2 = 1/(2 + 2 cosh m) is at least 1/(2 + 2 cosh R).
+    Statement: For abs(m) <= R the second derivative of the logistic loss log(1 + exp(-m)) is at least 1/(2 + 2 cosh R).
     Kind: tight (at abs(m) = R).
     Latex: \min_{|m|\le R}\frac{d^2}{dm^2}\log(1+e^{-m})=\frac1{2+2\cosh R}
     Attained: abs(m) = R

@@ -21,8 +21,8 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
     Kind: upper; attained up to the factor 1 - 3/(4 n) by f_j = (L/2) x_j^2 at y = -x.
     Latex: \mathbb{E}\|\nabla f_j(x)-\nabla f_j(y)+\nabla f(y)\|^2\le 4L\,(f(x)-f^*)+4L\,(f(y)-f^*)
     Attained: up to 1 - 3/(4 n): f_j = (L/2) x_j^2, y = -x
-    Source: Johnson, Zhang, NIPS 2013, in the proof of Theorem 1; Bubeck 2015, Lemma 6.4 and Theorem 6.5: ||a + b||^2 <=
-    2||a||^2 + 2||b||^2 around grad f_j(x*), and E||grad f_j(x) - grad f_j(x*)||^2 <= 2 L (f(x) - f*).
+    Source: Johnson, Zhang, NIPS 2013, in the proof of Theorem 1; [bubeck2015convex], Lemma 6.4 and Theorem 6.5: ||a +
+    b||^2 <= 2||a||^2 + 2||b||^2 around grad f_j(x*), and E||grad f_j(x) - grad f_j(x*)||^2 <= 2 L (f(x) - f*).
     gap, anchor_gap: f(x) - f* and f(y) - f*.
 
     >>> svrg_second_moment(0.5, 0.25, lipschitz=2.0)
@@ -65,8 +65,8 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
     Setting: as for :func:`qsvrg_factor`.
     Statement: eta = 1/(10 (1 + omega) L); with T = :func:`qsvrg_inner` an epoch's factor is at most 7/8 for every N.
     Kind: identity.
-    Source: QSGD, NIPS 2017, Theorem 3.6, asks for eta = O(1/L) and T = O(L/mu) and promises 0.9; the constants are
-    those of Bubeck 2015, Theorem 6.5, for L (1 + omega).
+    Source: [alistarh2017qsgd], Theorem 3.6, asks for eta = O(1/L) and T = O(L/mu) and promises 0.9; the constants are
+    those of [bubeck2015convex], Theorem 6.5, for L (1 + omega).
 
     >>> qsvrg_step(lipschitz=2.0, omega=0.25)
     0.04
@@ -97,7 +97,7 @@ def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str 
     Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, whatever ``bits``.
     Kind: tight (sharp, for codes of fixed width), upper (paper).
     Latex (sharp): \mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]
-    Source: derived; QSGD, NIPS 2017, Theorem 3.6 (paper), with a code that exists by its Corollary 3.3.
+    Source: derived; [alistarh2017qsgd], Theorem 3.6 (paper), with a code that exists by its Corollary 3.3.
     inner (int): T.
     bits (float): Of a message.
     float_bits (int): F.

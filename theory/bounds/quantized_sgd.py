@@ -32,7 +32,7 @@ def quantized_sgd_convex_step(
     Statement: that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega B)/N: with R^2 =
     ``distance``, sharp: eta = 1/(L + sqrt(v T)/R); paper: eta = 1/(L + sqrt(v T/2)/R).
     Kind: identity.
-    Source: QSGD, NIPS 2017, Theorem 3.4 (paper), with sqrt N where it belongs and the noise of the gradients itself.
+    Source: [alistarh2017qsgd], Theorem 3.4 (paper), with sqrt N where it belongs and the noise of the gradients itself.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
@@ -60,21 +60,23 @@ def quantized_sgd_convex(
 ) -> float:
     r"""Convergence of quantized parallel SGD on a smooth convex function.
 
+    Title (sharp): The step size for N workers, with QSGD in the run.
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
     x*||.
-    Statement: with v = (sigma^2 + omega B)/N, E f(mean) - f* is at most
-    sharp: R sqrt(v/T) + L R^2/(2 T);
-    same step: (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), with the paper's step;
-    paper: sqrt 2 R sqrt(v/T) + L R^2/T.
+    Statement: with v = (sigma^2 + omega B)/N, E f(mean) - f* is at most sharp: R sqrt(v/T) + L R^2/(2 T); same step:
+    (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), with the paper's step; paper: sqrt 2 R sqrt(v/T) + L R^2/T.
+    Statement (sharp): With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)), the
+    mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.
     Kind: upper.
     Latex (sharp): \eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
     Proof (sharp): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
     variance of the mean message (qsgd.gradient-noise); sum up.
-    Source: QSGD, NIPS 2017, Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2, sqrt(d)/s)
-    B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise).  NUQSGD, JMLR 22(114), 2021,
-    has the same theorem with its own omega, as remembered.  The constants 1 and 1/2 are derived.
+    Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
+    sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
+    22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
+    Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
@@ -104,7 +106,7 @@ def quantized_sgd_rounds(
     Statement: E f(mean) - f* <= eps for every T >= ((c + sqrt(c^2 + 2 L R^2 eps))/(2 eps))^2 with c = R sqrt(v), v =
     (sigma^2 + omega B)/N; this T is at most R^2 max(4 v/eps^2, L/eps).
     Kind: identity (the bound is then eps).
-    Source: derived: the positive root of c x + (L R^2/2) x^2 = eps, x = T^(-1/2).  QSGD, NIPS 2017, Theorem 3.4, has
+    Source: derived: the positive root of c x + (L R^2/2) x^2 = eps, x = T^(-1/2). [alistarh2017qsgd], Theorem 3.4, has
     the order O(R^2 max(2 B'/(N eps^2), L/eps)).
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
@@ -132,6 +134,7 @@ def quantized_sgd_bits(
 ) -> float:
     r"""Bits that a worker of quantized parallel SGD sends to an accuracy, on a smooth convex function.
 
+    Title: Bits of QSGD to an accuracy.
     Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds; messages of at most ``bits`` bits in
     expectation, such as :func:`theory.bounds.qsgd_elias_length`.
     Statement: E f(mean) - f* <= eps after T = ceil(:func:`quantized_sgd_rounds`) rounds; until then a worker sends at
@@ -169,6 +172,7 @@ def quantized_sgd_smooth(
 ) -> float:
     r"""Squared gradient of quantized parallel SGD without convexity.
 
+    Title: Convergence with QSGD, without convexity.
     Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size eta
     with q = eta L (1 + omega/N) < 2.
     Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(eta T) + eta L (1 + omega)
@@ -178,8 +182,8 @@ def quantized_sgd_smooth(
     L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}
     Attained: (L/2)||x||^2, whose gradients are Gaussian here and not of equal magnitudes
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
-    QSGD, NIPS 2017, Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1) -
-    f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
+    [alistarh2017qsgd], Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1)
+    - f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
 
     >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25
     3.2

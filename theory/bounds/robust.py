@@ -18,18 +18,18 @@ def _odd(workers: float) -> None:
 def median_deviation(workers: int, bad: int) -> float:
     r"""Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
+    Title: What the median stands.
     Setting: N numbers, N odd, of which f < N/2 may be arbitrary; the other N - f have the mean m and the standard
-    deviation s (divided by N - f).  For vectors, coordinate by coordinate.
-    Statement: ``|median - m| <= s sqrt((N - 1)/(N + 1 - 2f))``; for vectors ``||median - m||^2`` is at most the
-    square of this factor times the mean of the honest ``||x_i - m||^2``.  The mean of all N has no such bound from
-    f = 1 on.
+    deviation s (divided by N - f). For vectors, coordinate by coordinate.
+    Statement: If f of N workers send anything, N odd, the squared distance of the coordinate-wise median from the mean
+    of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.
     Kind: tight (all f bad ones far above, (N - 1)/2 honest ones at one value and the others at a larger one).
     Latex: \|\mathrm{med}-\bar x\|^2\le\frac{N-1}{N+1-2f}\cdot\frac1{N-f}\sum_{i\ \mathrm{honest}}\|x_i-\bar x\|^2
     Attained: the liars far above, (N - 1)/2 honest messages at one point and the others at another
     Proof: The median is at most the honest number of rank k = (N + 1)/2; the h - k + 1 honest ones from it on pull
     their mean up, and the k - 1 others pay for it in the variance.
-    Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most
-    ``m + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
+    Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most ``m
+    + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
     workers: N, odd.
     bad: f.
 

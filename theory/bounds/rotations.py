@@ -20,14 +20,15 @@ from .lloyd_max import MOST_BITS, lloyd_max_distortion
 def rotated_sign_error(d: int) -> float:
     r"""Relative error of signs with the best scale after a uniform rotation.
 
+    Title: Scaled signs after a uniform rotation.
     Setting: R a uniform rotation of R^d, C(v) = R^T (||Rv||_1/d) sign(Rv): DRIVE with its biased scale.
-    Statement: E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2 for every v.
+    Statement: With the best scale E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2, for every v.
     Kind: identity.
     Latex: \mathbb E\|C(v)-v\|^2=\Big(1-\tfrac1d\Big)\Big(1-\tfrac2\pi\Big)\|v\|^2
     Attained: everywhere
     Proof: The error at u on the sphere is 1 - ||u||_1^2/d, and E||u||_1^2 = 1 + (d - 1) 2/pi.
-    Source: Vargaftik et al., "DRIVE", NeurIPS 2021; also derived: the error at u on the unit sphere is
-    ``1 - ||u||_1^2/d``, and E||u||_1^2 = 1 + (d - 1) 2/pi.
+    Source: [vargaftik2021drive]; also derived: the error at u on the unit sphere is ``1 - ||u||_1^2/d``, and E||u||_1^2
+    = 1 + (d - 1) 2/pi.
 
     Raises
     ------
@@ -44,10 +45,11 @@ def rotated_sign_error(d: int) -> float:
 def hadamard_sign_contraction(d: int) -> float:
     r"""Contraction factor of signs with the best scale after random signs and Hadamard's matrix.
 
+    Title: Scaled signs after random signs and Hadamard's matrix.
     Setting: d a power of two, R = H S/sqrt(d) with Hadamard's matrix H and a diagonal S of independent random signs;
     C(v) = R^T (||Rv||_1/d) sign(Rv).
-    Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 1/2 for d >= 2, and 1 for d = 1.  Without the
-    rotation delta is 1/d.
+    Statement: With the best scale E||C(v) - v||^2 <= ||v||^2/2 for every v, with equality at e_i + e_j; a single
+    non-zero is restored without error.
     Kind: tight (at e_i + e_j; for one non-zero the error is 0).
     Latex: \mathbb E\|C(v)-v\|^2\le\tfrac12\|v\|^2
     Attained: e_i + e_j
@@ -77,18 +79,18 @@ def hadamard_sign_contraction(d: int) -> float:
 def rotated_sign_variance(d: int) -> float:
     r"""Relative variance of signs with the unbiased scale after a uniform rotation.
 
+    Title: Variance of EDEN with one bit.
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
     Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
-    uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3
-    ``omega = d (d - 2) int_0^inf t m(t)^d dt - 1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``.  It grows to pi/2 - 1.
+    uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt -
+    1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``. It grows to pi/2 - 1.
     Kind: identity.
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1=d(d-2)\int_0^\infty
     t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1
     Attained: everywhere
-    Proof: ||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x)
-    dt.
-    Source: Vargaftik et al., "EDEN", ICML 2022 (the operator); the law is derived: a Gaussian g = ||g|| u
-    has E 1/||g||^2 = 1/(d - 2), independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
+    Proof: ||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x) dt.
+    Source: [vargaftik2022eden] (the operator); the law is derived: a Gaussian g = ||g|| u has E 1/||g||^2 = 1/(d - 2),
+    independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
 
     Returns
     -------
@@ -148,14 +150,14 @@ def eden_variance(bits: int) -> float:
 
     Setting: R a uniform rotation of R^d, x = Rv, q the entries of sqrt(d) x/||x|| rounded to the Lloyd-Max levels of
     the normal law; Q(v) = R^T (||x||^2/<x, q>) q, d -> infinity.
-    Statement: E Q(v) = v, and E||Q(v) - v||^2 / ||v||^2 -> D/(1 - D) with the distortion D of those levels.  With the
+    Statement: E Q(v) = v, and E||Q(v) - v||^2 / ||v||^2 -> D/(1 - D) with the distortion D of those levels. With the
     best biased scale, <x, q>/||q||^2, the limit is D.
     Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}
     Attained: everywhere
     Proof: The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.
-    Source: Vargaftik et al., "EDEN", ICML 2022; also derived: the error is ``||q||^2/<u, q>^2 - 1`` at
-    u = x/||x||, and E q^2 = E x q = 1 - D for the normal law.
+    Source: [vargaftik2022eden]; also derived: the error is ``||q||^2/<u, q>^2 - 1`` at u = x/||x||, and E q^2 = E x q =
+    1 - D for the normal law.
     bits: For each coordinate, from 1 to 8.
 
     Raises
@@ -206,8 +208,8 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     Latex: \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
     Attained: everywhere
     Proof: Given the first stage the second one has the variance of qjl.variance at what is left out.
-    Source: Zandieh, Daliri, Hadian, Mirrokni, "TurboQuant", arXiv 2504.19874 (the operator); the law is
-    derived: the second stage is unbiased and has the factor qjl_variance(d).
+    Source: [zandieh2025turboquant] (the operator); the law is derived: the second stage is unbiased and has the factor
+    qjl_variance(d).
     bits: For each coordinate, from 1 to 9.
     d: Dimension, at least 1; math.inf for long vectors.
 
@@ -223,9 +225,10 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
 def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     r"""Bits of a message of Lloyd-Max levels after a rotation.
 
+    Title: Bits of a rotated message.
     Setting: the message holds the key of its rotation (64 bits), one scale in float32, and the levels.
-    Statement: 64 + 32 + bits D, where D = d for a uniform rotation, and for Hadamard's matrix the smallest power of two
-    that is at least d, as the padding is rotated and sent as well.
+    Statement: b bits a coordinate take 96 + b D bits, with D = d for a uniform rotation and the next power of two for
+    Hadamard's matrix: nearly twice as many as b d where d is just above a power of two.
     Kind: identity.
     Latex: |\mathrm{code}(Q(v))|=96+b\,2^{\lceil\log_2 d\rceil}
     Attained: everywhere

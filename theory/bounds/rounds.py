@@ -20,14 +20,16 @@ ROUNDS = {
 def rounds_order(method: str, samples: int, workers: int) -> float:
     r"""The order of the number of rounds in which a method keeps its rate, without constants.
 
+    Title: Rounds that keep the rate, of all methods compared.
     Setting: T gradients for each of N workers; O(1/(N T)) for f - f* where f is strongly convex or PL, O(1/sqrt(N T))
     for ||grad f||^2 where it is neither.
-    Statement: parallel SGD T; local SGD sqrt(N T) where f is strongly convex and N^(3/4) T^(3/4) where it is not
-    convex; CR-PSGD log T; CR-PSGD-Catalyst sqrt(N T) log(T/N).
+    Statement: With the local steps, batches and budgets of their theorems, parallel SGD takes T rounds, local SGD
+    sqrt(N T), or N^(3/4) T^(3/4) without convexity, CR-PSGD log T up to a factor, and CR-PSGD-Catalyst sqrt(N T)
+    log(T/N) up to a factor.
     Kind: rate.
     Latex: T,\quad\sqrt{NT},\quad N^{3/4}T^{3/4},\quad\log T,\quad\sqrt{NT}\log(T/N)
     Proof: T/H rounds of local SGD; cr-psgd.rounds; catalyst.rounds.
-    Source: as in ``ROUNDS``; compared in Yu, Jin, ICML 2019, section 1.
+    Source: [yu2019computation], section 1, where they are compared; [stich2019local]; Yu, Yang, Zhu, AAAI 2019.
     method: A key of ``ROUNDS``.
     samples: T.
 

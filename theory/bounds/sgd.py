@@ -16,16 +16,18 @@ from .closed_form import formula, total
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:
     r"""Squared distance to the minimiser with a constant step size.
 
+    Title: The floor of a constant step, in general.
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size gamma <= 1/(2 mu), projection allowed.
-    Statement: E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu.
+    Statement: E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if E||g||^2 <=
+    M^2 and gamma <= 1/(2 mu).
     Kind: tight (an equality for f = (mu/2)||x||^2 if E||g_t||^2 = M^2 at every t, hence from the stationary law on).
     Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-2\gamma\mu)^T\|x_0-x^*\|^2+\frac{\gamma M^2}{2\mu}
-    Attained: (mu/2) x^2 at every T, with noise that fills E g^2 up to M^2; (mu/2)||x||^2 at its stationary law,
-    with M^2 the second moment there
+    Attained: (mu/2) x^2 at every T, with noise that fills E g^2 up to M^2; (mu/2)||x||^2 at its stationary law, with
+    M^2 the second moment there
     Proof: a_{t+1} <= (1 - 2 gamma mu) a_t + gamma^2 M^2, with equality for (mu/2)||x||^2 where E||g||^2 = M^2; the
     stationary law has M^2 = 2 sigma^2/(2 - gamma mu).
-    Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; Yin et al., AISTATS 2018, Theorem 5 with B = 1 (without the
-    factor 1 - r^T).
+    Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; [yin2018gradient], Theorem 5 with B = 1 (without the factor 1 -
+    r^T).
     step: gamma in (0, 1/(2 mu)].
     second_moment: M^2.
 
@@ -64,8 +66,10 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     r"""Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
 
+    Title: SGD with a constant step, exactly.
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, constant step size gamma < 2/mu.
-    Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu (2 - gamma mu)), r = (1 - gamma mu)^2.
+    Statement: On (mu/2)||x||^2 with noise of variance sigma^2, E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu
+    (2 - gamma mu)), r = (1 - gamma mu)^2: fast at first, then a floor.
     Kind: identity.
     Latex: \mathbb{E}\|x_T\|^2\to\frac{\gamma\sigma^2}{\mu(2-\gamma\mu)}
     Proof: a_{t+1} = (1 - gamma mu)^2 a_t + gamma^2 sigma^2.
@@ -85,16 +89,20 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     """Squared distance to the minimiser with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed;
-    ``InverseTime(c=1, mu=mu, shift=1)``.
-    Statement: with Q = G^2/mu^2, E||x_T - x*||^2 is at most
-    sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 + ... + 1/T;
-    simple: Q/(T + 1) for T >= 2;
-    paper: 4 Q/(T + 1).
+    Title (sharp): The last iterate on logistic regression.
+    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
+    shift=1)``.
+    Statement: with Q = G^2/mu^2, E||x_T - x*||^2 is at most sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 +
+    ... + 1/T; simple: Q/(T + 1) for T >= 2; paper: 4 Q/(T + 1).
+    Statement (sharp): With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) - f* <=
+    L/2 times that, on logistic regression with an l2 term.
     Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
+    Kind (sharp): upper.
     Attained (sharp): nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t +
-    Q/(t+1)^2, times t (t + 1), telescopes and forgets the start.
+    Source: [rakhlin2012making], Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, times t (t
+    + 1), telescopes and forgets the start.
+    Source (sharp): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and Theorem
+    1.
 
     >>> [round(sgd_inverse_time(2, mu=1.0, second_moment=1.0, form=form), 4) for form in ("sharp", "simple", "paper")]
     [0.25, 0.3333, 1.3333]
@@ -111,10 +119,12 @@ def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     r"""Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, any start.
-    Statement: E||x_T||^2 = sigma^2/(mu^2 T), as x_T is minus the mean of the noises over mu.
+    Statement: On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every
+    T, from any start.
     Kind: identity.
     Latex: \mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}
-    Source: derived: T x_T = (T - 1) x_{T-1} - noise/mu.
+    Source: derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ([rakhlin2012making],
+    Lemma 1, has 4)
     variance: sigma^2 (of the mean over workers).
 
     >>> sgd_inverse_time_exact(100, mu=0.5, variance=1.0)

@@ -19,15 +19,19 @@ from .sgd import sgd_inverse_time
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     r"""Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
 
+    Title (sharp): The last iterate on smooth functions: constant 1/2.
     Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
-    Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most
-    sharp: (L/2) Q (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
-    Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
-    Latex (sharp):
+    Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most sharp: (L/2) Q
+    (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
+    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at
+    most L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
+    Kind: rate and upper; the constant 1/2 of the simple form cannot be improved. Latex (sharp):
     \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
+    Kind (sharp): tight.
     Attained (sharp): (mu/2) x^2 at every T, with noise that fills E g^2 up to G^2
     Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 1 (paper, whose T counts the start); sharp is derived.
+    Source: [rakhlin2012making], Theorem 1 (paper, whose T counts the start); sharp is derived.
+    Source (sharp): derived; [rakhlin2012making], Theorem 1, has 2 instead of 1/2.
     form ({"sharp", "simple", "paper"}):
 
     >>> [round(sgd_smooth_last(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
@@ -41,20 +45,23 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
 def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     r"""Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
 
+    Title (sharp): On smooth functions the plain average has no logarithm.
     Setting: as for :func:`sgd_smooth_last`.
-    Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most
-    sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 = Q/2 (A_0 = Q if T = 1), A_t = Q (t - H_t)/(t (t - 1));
-    simple: 2 L Q/T; paper: 16 L Q/T.
+    Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 =
+    Q/2 (A_0 = Q if T = 1), A_t = Q (t - H_t)/(t (t - 1)); simple: 2 L Q/T; paper: 16 L Q/T.
+    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(xbar_T) - f* <= (L/2)(mean of sqrt A_t)^2 <= 2 L
+    G^2/(mu^2 T).
     Kind: rate and upper.
-    Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\le\frac
-    L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}
+    Kind (sharp): upper.
+    Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\le\frac L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}
     Attained (sharp): all E||x_t - x*||^2 = A_t at once, on (mu/2) x^2 from x_0^2 = Q/2 with noise that fills E g^2;
     there E f(xbar_T) is half of the bound, as the x_t are not parallel
     Proof (sharp): The norm of a mean is at most the mean of the norms in L2, and E||x_t - x*||^2 <= A_t by
     sgd.inverse-time.bound.
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 2 (paper).  Sharp is derived: the norm of a mean is at most
-    the mean of the norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on.  The
-    first step has a_1 <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
+    Source: [rakhlin2012making], Theorem 2 (paper). Sharp is derived: the norm of a mean is at most the mean of the
+    norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on. The first step has a_1
+    <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
+    Source (sharp): derived; [rakhlin2012making], Theorem 2, has 16 instead of 2.
 
     >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "simple", "paper")]  # ((sqrt 2 + 1/2)/3)^2
@@ -71,16 +78,23 @@ def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment
 
 @formula("form in ('sharp', 'paper')", "0 < alpha < 1")
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
-    """Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
+    r"""Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
+    Title (sharp): The mean of the last iterates.
     Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
-    Statement: E f(mean) - f* is at most G^2/(mu T) times
-    sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5 log(1/(1 - alpha)))/alpha.
-    Kind: upper.  :func:`sgd_average` is smaller for the same steps and weights.
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and
-    a_t <= Q/t, the sum of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... +
-    1/T).
+    Statement: E f(mean) - f* is at most G^2/(mu T) times sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5
+    log(1/(1 - alpha)))/alpha.
+    Statement (sharp): Steps 1/(mu t): the mean of the last alpha T iterates has E f - f* <= (1 + log(1/(1 - alpha)))
+    G^2/(2 alpha mu T).
+    Kind: upper. :func:`sgd_average` is smaller for the same steps and weights.
+    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{G^2}{\mu T}
+    Attained (sharp): (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what
+    x_T leaves.
+    Proof (sharp): sgd.average, with sums in closed form.
+    Source: [rakhlin2012making], Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and a_t <= Q/t, the sum
+    of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... + 1/T).
+    Source (sharp): derived; sharpens [rakhlin2012making], Theorem 5, by a factor between 4 and 5.
 
     >>> [round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0, form=form), 4)
     ...  for form in ("sharp", "paper")]  # (1 + log 2)/10, (4 + 5 log 2)/10
@@ -94,17 +108,20 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
 def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -> float:
     r"""Lower bound for plain averaging if the minimum is on the boundary of the constraint.
 
+    Title (sharp): Plain averaging at the edge of the constraint: at least log(T)/T.
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
-    Statement: for any start, E f(xbar_T) - f* is at least
-    sharp: (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c) rounded up;
-    paper: (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up.
+    Statement: for any start, E f(xbar_T) - f* is at least sharp: (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c)
+    rounded up; paper: (c/(16 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(2, c/2) rounded up.
+    Statement (sharp): On ||x||^2/2 + x_1 over the box [0, 1]^d, with noise uniform on [-1, 3] and steps c/t, E
+    f(xbar_T) - f* >= (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c), from any start.
     Kind: lower.
     Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\ge\frac{c}{8T}\sum_{t=T_0}^{T-1}\frac1t
     Attained (sharp): up to 7/6 at T = 2 and 1.6 as T grows: see sgd.uniform-average.logarithm
     Proof (sharp): From t >= c on (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
-    Source: Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3 (paper); sharp is derived: from t >= c on
-    (1 - c/t) x_t >= 0, so that E x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
+    Source: [rakhlin2012making], Theorem 3 (paper); sharp is derived: from t >= c on (1 - c/t) x_t >= 0, so that E
+    x_{t+1} >= (c/t) E max(0, -Z) = c/(8 t).
+    Source (sharp): derived; [rakhlin2012making], Theorem 3, has 16 instead of 8.
 
     >>> [round(sgd_uniform_average_lower(5, form=form), 6) for form in ("sharp", "paper")]  # (1 + 13/12)/40, 13/12/80
     [0.052083, 0.013542]
@@ -143,11 +160,15 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
 def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
     r"""The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
+    Title (distance): Polyak-Ruppert: the limit of plain averaging, for every constant step.
     Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
     or steps proportional to t^-a, 1/2 < a < 1.
     Statement: T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) (distance) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2 (gap), for
     every step size.
+    Statement (distance): T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, whatever the
+    constant step below 2/L.
     Kind: rate, an identity in the limit.
+    Kind (distance): identity.
     Latex (distance): T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad T\,\mathbb{E}[f(\bar
     x_T)-f^*]\to\tfrac12\operatorname{tr}(H^{-1}C)
     Attained (distance): in the limit, on every quadratic

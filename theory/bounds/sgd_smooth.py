@@ -37,13 +37,12 @@ def sgd_smooth_convex_step(
 
     Setting: as for :func:`sgd_smooth_convex_with_step`; every worker's gradient has the variance sigma^2, and the mean
     of N is applied.
-    Statement: with R^2 = ``distance``,
-    sharp: eta = 1/(L + sigma sqrt(T/N)/R), the best in sgd_smooth_convex_with_step;
-    paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T);
-    printed: eta = 1/(L + sqrt(N)/gamma), which tends to 0 as N grows (the claim qsgd.step.printed).
+    Statement: with R^2 = ``distance``, sharp: eta = 1/(L + sigma sqrt(T/N)/R), the best in sgd_smooth_convex_with_step;
+    paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T); printed: eta = 1/(L + sqrt(N)/gamma), which
+    tends to 0 as N grows (the claim qsgd.step.printed).
     Kind: identity.
-    Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1, which is Bubeck 2015, Theorem 6.3 (paper), and Corollary 2.2
-    and Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
+    Source: [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3 (paper), and Corollary 2.2 and
+    Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
     steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
 
@@ -64,23 +63,30 @@ def sgd_smooth_convex(
 ) -> float:
     r"""Suboptimality of the uniform average on a smooth convex function, with the step size for T steps.
 
+    Title (sharp): SGD on smooth convex functions.
+    Title (paper): The step size for N workers.
     Setting: as for :func:`sgd_smooth_convex_step`, whose step of the same form is taken; the mean of x_1, ..., x_T.
-    Statement: with R^2 = ``distance``, E f(mean) - f* is at most
-    sharp: R sigma/sqrt(N T) + L R^2/(2 T);
-    same step: (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step;
-    paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
+    Statement: with R^2 = ``distance``, E f(mean) - f* is at most sharp: R sigma/sqrt(N T) + L R^2/(2 T); same step:
+    (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step; paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
+    Statement (sharp): With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L
+    R^2/(2T) where ||x_0 - x*|| <= R.
+    Statement (paper): With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma)
+    sqrt(2/T), the mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2
+    or only half of it, as in Bubeck's theorem.
     Kind: upper.
     Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}
-    Attained (sharp): as T grows, for the smooth term and half of the other, on Huber's function with the bend
-    R/(eta T)
-    Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta
-    = L + 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.
     Latex (paper): \eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
+    Attained (sharp): as T grows, for the smooth term and half of the other, on Huber's function with the bend R/(eta T)
     Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
+    Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta = L
+    + 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.
     Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
-    Source: QSGD (Alistarh et al.), NIPS 2017, Theorem 2.1 and Corollary 2.2; Bubeck 2015, Theorem 6.3 (paper).  The
-    others are derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
+    Source: [alistarh2017qsgd], Theorem 2.1 and Corollary 2.2; [bubeck2015convex], Theorem 6.3 (paper). The others are
+    derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
+    Source (sharp): derived; [bubeck2015convex], Theorem 6.3, which is [alistarh2017qsgd], Theorem 2.1, has sqrt 2 and 1
+    instead of 1 and 1/2.
+    Source (paper): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
     steps, workers: T and N.
     variance, distance: sigma^2 of one worker and R^2.
 

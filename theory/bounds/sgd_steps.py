@@ -21,13 +21,13 @@ def sgd_steps_for(
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size, projection allowed.
     Statement: gamma = 2 theta eps mu/M^2 and T = M^2 log(D_0/((1 - theta) eps))/(4 theta mu^2 eps), rounded up, give
-    E||x_T - x*||^2 <= eps: the floor has the share theta of eps, the start the rest.  theta = 1/2 is the slide's
-    gamma = eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
+    E||x_T - x*||^2 <= eps: the floor has the share theta of eps, the start the rest. theta = 1/2 is the slide's gamma =
+    eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
     Kind: upper.
     Latex: \gamma=\frac{\varepsilon\mu}{M^2},\quad T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}
     Attained: as eps falls, on (mu/2) x^2 with noise that fills E g^2 up to M^2
     Proof: Each of the two terms of sgd.constant-step.bound is eps/2.
-    Source: Yin et al., AISTATS 2018, Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
+    Source: [yin2018gradient], Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
     accuracy: eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
     distance: D_0.
     floor_share: theta in (0, 1).
@@ -58,14 +58,15 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
 
     Setting: f is convex, E||g_t||^2 <= M^2, constant step size gamma, projection allowed; the mean of x_0, ...,
     x_{T-1}.
-    Statement: E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2.
+    Statement: With a constant step gamma the uniform average has E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2,
+    without strong convexity; gamma = eps/M^2 and T = M^2 D_0/eps^2 give eps.
     Kind: tight for the mean of the gaps, which is at least the gap of the mean (E of the mean of the f(x_t) - f* is
     this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma, M^2 = G^2 + sigma^2).
     Latex: \mathbb{E}f(\bar x_T)-f^*\le\frac{D_0}{2\gamma T}+\frac{\gamma M^2}2
     Attained: s abs(x) with s = abs(x_0)/(gamma T), and with the best step M max(0, x_1, ..., x_T) from a point with
     equal coordinates, where the oracle lowers one coordinate after the other
     Proof: 2 gamma (f(x_t) - f*) <= a_t - a_{t+1} + gamma^2 E||g_t||^2, summed, and Jensen's inequality.
-    Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
+    Source: [yin2018gradient], Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
     second_moment, distance: M^2 and D_0.
 
     >>> sgd_convex(4, step=0.5, second_moment=1.0, distance=1.0)  # 1/4 + 1/4
@@ -82,7 +83,7 @@ def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: flo
     Statement: gamma = eps/M^2 and T = M^2 D_0/eps^2, rounded up, give E f(xbar_T) - f* <= eps; no other constant step
     needs fewer in that bound.
     Kind: upper.
-    Source: Yin et al., AISTATS 2018, Theorem 4 with B = 1.
+    Source: [yin2018gradient], Theorem 4 with B = 1.
     accuracy, second_moment: eps and M^2.
     distance: D_0.
 
@@ -105,22 +106,20 @@ def sgd_scaled_inverse_time(
     r"""Squared distance to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
-    Statement: with Q = c^2 G^2/mu^2, E||x_T - x*||^2 is at most
-    sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t + Q/(t+1)^2, whose first factor is 0, whatever A_0 is;
-    simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start;
-    quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4; if G^2 bounds E||g||^2 on all of W, by a factor
-    of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
+    Statement: with Q = c^2 G^2/mu^2, E||x_T - x*||^2 is at most sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t +
+    Q/(t+1)^2, whose first factor is 0, whatever A_0 is; simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any
+    start; quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4; if G^2 bounds E||g||^2 on all of W, by a
+    factor of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
     Kind: rate and upper.
     Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
-    Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2)
-    x^2 with noise that begins in step 2c and then fills E g^2 up to G^2
-    Proof (sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is
-    negative or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A
-    >= Q/(2c - 1).
-    Source: derived; quoted: Nemirovski, Juditsky, Lan, Shapiro, SIAM J. Optim. 19 (2009), (2.9) and (2.10), with
-    theta = c/mu, as remembered (the text was not at hand).  Its induction multiplies a_t <= A/t by 1 - 2c/t, which is
-    negative at t = 1; there a_2 <= Q, and nothing better, so that 2Q has to stand beside Q/(2c - 1).  From t >= 2c on
-    the induction is right.
+    Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
+    with noise that begins in step 2c and then fills E g^2 up to G^2
+    Proof (sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
+    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
+    1).
+    Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the text was
+    not at hand). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there a_2 <= Q, and
+    nothing better, so that 2Q has to stand beside Q/(2c - 1). From t >= 2c on the induction is right.
     distance (float, optional): D_0, at least 0; needed only for the quoted form.
 
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)

@@ -15,13 +15,13 @@ def sign_density(v) -> float:
     r"""Density of a vector: how near its magnitudes are to being equal.
 
     Setting: a vector v in R^d that is not zero.
-    Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and
-    1/sqrt(d) for a vector with one non-zero.
+    Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and 1/sqrt(d)
+    for a vector with one non-zero.
     Kind: identity.
     Latex: \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
     Proof: sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
-    Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of Karimireddy,
-    Rebjock, Stich, Jaggi, ICML 2019, section 4.
+    Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of
+    [karimireddy2019error], section 4.
     v (array_like): Finite numbers, not all 0.
 
     Returns
@@ -65,6 +65,7 @@ def sign_density_gaussian() -> float:
 def scaled_sign_error(v) -> float:
     r"""Relative error of the signs times ||v||_1/d.
 
+    Title: Error of the scaled sign.
     Setting: C(v) = (||v||_1/d) sign(v), for a v in R^d that is not zero.
     Statement: ``||C(v) - v||^2 = (1 - phi^2) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``; no other scale of the
     signs has a smaller error.
@@ -73,7 +74,7 @@ def scaled_sign_error(v) -> float:
     d\,\|v\|_2}
     Attained: everywhere
     Proof: ||C(v)||^2 = <C(v), v> = ||v||_1^2/d.
-    Source: Karimireddy, Rebjock, Stich, Jaggi, "Error feedback fixes SignSGD", ICML 2019, Lemma 8.
+    Source: [karimireddy2019error], Lemma 8.
     v (array_like): Finite numbers, not all 0.
 
     >>> scaled_sign_error([0.0, 3.0, 0.0, 0.0])
@@ -86,15 +87,16 @@ def scaled_sign_error(v) -> float:
 def l2_sign_error(v) -> float:
     r"""Relative error of the signs times ||v||_2/sqrt(d).
 
+    Title: Error of the sign with the l2 scale.
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
-    Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only
-    where phi > 1/2, so it is not a contraction for all vectors if d >= 4.
+    Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only where
+    phi > 1/2, so it is not a contraction for all vectors if d >= 4.
     Kind: identity.
     Latex: \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2=2(1-\phi)\|v\|^2
     Attained: everywhere
     Proof: ||C(v)|| = ||v|| and <C(v), v> = phi ||v||^2.
-    Source: derived (C(v) is as long as v, and their inner product is phi ||v||^2); the operator is that of Tang et
-    al., "1-bit Adam", ICML 2021.
+    Source: derived (C(v) is as long as v, and their inner product is phi ||v||^2); the operator is that of
+    [tang2021bit].
     v (array_like): Finite numbers, not all 0.
 
     >>> l2_sign_error([3.0] + 9999 * [0.0])
@@ -107,13 +109,14 @@ def l2_sign_error(v) -> float:
 def scaled_sign_contraction(d: int) -> float:
     r"""Contraction factor of the signs times ||v||_1/d.
 
+    Title: The scaled sign contracts by 1/d, and no more.
     Setting: any v in R^d; C(v) = (||v||_1/d) sign(v).
-    Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = 1/d.
+    Statement: ||C(v) - v||^2 <= (1 - 1/d) ||v||^2 for the signs times ||v||_1/d, with equality for one spike.
     Kind: tight (attained if and only if v has one non-zero).
     Latex: \|C(v)-v\|^2\le(1-\tfrac1d)\|v\|^2
     Attained: vectors with one non-zero
     Proof: ||v||_1 >= ||v||_2, so phi^2 >= 1/d.
-    Source: Karimireddy, Rebjock, Stich, Jaggi, ICML 2019, Lemma 8, with ||v||_1 >= ||v||_2.
+    Source: [karimireddy2019error], Lemma 8, with ||v||_1 >= ||v||_2.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
     r"""Bits of one majority vote.
 
     Setting: each worker sends the signs of its vector to a server, which sends every worker the sign of the majority.
-    Statement: 2 d bits for each worker, d up and d down, whatever the number of workers; frames are not counted.
+    Statement: A majority vote takes 2 d bits for each worker, d up and d down, whatever the number of workers.
     Kind: identity.
     Latex: 2\,d\,N
     Source: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD", ICML 2018, Algorithm 1.
@@ -149,15 +152,18 @@ def majority_vote_bits(d: int, workers: int) -> int:
 
 @formula
 def sign_line_floor(A, b) -> float:
-    """Least loss that sign descent can reach on a least-squares problem with positive entries.
+    r"""Least loss that sign descent can reach on a least-squares problem with positive entries.
 
+    Title: One sign pattern, one line.
     Setting: f(x) = ||A x - b||^2/(2n) with n rows of positive entries; steps along the signs of single rows' gradients,
     from x = 0.
-    Statement: ``f(x_t) >= (||b||^2 - <b, A 1>^2/||A 1||^2)/(2n)`` for all steps, which is the least value on the line
-    of the vector 1 of ones.
-    Kind: tight (for step sizes that arrive at the best point of the line).
-    Proof: x - e stays in the span of the rows' gradients, which is everything, and gradients vanish at x*.
-    Source: derived; the lecture's example, Theorem I of Karimireddy, Rebjock, Stich, Jaggi, ICML 2019.
+    Statement: If all rows of a least-squares problem have positive entries (n = d, b = A x*), descent along signs of
+    single rows' gradients from 0 stays on the line of the vector of ones, so f >= min_a f(a 1) > 0 = f(x*).
+    Kind: lower (for step sizes that arrive at the best point of the line).
+    Latex: x_t\in\operatorname{span}\{\mathbf 1\},\quad f(x_t)\ge\frac1{2n}\Big(\|b\|^2-\frac{\langle b,A\mathbf
+    1\rangle^2}{\|A\mathbf 1\|^2}\Big)
+    Proof: The gradient of row i is a positive or negative multiple of a_i, whose signs are all equal.
+    Source: derived; the lecture's example, Theorem I of [karimireddy2019error].
     A (array_like, shape (n, d)): Positive numbers.
     b (array_like, shape (n,)): Targets.
 

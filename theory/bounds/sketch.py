@@ -15,13 +15,13 @@ from .closed_form import formula
 def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     r"""Relative variance of a count sketch whose estimate is the mean of its rows.
 
+    Title: Variance of a count sketch.
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
     Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
     counters.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
-    Source: derived from Charikar, Chen, Farach-Colton, "Finding frequent items in data streams", 2002: the estimate of
-    v_i has the variance (||v||^2 - v_i^2)/width.
+    Source: derived from [charikar2002finding]: the estimate of v_i has the variance (||v||^2 - v_i^2)/width.
 
     Returns
     -------
@@ -38,11 +38,11 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
 def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     r"""Relative variance of a count sketch with equally full buckets.
 
+    Title: Variance with equally full buckets.
     Setting: any v in R^d; coordinate j goes to bucket pi(j) mod width, pi a uniform permutation; independent signs; the
     estimate is the mean of independent rows.
-    Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (sum_b n_b^2/d - 1)/rows, where d mod width buckets have
-    n_b = floor(d/width) + 1 coordinates and the others floor(d/width); if width divides d, one row has
-    theta = d/width - 1.
+    Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (sum_b n_b^2/d - 1)/rows, where d mod width buckets have n_b
+    = floor(d/width) + 1 coordinates and the others floor(d/width); if width divides d, one row has theta = d/width - 1.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=(\tfrac dw-1)\|v\|^2\quad(w\mid d)
     Source: derived: two coordinates share a bucket with probability sum_b n_b (n_b - 1)/(d (d - 1)).
@@ -85,9 +85,10 @@ def gaussian_sketch_variance(d: int, width: int) -> float:
 def linear_variance_bound(d: int, rank: int) -> float:
     r"""Least relative variance of an unbiased random linear operator of bounded rank.
 
+    Title: No unbiased linear operator of rank w does better.
     Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
     Statement: every such Q has sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
-    Kind: lower.  A count sketch with a balanced hash attains it where its width divides d.
+    Kind: lower. A count sketch with a balanced hash attains it where its width divides d.
     Latex: \sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1
     Attained: a balanced count sketch whose width divides d
     Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
@@ -103,15 +104,16 @@ def linear_variance_bound(d: int, rank: int) -> float:
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
     r"""Width, and probability that an estimate of a count sketch is far off.
 
+    Title: An estimate is rarely far off.
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
     Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| >= accuracy ||v without v_i||)`` is at most 1/4 for
     one row and at most exp(-rows/8) for the median of an odd number of rows.
     Kind: tight (one row, accuracy 1, one other non-zero: it shares one of 4 buckets with probability 1/4).
     Latex: \Pr\big(|Q(v)_i-v_i|\ge\varepsilon\|v_{-i}\|\big)\le\tfrac14
     Attained: e = 1, one row, one other non-zero: they share one of 4 buckets with probability 1/4
-    Proof: Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows
-    that are far off.
-    Source: Chebyshev's inequality for one row (Charikar, Chen, Farach-Colton, 2002); Hoeffding's for the median.
+    Proof: Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows that
+    are far off.
+    Source: Chebyshev's inequality for one row ([charikar2002finding]); Hoeffding's for the median.
     rows: At least 1, odd.
 
     Returns

@@ -134,7 +134,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     Latex: S_b\leftarrow\big(1-(1-\beta)n\big)S_b
     Attained: everywhere
     Proof: Each of the n coordinates takes (1 - beta) S_b away from the counter.
-    Source: derived.  Algorithm: the code that accompanies ConEF, arXiv 2312.08538.
+    Source: derived. Algorithm: the code that accompanies [li2023contractive].
     load: n, at least 1.
     rate: q, in (0, 1].
     square (float, optional): E K^2; that of independent coordinates if not given (see :func:`kept_square`,
@@ -230,6 +230,7 @@ def linear_sketch_memory(
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     r"""Fraction of the directions in the kernel of a sketch with a fixed hash.
 
+    Title (fresh): Directions without feedback.
     Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 gets no feedback: along it the mean of what
     is sent is ``rate`` times the gradient, where all other directions get all of it in the long run.
     Statement: the expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d) for independent uniform

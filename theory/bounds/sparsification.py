@@ -39,7 +39,7 @@ def rand_k_contraction(d: int, k: int) -> float:
     Kind: identity.
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Proof: Each coordinate is lost with probability 1 - k/d.
-    Source: Mem-SGD, NeurIPS 2018, Definition 2.1 and the lines below it.
+    Source: [stich2018sparsified], Definition 2.1 and the lines below it.
     k: From 1 to d.
 
     Returns
@@ -64,7 +64,7 @@ def top_k_contraction(d: int, k: int) -> float:
     Latex: \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
     Attained: vectors of equal magnitudes, and only there (or k = d)
     Proof: The mean of the d - k smallest squares is at most the mean of all.
-    Source: Mem-SGD, NeurIPS 2018, Definition 2.1; the mean of the d - k smallest squares is at most that of all.
+    Source: [stich2018sparsified], Definition 2.1; the mean of the d - k smallest squares is at most that of all.
     k: From 1 to d.
 
     Returns

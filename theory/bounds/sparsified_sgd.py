@@ -11,15 +11,15 @@ from .closed_form import formula, total
 def sparsified_iterations(p: float) -> float:
     """Factor by which uniform sparsification increases the iterations to the same accuracy.
 
+    Title: Uniform sparsification costs 1/p times as many iterations.
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; every coordinate is kept with probability p and divided by p.
-    Statement: the second moment is M^2/p, so the step is p times as long and T is 1/p times as large; the number of
-    coordinates sent, p d T, does not depend on p.
+    Statement: With the share p of the coordinates and a step p times as long, SGD takes 1/p times as many iterations to
+    the same accuracy, so that the number of coordinates sent stays the same.
     Kind: rate.
     Latex: T(p)=T(1)/p
-    Proof: On (mu/2)||x||^2 everything decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards the same
-    floor.
-    Source: derived: the second moment is exactly 1/p times that of the gradient.
+    Proof: On (mu/2)||x||^2 everything decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards the same floor.
+    Source: lecture; derived: the second moment of the gradients, hence the number of iterations, grows by 1/p.
 
     >>> sparsified_iterations(0.125)
     8.0

@@ -34,8 +34,7 @@ def bernoulli_variance(p: float) -> float:
     Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
     Attained: everywhere
     Proof: The second moment of a coordinate is p (v_i/p)^2.
-    Source: derived; Wangni, Wang, Liu, Zhang, "Gradient sparsification for communication-efficient distributed
-    optimization", NeurIPS 2018.
+    Source: derived; [wangni2018gradient].
 
     >>> bernoulli_variance(0.25)
     3.0
@@ -58,7 +57,7 @@ def ultra_contraction(d: int, k: float) -> float:
     Latex: \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Attained: everywhere
     Proof: A coordinate is sent with probability k/d.
-    Source: Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Remark 2.3.
+    Source: [stich2018sparsified], Remark 2.3.
     k: Between 0 and 1.
 
     Returns
@@ -97,14 +96,16 @@ def ultra_variance(d: int, k: float) -> float:
 def threshold_contraction(d: int, size: float) -> float:
     r"""Contraction factor of the relative threshold.
 
+    Title: The relative threshold contracts.
     Setting: any v in R^d; C keeps the coordinates with ``|v_i| >= size ||v||_inf``.
-    Statement: ``||C(v) - v||^2 <= (1 - delta) ||v||^2`` with delta = 1/(1 + (d-1) size^2).
+    Statement: Coordinates of at least the share tau of the largest: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta =
+    1/(1 + (d-1) tau^2).
     Kind: tight (the limit of one coordinate 1 and d - 1 coordinates just below ``size``).
     Latex: \delta = \frac{1}{1+(d-1)\tau^2}
     Attained: one coordinate 1, the others just below tau
     Proof: The largest coordinate stays, each of the others loses less than tau^2 times its square.
-    Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square
-    of the largest, and x/(1+x) grows with x.
+    Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square of the
+    largest, and x/(1+x) grows with x.
 
     Returns
     -------
@@ -121,18 +122,17 @@ def threshold_contraction(d: int, size: float) -> float:
 def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     r"""Probabilities of the optimal independent sparsifier.
 
-    Setting: p_i in (0, 1] where v_i is not 0.  With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
-    s``.  With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
-    Statement: ``p_i = min(1, |v_i| / m)``.  With sizes sorted, falling, and k the number of sure coordinates,
-    with a budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``;
-    with a variance ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which
-    ``m >= |v_(k+1)|``.
+    Setting: p_i in (0, 1] where v_i is not 0. With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
+    s``. With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
+    Statement: ``p_i = min(1, |v_i| / m)``. With sizes sorted, falling, and k the number of sure coordinates, with a
+    budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``; with a variance ``m =
+    (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which ``m >= |v_(k+1)|``.
     Kind: identity.
     Latex: p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
     Proof: Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for sum min(1,
     |v_i|/m) = s, which is concave and piecewise linear in 1/m.
-    Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 2 (variance); Wang, Sievert, Liu, Charles, Wright,
-    Papailiopoulos, "ATOMO", NeurIPS 2018, Algorithm 1 (budget): each is the other's dual.
+    Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget): each is the other's
+    dual.
     budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
     variance (float, optional):
 
@@ -174,11 +174,11 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
 
     Setting: as for the budget of optimal_probabilities, with more non-zeros than the budget s.
     Statement: p = min(1, s ``|v| / ||v||_1``) after one round; each further round multiplies the probabilities below 1
-    by the number that would make their sum s minus the number of sure ones, and clips at 1.  The sum grows towards s,
+    by the number that would make their sum s minus the number of sure ones, and clips at 1. The sum grows towards s,
     and p towards the optimal probabilities, which are reached after at most s + 1 rounds.
     Kind: identity.
-    Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, Algorithm 3.  One round is what published code for ATOMO does: it
-    clips and does not redistribute the remainder.
+    Source: [wangni2018gradient], Algorithm 3. One round is what published code for ATOMO does: it clips and does not
+    redistribute the remainder.
 
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=1).round(3)
     array([1.   , 0.333, 0.333])
@@ -203,13 +203,14 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
 def sparsifier_variance(v, p) -> float:
     r"""Variance of an independent sparsifier at one vector.
 
+    Title: The optimal sparsifier, measured.
     Setting: any v, and p_i in (0, 1] where v_i is not 0.
-    Statement: ``E||Q(v) - v||^2 = sum v_i^2 (1/p_i - 1)``; the second moment is larger by ``||v||^2``.
+    Statement: Unbiased, with the variance sum v_i^2 (1/p_i - 1) and exactly its budget of expected non-zeros.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\sum_i v_i^2(1/p_i-1),\quad \mathbb{E}\|Q(v)\|_0=s
     Attained: everywhere
     Proof: Independent coins; the second moment of coordinate i is v_i^2/p_i.
-    Source: derived; it is the constraint of Wangni, Wang, Liu, Zhang, NeurIPS 2018.
+    Source: derived; it is the constraint of [wangni2018gradient].
     p (array_like): Of the same length.
 
     >>> sparsifier_variance([3.0, 1.0, 0.0], [0.75, 0.25, 0.0])
@@ -226,8 +227,10 @@ def sparsifier_variance(v, p) -> float:
 def optimal_variance(d: int, budget: float) -> float:
     r"""Worst relative variance of the optimal independent sparsifier with a budget.
 
+    Title: Worst variance of the optimal sparsifier.
     Setting: any v in R^d; Q has the optimal probabilities for ``budget`` expected non-zeros.
-    Statement: ``E||Q(v) - v||^2 <= omega ||v||^2`` with omega = max(0, d/budget - 1).
+    Statement: E||Q(v) - v||^2 <= (d/s - 1) ||v||^2 with the budget s, and = eps ||v||^2 for every v with the variance
+    eps.
     Kind: tight (attained by vectors of equal magnitudes).
     Latex: \sup_v\frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2}=\frac ds-1
     Attained: equal magnitudes
@@ -245,14 +248,15 @@ def optimal_variance(d: int, budget: float) -> float:
 def product_bound(v) -> float:
     r"""Lower bound of the second moment times the expected number of non-zeros.
 
+    Title: Second moment times non-zeros.
     Setting: a fixed vector v; any Q with E Q(v) = v, whether its coordinates are independent or not.
-    Statement: ``E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2``.
+    Statement: For every unbiased sparsifier with independent coins, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.
     Kind: lower (attained by every ternary quantizer, and by sparsifiers where p_i is proportional to ``|v_i|``: by the
     optimal one as long as budget times ``||v||_inf`` is at most ``||v||_1``).
     Latex: \Big(\sum_i v_i^2/p_i\Big)\Big(\sum_i p_i\Big)\ge\|v\|_1^2
     Attained: p_i in proportion to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1
     Proof: Cauchy-Schwarz.
-    Source: derived.  With p_i the probability of a non-zero in place i, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
+    Source: derived. With p_i the probability of a non-zero in place i, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
     (Cauchy-Schwarz), hence ``||v||_1 <= sum sqrt(p_i E Q_i^2)``, whose square is at most the product of the sums of p_i
     and of E Q_i^2 (Cauchy-Schwarz again).
 
@@ -272,9 +276,9 @@ def sparsity_lemma(rho: float, s: float) -> float:
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
     Latex: \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
     Attained: nearly, where v_S has equal magnitudes and the rest is long and small
-    Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to
-    the second moment.
-    Source: Wangni, Wang, Liu, Zhang, NeurIPS 2018, the lemma on (rho, s)-approximate sparsity; proof derived.
+    Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the
+    second moment.
+    Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity; proof derived.
 
     >>> sparsity_lemma(rho=0.5, s=10)
     15.0

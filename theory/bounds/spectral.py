@@ -25,14 +25,13 @@ def _rank(rank, top: int, of: str) -> None:
 def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     r"""Variance factor of ATOMO on singular values.
 
-    Setting: any rows x columns matrix X; Q sends its singular triplets with the probabilities of
-    `atomo_probabilities`.
+    Title: Worst variance of spectral ATOMO.
+    Setting: any rows x columns matrix X; Q sends its singular triplets with the probabilities of `atomo_probabilities`.
     Statement: E||Q(X) - X||_F^2 <= omega ||X||_F^2 with omega = min(rows, columns) / budget - 1.
     Kind: tight (attained where all singular values are equal and above 0).
     Latex: \sup_X \frac{\mathbb{E}\|Q(X)-X\|_F^2}{\|X\|_F^2} = \frac{\min(m,n)}{b}-1
     Attained: equal singular values
-    Proof: p_i = b/min(m, n) for all i is allowed, and gives it for every X; for equal singular values it is
-    optimal.
+    Proof: p_i = b/min(m, n) for all i is allowed, and gives it for every X; for equal singular values it is optimal.
     Source: derived: the probabilities budget / min(rows, columns) are allowed, and give omega for every X.
     budget: Above 0, at most min(rows, columns).
 
@@ -53,13 +52,14 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
 def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     r"""Contraction factor of the best approximation of a given rank.
 
+    Title: The best approximation of rank r contracts.
     Setting: any rows x columns matrix X; C(X) is the best approximation by a matrix of the given rank.
     Statement: ||C(X) - X||_F^2 <= (1 - delta) ||X||_F^2 with delta = rank / min(rows, columns); for a matrix whose own
     rank R is known, delta = rank / R.
     Kind: tight (attained where all singular values are equal).
     Latex: \|X_r-X\|_F^2=\sum_{j>r}s_j^2\le\Big(1-\frac{r}{\min(m,n)}\Big)\|X\|_F^2
     Attained: equal singular values
-    Source: Eckart and Young; the mean of the smallest squares is at most the mean of all.
+    Source: Eckart and Young, Psychometrika 1936; the mean of the smallest squares is at most that of all.
     rank: From 1 to min(rows, columns).
 
     Returns
@@ -98,9 +98,10 @@ def best_rank_error(singular_values, rank: int) -> float:
 def power_sgd_cold_error(singular_values, rank: int) -> float:
     r"""Error of PowerSGD from a fresh random start.
 
+    Title: PowerSGD from a fresh start contracts.
     Setting: a matrix X of rank R with these singular values; Q has ``rank`` columns of independent Gaussian numbers, P
     is an orthonormal basis of X Q, and C(X) = P P'X.
-    Statement: E||C(X) - X||_F^2 <= (1 - rank / R) ||X||_F^2.
+    Statement: E||C(X) - X||_F^2 <= (1 - r/rank(X)) ||X||_F^2 for a Gaussian start with r columns.
     Kind: tight (attained, in every draw, where all non-zero singular values are equal).
     Latex: \mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1-\frac{r}{\mathrm{rank}\,X}\Big)\|X\|_F^2
     Attained: where all non-zero singular values are equal, in every draw
@@ -123,9 +124,10 @@ def power_sgd_cold_error(singular_values, rank: int) -> float:
 def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
     r"""Error of PowerSGD from a fresh random start, where the spectrum decays.
 
+    Title: PowerSGD from a fresh start, where the spectrum decays.
     Setting: as in `power_sgd_cold_error`; ``target`` singular values are counted as large, the other ``rank - target``
     columns of Q are oversampling.
-    Statement: E||C(X) - X||_F^2 <= (1 + target / (rank - target - 1)) sum_{j > target} s_j^2.
+    Statement: E||C(X) - X||_F^2 <= (1 + k/(r - k - 1)) sum_{j>k} s_j^2 for a Gaussian start with r >= k + 2 columns.
     Kind: upper.
     Latex: \mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1+\frac{k}{r-k-1}\Big)\sum_{j>k}s_j^2
     Attained: nearly, where k values are far above many equal ones: the share (r - k)/(min(m, n) - k) is missing
@@ -151,14 +153,13 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
 def power_sgd_warm_factor(singular_values, rank: int) -> float:
     r"""Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
 
+    Title: A warm start finds the best rank.
     Setting: the same matrix X is compressed again and again, Q = X'P of the last step being the next start.
-    Statement: the excess of the squared error over `best_rank_error` shrinks, in the end, by the factor
-    (s_{rank+1} / s_rank)^4 a step.
-    Kind: rate.
-    Latex:
+    Statement: On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor
+    (s_{r+1}/s_r)^4 a step.
+    Kind: rate. Latex:
     \frac{\|C_{t+1}(X)-X\|_F^2-\sum_{j>r}s_j^2}{\|C_t(X)-X\|_F^2-\sum_{j>r}s_j^2}\to\Big(\frac{s_{r+1}}{s_r}\Big)^4
-    Proof: A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in
-    them.
+    Proof: A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in them.
     Source: derived (subspace iteration: a step multiplies by X X', and the excess is quadratic in the angle).
     singular_values (array_like, shape (q,)): In any order.
     rank: From 1 to q - 1, with s_rank > 0.
@@ -176,10 +177,11 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
 def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
     r"""Whether singular triplets or entries are the better atoms, at the same number of floats.
 
+    Title: When singular triplets are better than entries.
     Setting: ATOMO on the singular values with budget b, and on the entries with budget b (rows + columns): a triplet
-    costs rows + columns floats, an entry one (positions are not counted).  Neither has an atom of probability 1.
-    Statement: the variance of the spectral one is smaller if and only if ||X||_* < ||X||_1 / sqrt(rows + columns);
-    the ratio of second moments is the square of what is returned, ||X||_* sqrt(rows + columns) / ||X||_1.
+    costs rows + columns floats, an entry one (positions are not counted). Neither has an atom of probability 1.
+    Statement: the variance of the spectral one is smaller if and only if ||X||_* < ||X||_1 / sqrt(rows + columns); the
+    ratio of second moments is the square of what is returned, ||X||_* sqrt(rows + columns) / ||X||_1.
     Kind: identity.
     Latex: \frac{\mathbb{E}\|Q_{\rm spectral}\|_F^2}{\mathbb{E}\|Q_{\rm entries}\|_F^2} =
     (m+n)\frac{\|X\|_*^2}{\|X\|_1^2}

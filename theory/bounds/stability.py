@@ -35,18 +35,23 @@ def stability_step(
 ) -> float:
     r"""Largest step size for which a batch of B is as stable as single gradients.
 
+    Title (derived): One round draws two runs together.
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
-    Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)).  printed: the same with 1/(n - 1) added to the
+    Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)). printed: the same with 1/(n - 1) added to the
     bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
+    Statement (derived): For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))), E||w+
+    - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
-    Latex (derived): \gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\
-    \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2
-    Proof (derived): Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B -
-    1)/B_D) mean ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).
-    Source: Yin et al., AISTATS 2018, Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's);
-    derived: their Lemma 1 for the differences of gradients, and co-coercivity.
+    Latex (derived): \mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2
+    Attained (derived): at the largest step: f_i whose Hessian is lambda or beta along w - w'.
+    Proof (derived): As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta +
+    lambda).
+    Source: [yin2018gradient], Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's); derived: their Lemma 1 for
+    the differences of gradients, and co-coercivity.
+    Source (derived): [yin2018gradient], Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda):
+    derived.
     smoothness: beta.
     batch_bound: Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
     form ({"derived", "printed"}):
@@ -69,15 +74,16 @@ def stability_step(
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
     r"""Uniform stability of mini-batch SGD on convex losses.
 
+    Title: Stability is lost at most at this rate.
     Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
     batch summed, T gradients in all, projections allowed.
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
     exchanged; for E||w_T - w'_T|| divide by L.
-    Kind: tight (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2 gamma L
-    whenever I is drawn).
+    Kind: identity (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2
+    gamma L whenever I is drawn).
     Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
     Proof: Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.
-    Source: Yin et al., AISTATS 2018, Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
+    Source: [yin2018gradient], Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
     gradients: T.
     n: Number of rows.
 
@@ -91,6 +97,7 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
 def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
     r"""Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
+    Title: Stability of strongly convex losses.
     Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
     constant step at most :func:`stability_step` with mu.
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
@@ -98,8 +105,8 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     Kind: upper.
     Latex: \epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}
     Attained: nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature
-    Source: Yin et al., AISTATS 2018, Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived:
-    in a round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
+    Source: [yin2018gradient], Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived: in a
+    round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
     n: Number of rows.
     smoothness (float, optional): beta, at least mu.
 
@@ -122,10 +129,10 @@ def stability_batch_bound(
     """The batch-size bound required by a batch and a step size: :func:`stability_step`, solved for Bbar.
 
     Setting: as :func:`stability_step`.
-    Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1).  printed: with 1/(n - 1) taken off the denominator
+    Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1). printed: with 1/(n - 1) taken off the denominator
     if B > 1, and infinity beyond gamma = 1/(2 mu B) if mu > 0.
     Kind: identity.
-    Source: Yin et al., AISTATS 2018, Theorems 9 and 10 (printed): the event whose probability is eta.
+    Source: [yin2018gradient], Theorems 9 and 10 (printed): the event whose probability is eta.
     smoothness: beta.
     form ({"derived", "printed"}):
     n (int, optional): Number of rows, for the printed form.
@@ -156,14 +163,14 @@ def generalization_gap(
     little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
     Statement: the expected loss f and the mean loss f_S over the data have abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps
     + eta 2 gamma L^2 T, eps the stability: without diversity two runs may diverge by 2 gamma L per gradient.
-    Kind: upper (attained for eta = 0 by linear losses along many orthogonal directions, with their own stability
-    gamma L^2 T/n; the 2 gamma L^2 T/n of :func:`sgd_stability` is for opposite gradients.  With linear losses the gap
-    is gamma T/n times the variance of their gradients, which are at most L: never more than half of that).
+    Kind: upper (attained for eta = 0 by linear losses along many orthogonal directions, with their own stability gamma
+    L^2 T/n; the 2 gamma L^2 T/n of :func:`sgd_stability` is for opposite gradients. With linear losses the gap is gamma
+    T/n times the variance of their gradients, which are at most L: never more than half of that).
     Latex: |\mathbb{E}f(w_T)-\mathbb{E}f_S(w_T)|\le(1-\eta)\,\epsilon_{\mathrm{stab}}+\eta\,2\gamma L^2T
-    Proof: Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the
-    diversity that the step asks for, two runs part by at most 2 gamma L a gradient.
-    Source: Yin et al., AISTATS 2018, Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML
-    2016, Theorem 2.2.
+    Proof: Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the diversity
+    that the step asks for, two runs part by at most 2 gamma L a gradient.
+    Source: [yin2018gradient], Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML 2016,
+    Theorem 2.2.
     stability: eps.
     gradients: T.
     failure: eta.

@@ -24,13 +24,14 @@ def _sizes(v, scale: float | None = None) -> np.ndarray:
 def ternary_variance_exact(v, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
+    Title: Variance and non-zeros of ternary quantization.
     Setting: any scale C >= max|v_i|.
-    Statement: ``E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2``.
+    Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
     Kind: identity.
-    Latex: \mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2
+    Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
     Attained: everywhere
-    Proof: Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are dependent.
-    Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 Yin et al., AISTATS 2018, supplement 4.
+    Proof: E Q_i^2 = C^2 |v_i|/C.
+    Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
     scale: C, above 0 and at least ``max|v_i|``.
 
     >>> ternary_variance_exact([3.0, 4.0], scale=5.0), ternary_variance_exact([3.0, 4.0], scale=4.0)
@@ -78,8 +79,9 @@ def ternary_product(v) -> float:
 def ternary_l2_variance(d: int) -> float:
     r"""Worst relative variance of ternary quantization with the scale ||v||_2, which is QSGD with s = 1.
 
+    Title: Ternary quantization with the 2-norm.
     Setting: any v in R^d.
-    Statement: ``E||Q(v) - v||^2 <= (sqrt(d) - 1) ||v||^2``.
+    Statement: With C = ||v||_2: variance <= (sqrt(d) - 1) ||v||^2, and expected non-zeros ||v||_1/||v||_2 <= sqrt(d).
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
     Latex: \mathbb{E}\|Q(v)-v\|^2 \le (\sqrt d - 1)\|v\|^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/\|v\|_2 \le \sqrt d
     Attained: equal magnitudes; a single non-zero is sent as it is
@@ -147,11 +149,13 @@ def ternary_nonzeros(d: int) -> float:
 def terngrad_downlink_bits(workers: int) -> float:
     r"""Bits per coordinate for the sum of the workers' messages if they share their scale.
 
+    Title: TernGrad with a shared scale.
     Setting: N workers, each with levels -1, 0, 1 of the same scale.
-    Statement: the sum takes one of 2 N + 1 values, log2(2 N + 1) bits.
-    Kind: upper (an entropy coder may need less).
+    Statement: If N workers share the largest of their scales, the sum of their messages takes 2 N + 1 values, so log2(2
+    N + 1) bits a coordinate come down.
+    Kind: identity (an entropy coder may need less).
     Latex: \mathrm{downlink} = \log_2(2N+1)
-    Source: Wen et al., TernGrad, NIPS 2017 (scaler sharing).
+    Source: [wen2017terngrad], scaler sharing.
 
     >>> round(terngrad_downlink_bits(1), 3), round(terngrad_downlink_bits(8), 3)
     (1.585, 4.087)
@@ -186,13 +190,13 @@ def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
 
     Setting: x standard normal, y = x cut to [-c, c], and the scale c.
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
-    ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and
-    q = P(x > c).
+    ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and q = P(x >
+    c).
     Kind: identity, in the limit d to infinity.
-    Latex: \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad
-    \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
+    Latex: \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad \mathrm{bias}^2 =
+    \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
     Attained: as d grows; here d = 20000
-    Source: derived; the clipping is that of Wen et al., TernGrad, NIPS 2017.
+    Source: derived; the clipping is that of [wen2017terngrad].
     clip: c.
 
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]

@@ -12,13 +12,16 @@ from .closed_form import formula, total
 def terngrad_step(step: float, distance: float, descent: float, offset: float, slope: float) -> float:
     r"""Expected squared distance to the minimum after one step of TernGrad.
 
-    Setting: w' = w - gamma Q(g), where Q is TernGrad (scale ``max|g_i|``), E g = grad C(w), and
-    ``E max|g_i| ||g||_1 <= A + B ||w - w*||^2``; h = ||w - w*||^2.
-    Statement: ``E h' <= (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A``.
+    Title: A step of TernGrad.
+    Setting: w' = w - gamma Q(g), where Q is TernGrad (scale ``max|g_i|``), E g = grad C(w), and ``E max|g_i| ||g||_1 <=
+    A + B ||w - w*||^2``; h = ||w - w*||^2.
+    Statement: If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, a step with TernGrad leaves E h' <= (1 + gamma^2 B)
+    h - 2 gamma <w - w*, grad C(w)> + gamma^2 A.
     Kind: tight (attained where the assumption is an equality).
     Latex: \mathbb{E}\,h_{t+1}\le(1+\gamma_t^2B)\,h_t-2\gamma_t\langle w_t-w^*,\nabla C(w_t)\rangle+\gamma_t^2A
     Proof: E||Q(g)||^2 = max|g| ||g||_1, and E Q(g) = grad C(w).
-    Source: Wen et al., TernGrad, NIPS 2017, Lemma 1.
+    Source: [wen2017terngrad], Lemma 1.
+    Known: quoted
     distance: h.
     descent: ``<w - w*, grad C(w)>``.
     offset, slope: A and B.
@@ -34,14 +37,16 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
 def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: float) -> float:
     r"""Expected squared distance to the minimum after many steps of TernGrad.
 
+    Title: TernGrad converges.
     Setting: as for `terngrad_step`, and ``<w - w*, grad C(w)> >= mu ||w - w*||^2``; step sizes gamma_0, ...
-    Statement: ``E h_T <= h_0 prod_t r_t + A sum_t gamma_t^2 prod_{s>t} r_s``, r_t = 1 - 2 gamma_t mu + gamma_t^2 B.  It
-    tends to 0 if the steps have an infinite sum and their squares a finite one.
+    Statement: SGD with TernGrad comes to the minimum almost surely if the steps have an infinite sum and their squares
+    a finite one; where <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most Lemma 1 applied T times, which tends to 0.
     Kind: tight (attained where both assumptions are equalities).
     Latex: \mathbb{E}\,h_T\le h_0\prod_t r_t+A\sum_t\gamma_t^2\prod_{s>t}r_s,\quad r_t=1-2\gamma_t\mu+\gamma_t^2B
     Proof: Lemma 1 makes h_t an almost supermartingale: Robbins and Siegmund.
-    Source: derived: `terngrad_step` T times.  Wen et al., TernGrad, NIPS 2017, Theorem 1 states that w_t tends to w*
-    almost surely, under weaker assumptions and without a rate.
+    Source: derived: `terngrad_step` T times. [wen2017terngrad], Theorem 1 states that w_t tends to w* almost surely,
+    under weaker assumptions and without a rate.
+    Known: quoted
     steps (array_like): The step sizes, above 0.
     distance: h_0.
     offset, slope: A, at least 0, and B, at least mu^2, as follows from the assumptions.

@@ -34,14 +34,16 @@ class FewestIterations(NamedTuple):
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
     r"""Steps with a constant step size that are enough for an accuracy.
 
-    Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the applied *mean* g (of N workers' compressed
-    batches: :func:`averaged_second_moment <theory.bounds.averages.averaged_second_moment>`), step eps mu/M^2.
-    Statement: T = (M^2/(2 mu^2 eps)) log(2 ||x_0 - x*||^2/eps) steps give E||x_T - x*||^2 <= eps.
+    Title: Steps that are enough.
+    Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the applied *mean* g (of N workers' compressed batches:
+    :func:`averaged_second_moment <theory.bounds.averages.averaged_second_moment>`), step eps mu/M^2.
+    Statement: With the step eps mu/M^2, (M^2/(2 mu^2 eps)) log(2 ||x_0||^2/eps) steps bring E||x_T - x*||^2 to eps or
+    below, M^2 the second moment of what x moves by, compression included.
     Kind: upper.
     Latex: T=\frac{M^2}{2\mu^2\epsilon}\log\frac{2\|x_0-x^*\|^2}{\epsilon}
     Attained: approached on (mu/2)||x||^2 where the noise is far larger than the gradients
     Proof: sgd.constant-step.bound with half of eps for each of its two terms.
-    Source: derived from sgd_constant_step: half of eps for each term; Yin et al., AISTATS 2018, Theorem 5 with B = 1.
+    Source: derived from sgd_constant_step: half of eps for each term; [yin2018gradient], Theorem 5 with B = 1.
     accuracy: eps in (0, M^2/(2 mu^2)], so that the step is at most 1/(2 mu).
     distance: ||x_0 - x*||^2.
 
@@ -81,10 +83,12 @@ def compressed_distance(
 ) -> float:
     r"""Squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
 
+    Title: Steps to an accuracy with compression, workers and batches.
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its B
     gradients independently, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
-    Statement: E||x_T||^2 = r^T ||x_0||^2 + (1 + r + ... + r^{T-1}) gamma^2 (1+omega) sigma^2/(N B),
-    r = (1 - gamma mu)^2 + gamma^2 mu^2 omega/N.
+    Statement: On (mu/2)||x||^2, N workers with batches of B and an unbiased compressor with variance exactly omega
+    ||v||^2 are at the accuracy after log((eps - a)/(||x_0||^2 - a))/log r steps, r = (1 - gamma mu)^2 + gamma^2 mu^2
+    omega/N, a = gamma^2 (1 + omega) sigma^2/(N B (1 - r)).
     Kind: identity (an upper bound where the compressor's variance is at most omega ||v||^2).
     Latex: T=\frac{\log\frac{\epsilon-a}{\|x_0\|^2-a}}{\log r},\quad r=(1-\gamma\mu)^2+\gamma^2\mu^2\frac\omega N
     Attained: everywhere for rand-k
@@ -204,10 +208,12 @@ def best_batch(
 ) -> float:
     r"""Rows of a worker's batch that minimize the time to an accuracy.
 
+    Title: The batch with the least time to an accuracy.
     Setting: the number of steps is proportional to the second moment of the applied gradient, G^2 (1 + omega/N) +
     (1+omega) sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
-    Statement: B* = sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
-    Kind: identity.
+    Statement: Where steps are proportional to M^2 and a step takes B c + tau, the time is least at B* = sqrt((1+omega)
+    sigma^2 tau/(G^2 (N + omega) c)).
+    Kind: lower.
     Latex: B^*=\sqrt{\frac{(1+\omega)\,\sigma^2\,\tau}{G^2\,(N+\omega)\,c}}
     Attained: at B*
     Proof: A + a B + b/B is least at sqrt(b/a).

@@ -32,14 +32,14 @@ def zero_memory(
 ) -> float:
     """Bytes that a worker holds under data parallelism and ZeRO, with an error memory.
 
-    Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and
-    gradients, and 12 bytes for a parameter and its two moments in single precision.
+    Title: Memory under ZeRO with an error memory.
+    Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
+    and 12 bytes for a parameter and its two moments in single precision.
     Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
     bytes b_e of the error memory are never divided.
     Kind: identity.
     Proof: Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.
-    Source: Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion parameter models, SC
-    2020, section 5; with a memory: derived.
+    Source: [rajbhandari2020zero], section 5; with a memory: derived.
     parameters: Psi, above 0.
     stage: 0 (data parallelism), 1, 2 or 3.
     memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a
@@ -65,15 +65,16 @@ def zero_memory(
 def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 1.0) -> float:
     """Numbers that a worker sends in a step under data parallelism and ZeRO, with compressed gradients.
 
+    Title: Communication under ZeRO with compressed gradients.
     Setting: Psi parameters on N workers, exchanged by rings or directly; a compressed gradient takes ``ratio`` times
     the room, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
     Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
     (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
     forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
     Kind: identity.
-    Proof: A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients
-    touches, stages 1 and 2 gather one copy in a step and stage 3 two.
-    Source: Rajbhandari et al., ZeRO, SC 2020, section 7, for ratio = 1; derived.
+    Proof: A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients touches,
+    stages 1 and 2 gather one copy in a step and stage 3 two.
+    Source: [rajbhandari2020zero], section 7, for ratio = 1; derived.
     parameters: Psi, above 0.
     stage: 0 (data parallelism), 1, 2 or 3.
     ratio: Size of a compressed gradient, from 0 to 1.

@@ -57,9 +57,6 @@ def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
 
 @claim(
     "adam.step",
-    title="The longest step of Adam",
-    source=f"derived; printed otherwise in {ADAM}, section 2.1",
-    kind="tight",
     of=bounds.adam_step,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
     mutants={
@@ -84,16 +81,6 @@ def _(context):
 
 @claim(
     "adam.step.printed",
-    title="The longest step of Adam, as printed",
-    statement="A step of Adam with eps = 0 is at most eta (1 - beta1)/sqrt(1 - beta2) where this is above eta, and at"
-    " most eta otherwise.",
-    latex=r"|\Delta_t|\le\alpha\max\Big(1,\frac{1-\beta_1}{\sqrt{1-\beta_2}}\Big)",
-    source=f"{ADAM}, section 2.1",
-    bibtex="kingma2015adam",
-    kind="upper",
-    proof="The bound is the ratio for a single gradient after zeros, and it is not the longest one: gradients that"
-    " grow by beta2/beta1 in every step reach sqrt((1 - beta1)^2/((1 - beta2)(1 - beta1^2/beta2))), which is 7.27"
-    " against 3.16 for the recommended factors.",
     of=bounds.adam_step_in_print,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
     text="in print",
@@ -114,8 +101,7 @@ def _(context):
     statement="With eps = 0 the iterates of Adam are the same for f and for a separable f whose parts are multiplied"
     " by any numbers above 0; with error feedback, too, if all are multiplied by the same.",
     latex=r"x_t(cf)=x_t(f)",
-    source=f"{ADAM}, section 2.1; with a memory: derived",
-    bibtex="kingma2015adam",
+    source="[kingma2015adam], section 2.1; with a memory: derived",
     kind="identity",
     proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common one.",
     subject=lambda: Adam(eps=0.0),
@@ -143,12 +129,6 @@ def _(context):
 
 @claim(
     "adam.frozen",
-    title="Adam with a frozen variance is preconditioned momentum",
-    statement="After the warm-up of 1-bit Adam with a compressor that loses nothing, the iterates are those of heavy"
-    " ball in the coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).",
-    source="derived; the algorithm: Tang et al., 1-bit Adam, ICML 2021",
-    bibtex="tang2021bit",
-    kind="identity",
     of=bounds.frozen_adam_rate,
     subject=lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=1e-3),
     mutants={
@@ -196,11 +176,7 @@ def largest_root(x) -> float:
 
 @claim(
     "lamb.step",
-    title="LAMB's step is a share of the layer",
-    bibtex="you2020large",
     of=bounds.lamb_step,
-    statement="LAMB moves every layer that is not 0 by eta min(max(||x||, low), high), whatever the gradients are, as"
-    " long as its direction is not 0.",
     subject=lambda low, high, layers: LAMB(low=low, high=high, layers=layers),
     mutants={
         "all layers as one": lambda low, high, layers: LAMB(low=low, high=high),
@@ -223,11 +199,6 @@ def _(context):
 
 @claim(
     "ef.momentum",
-    title="Momentum behind a memory",
-    statement="With error feedback and heavy-ball momentum at the server, x_t - z_t follows heavy ball with the"
-    " gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so x_t is at most max ||e|| / (1 - beta)"
-    " away from it.",
-    kind="tight",
     of=bounds.momentum_memory,
     subject=(ErrorFeedback(), lambda beta: Momentum(beta)),
     mutants={

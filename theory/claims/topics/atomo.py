@@ -58,8 +58,7 @@ compressor_law(
     title="Spectral ATOMO is unbiased",
     statement="Singular triplets kept with probability p_i and divided by it: E Q(X) = X.",
     latex=r"\mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X",
-    source=f"{ATOMO}, section 3",
-    bibtex="wang2018atomo",
+    source="[wang2018atomo], section 3",
     kind="identity",
     proof="E t_i = p_i.",
 )
@@ -72,12 +71,6 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=FAULTS | MORE,
-    title="Variance of spectral ATOMO",
-    statement="E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum"
-    " of their squares, if k triplets have probability 1.",
-    source=f"derived (KKT); {ATOMO}, section 3 for k = 0",
-    bibtex="wang2018atomo",
-    kind="identity",
     of=bounds.atomo_variance,
 )
 
@@ -89,9 +82,6 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=FORGOTTEN | {"half a triplet less": lambda budget: spectral(budget - 0.5)},
-    title="Worst variance of spectral ATOMO",
-    statement="E||Q(X) - X||_F^2 <= (min(rows, columns)/budget - 1) ||X||_F^2.",
-    source="derived",
     of=bounds.spectral_atomo_variance,
     see=("atomo.spectral.unbiased",),
 )
@@ -108,8 +98,7 @@ compressor_law(
     title="Spectral ATOMO spends exactly its budget",
     statement="The expected number of triplets sent is the budget, also where some have probability 1.",
     latex=r"\sum_i p_i = b",
-    source=f"{ATOMO}, Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
-    bibtex="wang2018atomo",
+    source="[wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
     kind="identity",
     proof="c is chosen so.",
     see=("atomo.spectral.unbiased",),
@@ -145,9 +134,7 @@ def least_by_search(g, budget: float) -> float:
     title="ATOMO's probabilities are the best",
     statement="Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second moment"
     " sum g_i^2/p_i.",
-    source=f"{ATOMO}, Theorem 3 and Algorithm 1",
-    bibtex="wang2018atomo",
-    kind="identity",
+    source="[wang2018atomo], Theorem 3 and Algorithm 1",
     of=bounds.atomo_probabilities,
     subject=bounds.atomo_probabilities,
     mutants={
@@ -171,12 +158,6 @@ def _(context):
 
 @claim(
     "atomo.ternary",
-    title="QSGD with one level and TernGrad are ATOMO",
-    statement="Ternary rounding with scale ||g||_q sends entry i with ATOMO's probability for the budget"
-    " ||g||_1/||g||_q: q = 2 is QSGD with s = 1, q = inf is TernGrad.",
-    source=f"{ATOMO}, section 3",
-    bibtex="wang2018atomo",
-    kind="identity",
     of=bounds.ternary_budget,
     subject=bounds.ternary_budget,
     mutants={
@@ -200,12 +181,6 @@ def _(context):
 
 @claim(
     "atomo.spectral-or-entries",
-    title="When singular triplets are better than entries",
-    statement="At the same number of floats, the second moment of spectral ATOMO is that of entry-wise ATOMO times"
-    " (rows + columns) ||X||_*^2 / ||X||_1^2.",
-    source=f"derived; {ATOMO}, section 4",
-    bibtex="wang2018atomo",
-    kind="identity",
     of=bounds.spectral_beats_entrywise,
     subject=spectral,
     mutants=FORGOTTEN | MORE,

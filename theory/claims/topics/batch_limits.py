@@ -21,8 +21,6 @@ SPHERE = quadratic(np.ones(64), covariance=1 / 64)  # mu = 1, noise of variance 
 
 @claim(
     "batch.quadratic",
-    bibtex="yin2018gradient",
-    kind="identity",
     of=bounds.sphere_quadratic_distance,
     subject=sums,
     mutants={
@@ -64,7 +62,6 @@ def independent(rng, batch, rows, replicas):
 
 @claim(
     "batch.worst-case",
-    bibtex="yin2018gradient",
     of=bounds.minibatch_worst_case,
     subject=independent,
     mutants={
@@ -88,7 +85,6 @@ def _(context):
 
 @claim(
     "batch.worst-case.delta",
-    bibtex="yin2018gradient",
     of=bounds.sphere_quadratic_delta,
     subject=lambda batch: (batch, 12),
     mutants={
@@ -120,7 +116,6 @@ def _(context):
 
 @claim(
     "batch.kink",
-    bibtex="yin2018gradient",
     of=bounds.kink_cycle,
     subject=lambda batch, step: (batch, step),
     mutants={
@@ -143,7 +138,6 @@ def _(context):
 
 @claim(
     "batch.divergence",
-    bibtex="yin2018gradient",
     of=bounds.divergent_batch,
     subject=sums,
     mutants={"step gamma for the mean of the batch": not_scaled, "steps a tenth smaller": shorter},

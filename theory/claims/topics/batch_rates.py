@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
 from ..base import claim
-from ..batch_sums import YIN, not_scaled, one_for_all, path, sums, thrice
+from ..batch_sums import not_scaled, one_for_all, path, sums, thrice
 from ..checks import Check, assumption, equality, identity, upper
 
 MUTANTS = {"one gradient, counted B times": one_for_all, "steps three times as large": thrice}
@@ -67,7 +67,6 @@ def settled(context, batch, length, rounds, d=1000) -> tuple[Any, dict[str, Any]
 
 @claim(
     "batch.smooth",
-    bibtex="yin2018gradient",
     of=bounds.minibatch_smooth,
     subject=sums,
     mutants=MUTANTS,
@@ -91,7 +90,6 @@ def _(context):
 
 @claim(
     "batch.pl",
-    bibtex="yin2018gradient",
     of=bounds.minibatch_pl,
     subject=sums,
     mutants=MUTANTS,
@@ -119,7 +117,6 @@ def _(context):
 
 @claim(
     "batch.convex",
-    bibtex="yin2018gradient",
     of=bounds.minibatch_convex,
     subject=sums,
     mutants={"steps three times as large": thrice, "step gamma for the mean of the batch": not_scaled},
@@ -149,7 +146,6 @@ def _(context):
 
 @claim(
     "batch.strongly-convex",
-    bibtex="yin2018gradient",
     of=bounds.minibatch_strongly_convex,
     subject=sums,
     mutants=MUTANTS,
@@ -174,8 +170,7 @@ def _(context):
     title="The printed steps and numbers of gradients",
     statement="With the step and the number T of gradients that Theorems 2 to 5 print for an accuracy eps, their bounds"
     " are (1 + delta/2) eps; so the largest batch for 1.5 eps is B_D + 1.",
-    source=f"{YIN}, Theorems 2 to 5",
-    bibtex="yin2018gradient",
+    source="[yin2018gradient], Theorems 2 to 5",
     kind="identity",
     of=bounds.minibatch_smooth_schedule,
     subject=lambda how: (how.step, how.gradients),
@@ -205,10 +200,6 @@ def _(context):
 
 @claim(
     "batch.speed-up",
-    statement="With the best step for each batch, the rounds T/B that Theorem 4 needs for an accuracy fall by"
-    " B/(1 + (B - 1)/B_D): by B at first, never by more than B_D.",
-    bibtex="yin2018gradient",
-    kind="identity",
     of=bounds.batch_speed_up,
     subject=bounds.minibatch_convex,
     mutants={
@@ -249,8 +240,6 @@ def on_slopes(rng, batch, step, slope, spread, start, rounds, replicas, draw=sig
 
 @claim(
     "batch.convex.exact",
-    bibtex="yin2018gradient",
-    kind="identity",
     of=bounds.signed_slopes_gap,
     subject=signs,
     mutants={

@@ -31,12 +31,6 @@ def gaps(step_sizes, diagonal, variance, gap):
 @claim(
     "bottou.constant-step",
     of=bounds.bottou_constant_step,
-    title="Bottou, Curtis, Nocedal: constant step, sharp",
-    statement="E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 - alpha"
-    " L).",
-    source=f"derived; sharpens {BCN}, Theorem 4.6, by a factor of 2 - alpha L in the floor and in the rate",
-    bibtex=KEY,
-    kind="tight",
     subject=lambda alpha: (Constant(alpha), 1),
     mutants=CONSTANT,
 )
@@ -58,9 +52,7 @@ def _(context):
     title="Bottou, Curtis, Nocedal: Theorem 4.6",
     statement="E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c)) for alpha <= 1/L.",
     latex=r"\mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha LM}{2c}\Big)",
-    source=f"{BCN}, Theorem 4.6",
-    bibtex=KEY,
-    kind="tight",
+    source="[bottou2018optimization], Theorem 4.6",
     attained="alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to be",
     proof="bottou.constant-step with 2 - alpha L replaced by 1.",
     subject=1.0,
@@ -85,12 +77,6 @@ def _(context):
 @claim(
     "bottou.decreasing-step",
     of=bounds.bottou_decreasing_step,
-    title="Bottou, Curtis, Nocedal: Theorem 4.7",
-    statement="Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/"
-    "(2 (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.",
-    source=f"{BCN}, Theorem 4.7",
-    bibtex=KEY,
-    kind="upper",
     subject=1.0,
     mutants={"steps a tenth as large": 0.1, "steps a fifth as large": 0.2},
 )
@@ -132,12 +118,6 @@ def wavy(context, step, steps, replicas):
 @claim(
     "bottou.nonconvex",
     of=bounds.bottou_nonconvex,
-    title="Bottou, Curtis, Nocedal: Theorem 4.8, sharp",
-    statement="The mean of E||grad f(x_t)||^2 over t < T is at most (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 -"
-    " alpha L), without convexity.",
-    source=f"derived; {BCN}, Theorem 4.8, has 1 instead of 2 - alpha L",
-    bibtex=KEY,
-    kind="tight",
     subject=1.0,
     mutants={"steps 1.2 times as large": 1.2, "steps 0.8 times as large": 0.8},
 )
@@ -166,8 +146,7 @@ def _(context):
     " floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 - alpha"
     " L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m artanh(y/m)/"
     "artanh(y), y = alpha L/(2 - alpha L).",
-    source=f"{BCN}, section 4.2, after Theorem 4.7; what is exact is derived",
-    bibtex=KEY,
+    source="[bottou2018optimization], section 4.2, after Theorem 4.7; what is exact is derived",
     kind="identity",
     subject=lambda alpha, m: ((alpha, 1.0 / m), (alpha / m, 1.0)),
     mutants={

@@ -38,7 +38,7 @@ def times(factor: float):
     title="CHOCO-Gossip, from its lemmas",
     statement="With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas on what"
     " a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.",
-    source=ICML + ", with rho and not rho^2 in the numerator of gamma",
+    source="[koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma",
     source_known="derived",
     kind="lower",
     certificate="composition",
@@ -67,14 +67,11 @@ def _(context):
     " delta/82)^T E_0.",
     latex=r"\gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\ "
     r"\mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
-    source=ICML + ", as quoted in Theorem 4.1 of Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with"
-    " arbitrary communication compression, ICLR 2020; the text of the former was not at hand",
+    source="[koloskova2019decentralized], Theorem 2, as quoted in Theorem 4.1 of Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with arbitrary communication compression, ICLR 2020; the text of the former was not at hand",
     source_known="quoted",
-    kind="upper",
     text="quoted",
     proof="In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode has the factor"
     " 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).",
-    bibtex="koloskova2019decentralized",
     of=bounds.choco_gossip,
     subject="quoted",
     see=("choco.gossip",),
@@ -95,11 +92,6 @@ def _(context):
 
 @claim(
     "choco.gossip.run",
-    title="CHOCO-Gossip with the theorem's step",
-    statement="The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.",
-    source=ICML,
-    source_known="quoted",
-    bibtex="koloskova2019decentralized",
     of=bounds.choco_gossip,
     subject=lambda c, graph: ChocoGossip(c, graph),
     mutants={"naive compression": lambda c, graph: Gossip(c, graph)},
@@ -117,7 +109,6 @@ def _(context):
 
 @claim(
     "choco.factor",
-    title="The exact factor of CHOCO-Gossip with random sparsification",
     of=bounds.choco_factor,
     subject=lambda kept: kept * (1.0 - kept),
     mutants={
@@ -206,8 +197,7 @@ def _(context):
     statement="Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of SGD"
     " with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order"
     " sigma^2/(mu N T).",
-    source="derived; the rate is that of Koloskova, Stich, Jaggi, ICML 2019, Theorem 4",
-    kind="identity",
+    source="derived; the rate is that of [koloskova2019decentralized], Theorem 4",
     of=bounds.quadratic_moments_exact,
     subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
     mutants={
@@ -232,9 +222,6 @@ def _(context):
 
 @claim(
     "choco-sgd.consensus",
-    title="How far the models of CHOCO-SGD are apart",
-    bibtex="koloskova2019decentralized",
-    source_known="remembered",
     of=bounds.choco_consensus,
     subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
     see=("choco.gossip",),
@@ -255,7 +242,6 @@ def _(context):
 
 @claim(
     "choco-sgd.consensus.exact",
-    title="How far the models of CHOCO-SGD are apart, exactly",
     of=bounds.choco_consensus_exact,
     subject=lambda k, gamma, step: ChocoSGD(RandK(k), Constant(step), Ring(), gamma, shards="shared"),
     mutants={

@@ -49,8 +49,7 @@ SPARSE = {
     title="Length of QSGD's Elias code, o(1) read as 0",
     statement="The norm, then gap, sign and level of each non-zero in Elias codes, take at most"
     " (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.",
-    source=f"{SOURCE}, Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the theorem",
-    bibtex="alistarh2017qsgd",
+    source="[alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the theorem",
     of=bounds.qsgd_code_length,
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
@@ -69,19 +68,6 @@ def _(context):
 
 @claim(
     "qsgd.bits.theorem-3.4",
-    title="Bits of QSGD, as printed in Theorem 3.4",
-    statement="QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32 bits: false for"
-    " every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that vanishes. Theorem 3.2"
-    " of the same paper has s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.",
-    latex=r"\mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)"
-    r"(s^2+\sqrt d)+32",
-    source=f"{SOURCE}, Theorem 3.4",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
-    proof="Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and no code"
-    " whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic gradient"
-    " themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the"
-    " entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.",
     of=partial(bounds.qsgd_code_length, form="theorem-3.4"),
     subject=partial(QSGD, elias=True),
     text="in print",
@@ -105,7 +91,6 @@ def _(context):
 
 @claim(
     "qsgd.elias-length",
-    bibtex="alistarh2017qsgd",
     of=bounds.qsgd_elias_length,
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
@@ -140,8 +125,6 @@ def wide_gaps(context, v, s, samples):
     "qsgd.code-length.exact",
     title="Exact length of QSGD's Elias code",
     statement="The expected length of the Elias code of a given vector, as a finite sum.",
-    bibtex="alistarh2017qsgd",
-    kind="identity",
     of=bounds.expected_elias_bits,
     subject=as_formula,
     mutants={"sign bits forgotten": without_signs, "gaps off by one": wide_gaps},
@@ -184,11 +167,6 @@ def gaussian_code(levels, a=0.4):
 
 @claim(
     "qsgd.unary-length",
-    title="A dense code of QSGD",
-    statement="Levels in unary and a sign for every non-zero take at most d + s sqrt(d) + min(d, s sqrt(d)) + 32 bits"
-    " on average: 3 d + 32 at s = sqrt(d).",
-    source="derived; a rigorous replacement of QSGD, NIPS 2017, Corollary 3.3 (2.8 d + 32) with an explicit code",
-    bibtex="alistarh2017qsgd",
     of=bounds.qsgd_unary_length,
     subject=(unary, QSGD),
     mutants={
@@ -216,8 +194,7 @@ def _(context):
     " not so, equal magnitudes take 4 d + 32, and 3 d + 32 with the code of Theorem 3.2. The corollary says only that"
     " some code does, which is true.",
     latex=r"\mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="QSGD, NIPS 2017, Corollary 3.3, read as a statement about the Elias codes of zeta_i + 1",
-    bibtex="alistarh2017qsgd",
+    source="[alistarh2017qsgd], Corollary 3.3, read as a statement about the Elias codes of zeta_i + 1",
     kind="upper",
     proof="2.8 agrees with 2 + (1/2) log2 3, which takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
     subject=(elias_dense, QSGD),
@@ -235,11 +212,6 @@ def _(context):
 
 @claim(
     "qsgd.arithmetic-length",
-    title="QSGD in 2.21 bits a coordinate",
-    statement="With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes"
-    " at most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).",
-    source="derived; a code that meets QSGD, NIPS 2017, Corollary 3.3 (2.8 d + 32) with room to spare",
-    bibtex="alistarh2017qsgd",
     of=bounds.qsgd_arithmetic_length,
     subject=gaussian_code,
     mutants={
@@ -262,8 +234,7 @@ def _(context):
     statement="At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic code with a fixed"
     " discrete Gaussian does.",
     latex=r"\exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="QSGD, NIPS 2017, Corollary 3.3, read as the existence of a code",
-    bibtex="alistarh2017qsgd",
+    source="[alistarh2017qsgd], Corollary 3.3, read as the existence of a code",
     kind="upper",
     attained="nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it",
     proof="qsgd.arithmetic-length.",

@@ -65,9 +65,7 @@ def _same_partner(machine, vectors):
     title="What an all-reduce costs",
     statement="Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and parameter server"
     " take the start-ups, words and additions of their formulas, and leave the sum on every rank.",
-    source=f"{THAKUR}; servers derived",
-    bibtex="thakur2005optimization",
-    kind="identity",
+    source="[thakur2005optimization]; servers derived",
     of=bounds.allreduce_cost,
     subject=ALLREDUCES,
     mutants={
@@ -95,9 +93,7 @@ def _three_quarters(machine, blocks):
     title="What an all-gather costs",
     statement="Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave every message"
     " on every rank.",
-    source=THAKUR,
-    bibtex="thakur2005optimization",
-    kind="identity",
+    source="[thakur2005optimization]",
     of=bounds.allgather_cost,
     subject=ALLGATHERS,
     mutants={
@@ -113,9 +109,7 @@ def _(context):
     "collectives.bandwidth",
     title="No all-reduce moves less",
     statement="In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.",
-    source="Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009",
-    bibtex="patarasuk2009bandwidth",
-    kind="lower",
+    source="[patarasuk2009bandwidth]",
     of=bounds.allreduce_words_lower_bound,
     subject=ALLREDUCES,
     mutants={"the sums are not sent back": ALLREDUCES | {"ring": _one_way}},
@@ -134,8 +128,7 @@ def _(context):
     title="Rabenseifner's algorithm where p is no power of two, rounded",
     statement="For every p it sends at most 4 n words and adds at most 3 n/2.",
     latex=r"(2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma",
-    source=f"{THAKUR}, which rounds (q-1)/q up to 1",
-    bibtex="thakur2005optimization",
+    source="[thakur2005optimization], which rounds (q-1)/q up to 1",
     kind="upper",
     attained="in the limit of many ranks",
     proof="2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.",
@@ -154,11 +147,6 @@ def _(context):
 
 @claim(
     "collectives.crossover",
-    title="From which length on a ring wins",
-    statement="A ring and recursive doubling take the same time at n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) +"
-    " gamma (l - (p-1)/p)), l = log2 p.",
-    source="derived",
-    kind="identity",
     of=bounds.ring_doubling_crossover,
     subject=bounds.ring_doubling_crossover,
     mutants={
@@ -180,11 +168,6 @@ def _(context):
 
 @claim(
     "collectives.gather",
-    title="How small messages that cannot be added must be",
-    statement="Gathering compressed messages is faster than adding full ones in a ring iff they are more than p/(2 +"
-    " gamma/beta + p alpha/(n beta)) times smaller: p/2 times in bandwidth alone.",
-    source="derived",
-    kind="identity",
     of=bounds.gather_break_even,
     subject=bounds.gather_break_even,
     mutants={

@@ -15,11 +15,6 @@ from ..laws import compressor_law, equal_magnitudes, gaussian
 
 @claim(
     "scaled.contraction",
-    title="Unbiased compressors become contractions",
-    statement="If Q is unbiased with E||Q(v) - v||^2 = omega ||v||^2, then a Q has the error 1 - 2 a + a^2 (1 + omega)"
-    " times ||v||^2, which is least, 1 - 1/(1 + omega), for a = 1/(1 + omega).",
-    source="derived",
-    kind="identity",
     of=bounds.scaled_contraction,
     subject=lambda inner, d, factor: scaled(inner, d) if factor is None else Scaled(inner, factor),
     mutants={
@@ -59,7 +54,6 @@ compressor_law(
     title="Variance of one compressor after another",
     statement="E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with equality"
     " where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.",
-    bibtex="horvath2022natural",
     of=bounds.composed_variance,
 )
 

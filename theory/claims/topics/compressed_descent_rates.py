@@ -9,7 +9,7 @@ import numpy as np
 from ... import bounds
 from ..base import claim
 from ..checks import identity, lower
-from .exact_feedback_rates import ONE, RATIONAL, WRONG_PROOFS, Proof, dot, most_negative, pivots, rational, unit_forms
+from .exact_feedback_rates import RATIONAL, WRONG_PROOFS, Proof, dot, most_negative, pivots, rational, unit_forms
 
 
 def descent_form(kappa: int, s: Fraction, proof: Proof):
@@ -45,9 +45,6 @@ def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
 
 @claim(
     "ef.exact.no-memory",
-    source=f"{ONE}; for f - f*: de Klerk, Glineur, Taylor, SIAM J. Optim. 2020, derived again",
-    bibtex="bergthomsen2025tight",
-    source_known="quoted",
     of=bounds.compressed_descent_rate,
     subject=(Proof(), "gap", 1.0),
     mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}

@@ -15,7 +15,7 @@ from ...methods.sgd import ParallelSGD
 from ...problems.saturating import saturating_quadratic
 from ..base import claim
 from ..checks import assumption, equality, identity, lower, upper
-from .contractive import CONEF, ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
+from .contractive import ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
 from .contractive_variants import improved
 from .feedback import unchanging
 
@@ -26,8 +26,7 @@ from .feedback import unchanging
     statement="With gradients of mean zero, ConEF has the noise sigma^2 + theta r G^2/(1 - kappa) of each worker, which"
     " N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) G^2, that of"
     " unbiased random-k, if and only if theta < k/d.",
-    source=f"derived; algorithm: {CONEF}",
-    bibtex="li2023contractive",
+    source="derived; algorithm: [li2023contractive]",
     kind="identity",
     of=bounds.conef_noise,
     subject=lambda width, hash, workers: (held(width, hash), workers),
@@ -118,7 +117,6 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 
 @claim(
     "conef.theorem",
-    bibtex="li2023contractive",
     certificate="composition",
     of=bounds.conef,
     subject=(unchanging, composed),
@@ -148,9 +146,7 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
     " theta, so that the second has less noise than ConEF with any error compressor.",
     latex=r"\tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}"
     r"+\frac{2L\eta}{N}(\sigma^2+\theta_erP_eG^2)+2L^2\eta^2\kappa_eP_eG^2",
-    source=f"constants derived; the rate is that of {CONEF}",
-    bibtex="li2023contractive",
-    kind="upper",
+    source="constants derived; the rate is that of [li2023contractive]",
     certificate="composition",
     proof="conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2"
     " (conef.improved).",
@@ -191,9 +187,7 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
     title="A count sketch that is fresh in every step saves little",
     statement="kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a fresh"
     " sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.",
-    source="derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory",
-    bibtex="li2023contractive",
-    kind="identity",
+    source="derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory; [li2023contractive]",
     of=bounds.sketch_frontier,
     subject=shared_bucket,
     mutants={
@@ -222,8 +216,7 @@ def _(context):
     title="Which quantizer can hold a memory at 90 % compression",
     statement="Beside random-k with k = d/10, QSGD with 16 levels and a norm for every 40 coordinates keeps kappa < 1"
     " (about 6 bits a coordinate); with 4 levels kappa > 1 for Gaussian vectors already.",
-    source=f"derived; algorithm: {CONEF}",
-    bibtex="li2023contractive",
+    source="derived; algorithm: [li2023contractive]",
     kind="upper",
     of=bounds.conef_factor,
     subject=lambda s, bucket: (QSGD(s), bucket),

@@ -71,7 +71,6 @@ WRONG_MEMORIES = {
     title="What a compressed memory loses has mean zero",
     statement="x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's errors;"
     " these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by N.",
-    bibtex="li2023contractive",
     kind="identity",
     of=bounds.conef_loss,
     subject=lambda width, hash, workers: (held(width, hash), workers),
@@ -99,8 +98,6 @@ def _(context):
 
 @claim(
     "conef.memory",
-    bibtex="li2023contractive",
-    kind="identity",
     of=bounds.conef_memory_exact,
     subject=held,
     mutants=WRONG_MEMORIES,
@@ -148,7 +145,6 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
 
 @claim(
     "conef.memory.bound",
-    bibtex="li2023contractive",
     of=bounds.conef_memory,
     subject=lambda delta, p: (delta, p),
     mutants={
@@ -187,7 +183,6 @@ def _(context):
     statement="Without gradients random-k and a fresh count sketch multiply E||e||^2 in every step by kappa = (1 +"
     " theta) r, so it dies out if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).",
     latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2",
-    bibtex="li2023contractive",
     kind="identity",
     of=bounds.conef_factor,
     subject=held,

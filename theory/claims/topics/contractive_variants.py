@@ -13,7 +13,7 @@ from ...methods.sgd import ParallelSGD
 from ..base import claim
 from ..checks import equality, identity, lower, upper
 from ..mutants.shared import Scaling
-from .contractive import CONEF, ETA, KICK, RESIDUAL, D, K, held, pure_noise, repeat, sizes, variance
+from .contractive import ETA, KICK, RESIDUAL, D, K, held, pure_noise, repeat, sizes, variance
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
 
@@ -22,8 +22,7 @@ from .feedback import beyond_the_frontier, constant_gradient, unchanging
     title="A part of the memory stays at home",
     statement="If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch multiply"
     " E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.",
-    source="derived; the rule is that of the talk on contractive error feedback",
-    bibtex="li2023contractive",
+    source="derived; the rule is that of the talk on contractive error feedback; [li2023contractive]",
     kind="identity",
     of=bounds.partial_factor,
     subject=lambda width, beta: held(width, BALANCED, beta),
@@ -64,12 +63,6 @@ def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContract
 
 @claim(
     "conef.improved",
-    title="A compressed memory in two parts",
-    statement="iConEF behaves as ConEF with theta^2 in place of theta (first version) or theta r (second): the first"
-    " is better than ConEF only if theta < 1, the second always.",
-    source=f"constants derived; algorithm: {CONEF}",
-    bibtex="li2023contractive",
-    kind="identity",
     of=bounds.iconef_variance,
     subject=improved,
     mutants={

@@ -31,9 +31,6 @@ def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
 
 @claim(
     "ef.convex",
-    source=f"derived; sharpens {EF}, the theorem on convex functions",
-    bibtex="karimireddy2019error",
-    kind="tight",
     of=bounds.ef_sgd_convex,
     subject=lambda delta: (Scaling(delta), 1.0),
     mutants={
@@ -80,8 +77,7 @@ def _(context):
     statement="For min sum_j x_j/4 with the gradients 4 (probability 1/4) or -1 (3/4) in every coordinate, the scaled"
     " sign climbs; with a memory a step lowers E f by eta d/16, as a step of SGD does.",
     latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\frac{\eta dT}{16},\quad\frac{\mathbb{E}f(x_T)-f(x_0)}{\eta dT}\to-\frac1{16}",
-    source=f"{EF}, Counterexample 1, in d coordinates",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 1, in d coordinates",
     kind="identity",
     proof="ef.identity: x - e moves by -eta g, and e stays bounded.",
     subject=1.0,
@@ -109,8 +105,7 @@ def _(context):
     statement="For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where signs keep f >= 2 e for ever, the scaled sign with"
     " a memory obeys ef.convex with delta = 1/2: f(xbar) falls below 2 e.",
     latex=r"f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon",
-    source=f"{EF}, Counterexample 2 and the theorem on convex functions",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 2 and the theorem on convex functions",
     kind="tight",
     attained="from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound",
     proof="ef.convex with sign.contraction in two dimensions.",
@@ -151,8 +146,7 @@ def _(context):
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1) and gradients of one term from (1, 1),"
     " where signs keep f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
     latex=r"f(x_T)\to0",
-    source=f"{EF}, Counterexample 3; that the limit is 0 derived",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 3; that the limit is 0 derived",
     kind="identity",
     proof="ef.identity: x - e follows SGD, whose noise vanishes at the minimum that both terms share; sign.contraction"
     " with delta = 1/2 makes ||e|| a multiple of the gradients, so that both fall geometrically.",
@@ -176,8 +170,7 @@ def _(context):
     title="With a memory, signs solve least squares",
     statement="For least squares whose rows have positive entries, where signs of single rows' gradients stay above"
     " min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.",
-    source=f"lecture; {EF}, Theorem I",
-    bibtex="karimireddy2019error",
+    source="lecture; [karimireddy2019error], Theorem I",
     kind="identity",
     of=bounds.sign_line_floor,
     subject=1.0,

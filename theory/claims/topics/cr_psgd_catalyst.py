@@ -37,7 +37,6 @@ def outcomes(context, *, workers, samples, noise, start=STEEP, runs=8, copies=50
 
 @claim(
     "catalyst.theta",
-    source="derived",
     of=bounds.catalyst_theta,
     subject=bounds.catalyst_theta,
     mutants={"2 L": lambda L: 2.0 * L, "4 L": lambda L: 4.0 * L},
@@ -55,11 +54,6 @@ def _(context):
 
 @claim(
     "catalyst.progress",
-    title="What a proximal step tells of the gradient",
-    statement="||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of what the"
-    " distance between y and the minimiser of h gives for theta = 3 L.",
-    source=f"derived, for the proof of {YU}, Theorem 2",
-    bibtex="yu2019computation",
     of=bounds.catalyst_factor,
     subject=functools.partial(bounds.catalyst_factor, form="sharp"),
     mutants={
@@ -84,11 +78,6 @@ def _(context):
 
 @claim(
     "catalyst.theorem",
-    title="CR-PSGD-Catalyst",
-    statement="The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a)) ((f(y_0) -"
-    " f*)/K + b), a = q^t and b the noise of the t inner rounds.",
-    source=f"derived, for {YU}, Algorithm 2 and Theorem 2",
-    bibtex="yu2019computation",
     of=bounds.catalyst,
     subject={},
     mutants={"steps a hundred times too small": {"step": 1.0 / 400.0, "rho": 1.001}},
@@ -131,8 +120,7 @@ def _(context):
     title="CR-PSGD-Catalyst: the rate 1/sqrt(N T)",
     statement="The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), with N as with T.",
     latex=r"\frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)",
-    source=f"{YU}, Theorem 2",
-    bibtex="yu2019computation",
+    source="[yu2019computation], Theorem 2",
     kind="rate",
     proof="catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).",
     of=bounds.catalyst,
@@ -163,11 +151,6 @@ def _(context):
 
 @claim(
     "catalyst.rounds",
-    title="CR-PSGD-Catalyst: rounds",
-    statement="The rounds of K = sqrt(N T) proximal problems with a budget of sqrt(T/N) each are at most K log_rho(1 +"
-    " (1 + 1/B_1) (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.",
-    source=f"{YU}, Theorem 2 (O(sqrt(N T) log(T/N))); constants derived",
-    bibtex="yu2019computation",
     of=bounds.catalyst_rounds,
     subject=catalyst,
     mutants={"batches that hardly grow": lambda problem, **options: catalyst(problem, **options | {"rho": 1.0001})},
@@ -185,11 +168,6 @@ def _(context):
 
 @claim(
     "catalyst.fixed-batch",
-    title="A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst",
-    statement="With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N)"
-    " has a mean of E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's"
-    " rate without its factor log(T/N).",
-    source="derived",
     of=bounds.square_root_batch,
     subject=lambda outer, inner: (outer, inner, 1.0),
     mutants={
@@ -226,12 +204,6 @@ def _(context):
 
 @claim(
     "rounds.orders",
-    title="Rounds that keep the rate, of all methods compared",
-    statement="With the local steps, batches and budgets of their theorems, parallel SGD takes T rounds, local SGD"
-    " sqrt(N T), or N^(3/4) T^(3/4) without convexity, CR-PSGD log T up to a factor, and CR-PSGD-Catalyst"
-    " sqrt(N T) log(T/N) up to a factor.",
-    source=f"{YU}, section 1, where they are compared; Stich, ICLR 2019; Yu, Yang, Zhu, AAAI 2019",
-    bibtex="yu2019computation",
     of=bounds.rounds_order,
     subject=bounds.local_steps_limit,
     mutants={

@@ -49,7 +49,6 @@ def _radius(operator, W, alpha_squared: float) -> float:
 
 @claim(
     "dcd.threshold",
-    title="The compression error that DCD-PSGD bears, exactly",
     of=bounds.dcd_threshold,
     subject=covariance_round,
     mutants={"all workers make the same error": _shared_errors, "models are compressed": _errors_of_models},
@@ -77,7 +76,6 @@ def _(context):
     title="The covariance of DCD-PSGD is that of the operator",
     statement="After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.",
     source="derived",
-    kind="identity",
     of=bounds.dcd_energy_factor,
     subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
     mutants={
@@ -101,7 +99,6 @@ def _(context):
 
 @claim(
     "dcd.ring",
-    title="The share of coordinates that DCD-PSGD must send on a ring",
     of=bounds.ring_dcd_share,
     subject=lambda workers: Ring(),
     mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
@@ -121,9 +118,6 @@ def _(context):
 
 @claim(
     "dcd.condition",
-    title="The condition of DCD-PSGD's theorem is sufficient",
-    bibtex="tang2018communication",
-    source_known="remembered",
     of=bounds.dcd_condition,
     subject=covariance_round,
     see=("dcd.threshold",),
@@ -173,7 +167,6 @@ def _estimates(context, method, d: int, update: int):
 
 @claim(
     "ecd.error",
-    title="The estimates of ECD-PSGD, for errors of fixed variance",
     of=bounds.ecd_error,
     subject=lambda c: ECDPSGD(c, Constant(1.0), Complete(), shards="shared"),
     mutants={
@@ -190,9 +183,6 @@ def _(context):
 
 @claim(
     "ecd.error.bound",
-    title="The lemma on ECD-PSGD's estimates",
-    bibtex="tang2018communication",
-    source_known="remembered",
     of=bounds.ecd_error_bound,
     subject=bounds.ecd_error,
     mutants={
@@ -208,7 +198,6 @@ def _(context):
 
 @claim(
     "ecd.error.relative",
-    title="The estimates of ECD-PSGD with quantizers get worse",
     of=bounds.ecd_relative_error,
     subject=lambda t: 2.0 / t,
     measured_by="a loop of the claim",

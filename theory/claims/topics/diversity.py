@@ -11,7 +11,6 @@ from ...measure import diversity, diversity_floor, loglog_slope
 from ...problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ...problems.constants import one_thread
 from ..base import claim
-from ..batch_sums import YIN
 from ..checks import equality, identity, lower, rate
 
 
@@ -51,11 +50,6 @@ def fresh(problem):
 
 @claim(
     "diversity.definition",
-    title="Gradient diversity and the batch-size bound",
-    statement="B_D = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2/||grad f||^2 is n for orthogonal gradients, 1 for"
-    " equal ones, and the same for copies of the data joined.",
-    source=f"{YIN}, Definitions 4 and 5; copies: derived",
-    bibtex="yin2018gradient",
     of=bounds.batch_bound,
     subject=lambda problem, x: diversity(problem, x).batch_bound,
     mutants={
@@ -88,8 +82,7 @@ def _(context):
     statement="For the differences of gradients at two points, ||(s_i - s'_i) a_i + l2 u||^2 = (s_i - s'_i)^2 ||a_i||^2"
     " + 2 l2 (s_i - s'_i) a_i'u + l2^2 ||u||^2, u = w - w', gives B_D(w, w') from margins alone.",
     latex=r"B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla f_i(w'))\|^2}",
-    source=f"{YIN}, Definition 6",
-    bibtex="yin2018gradient",
+    source="[yin2018gradient], Definition 6",
     of=bounds.batch_bound,
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
@@ -113,7 +106,6 @@ def _(context):
     " without bias; Fieller's interval for their ratio holds B_D. The same for a mechanism whose noise repeats of a row"
     " share, with M^2/B for ||grad f||^2.",
     source="derived; Fieller, 1954",
-    kind="identity",
     proof="Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2. With shared noise"
     " the groups of draws are independent, and the draws of a group are not.",
     of=bounds.batch_bound,
@@ -156,7 +148,6 @@ def glm(X):
 
 @claim(
     "diversity.glm",
-    bibtex="yin2018gradient",
     of=bounds.glm_batch_bound,
     subject=glm,
     mutants={
@@ -195,7 +186,6 @@ def of_random(draw, rng, sizes, matrices):
     "diversity.random-features",
     title="Diversity of random signs",
     statement="For n rows of d random signs B_D >= c d at every w: c nears 1/(1 + sqrt(d/n))^2 as d and n grow.",
-    bibtex="yin2018gradient",
     kind="rate",
     of=bounds.random_features_batch_bound,
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
@@ -218,7 +208,6 @@ def _(context):
 
 @claim(
     "diversity.conflicts",
-    bibtex="yin2018gradient",
     of=bounds.conflict_batch_bound,
     subject=lambda floor, n: bounds.conflict_batch_bound(n, floor.degree),
     mutants={

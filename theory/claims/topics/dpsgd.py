@@ -32,7 +32,6 @@ def _noisy(context, method, graph, name: str):
 
 @claim(
     "dpsgd.consensus",
-    title="How far the models of D-PSGD are apart",
     of=bounds.dpsgd_consensus,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
     mutants={
@@ -51,7 +50,6 @@ def _(context):
 
 @claim(
     "dpsgd.floor",
-    title="The floor of D-PSGD is that of parallel SGD",
     of=bounds.dpsgd_floor,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph, shards="shared"),
     mutants={
@@ -75,7 +73,6 @@ def own_data(context, method, curvatures, minima, steps: int):
 
 @claim(
     "dpsgd.disagreement",
-    title="Different data keep the models of D-PSGD apart",
     of=bounds.dpsgd_disagreement,
     subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph),
     mutants={
@@ -96,7 +93,6 @@ def _(context):
 
 @claim(
     "dpsgd.bias",
-    title="Different data bias the mean of D-PSGD",
     of=bounds.dpsgd_bias,
     subject=lambda W: DPSGD(step=Constant(STEP), graph=W),
     mutants={
@@ -139,7 +135,6 @@ def _(context):
 
 @claim(
     "tracking.factor",
-    title="The factor of gradient tracking on quadratics",
     of=bounds.gradient_tracking_factor,
     subject=lambda step: GradientTracking(step=Constant(step)),
     mutants={

@@ -50,8 +50,7 @@ def trained(context, c, data, kept: float, step: float = STEP):
     statement="For least squares from 0, x_t - e_t lies in the span of the rows, so the distance of x_t to it is"
     " at most ||e_t||.",
     latex=r"\operatorname{dist}(x_t,\operatorname{span}\{a_i\})\le\|e_t\|",
-    source=f"{EF}, the theorem on the span of the gradients",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], the theorem on the span of the gradients",
     kind="identity",
     proof="ef.identity: x_t - e_t = -eta times the sum of the gradients, each of which is a combination of rows.",
     subject=1.0,
@@ -81,8 +80,7 @@ def _(context):
     statement="On wilson_data all methods fit the training rows, but the scaled sign's mean squared error on the"
     " held-out rows is more than five times that of the scaled sign with a memory, which is within 0.05 of gradient"
     " descent's.",
-    source=f"{EF}, the experiment on least squares with 80 full batches; held up for the sign of 0 sent as +1 or as 0",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], the experiment on least squares with 80 full batches; held up for the sign of 0 sent as +1 or as 0",
     kind="upper",
     proof="The solution in the span has the least norm and puts its weight on the feature that all rows share; ef.span"
     " keeps error feedback near it.",

@@ -43,7 +43,6 @@ def feedback_step(q, L, step, x, e, variance):
 
 @claim(
     "ef.descent",
-    bibtex="karimireddy2019error",
     of=bounds.ef_sgd_descent,
     subject=feedback_step,
     mutants={
@@ -66,7 +65,6 @@ def _(context):
 
 @claim(
     "ef.memory.step",
-    bibtex="karimireddy2019error",
     of=bounds.ef_sgd_memory_step,
     subject=feedback_step,
     mutants={
@@ -99,9 +97,7 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     title="Error feedback on a smooth function",
     statement="The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L G^2"
     " + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.",
-    source=f"{EF}, {THEOREM}, with the middle term that a derivation by its method gives",
-    bibtex="karimireddy2019error",
-    kind="upper",
+    source="[karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle term that a derivation by its method gives",
     certificate="composition",
     of=bounds.ef_sgd,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
@@ -139,8 +135,7 @@ def _(context):
     latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad"
     r" A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad"
     r" M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
-    source=f"derived, by the method of {EF}, {THEOREM}",
-    bibtex="karimireddy2019error",
+    source="derived, by the method of [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II)",
     kind="tight",
     attained="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
     " sqrt(1 - delta)) v there",
@@ -196,7 +191,6 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
 
 @claim(
     "ef.nonconvex.variance",
-    bibtex="karimireddy2019error",
     certificate="composition",
     of=bounds.ef_sgd_variance,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),

@@ -142,9 +142,6 @@ def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: f
 
 @claim(
     "ef.exact",
-    source=f"{ONE}; for N workers {MANY}",
-    bibtex="bergthomsen2025tight",
-    source_known="quoted",
     of=bounds.exact_feedback_rate,
     subject=lambda step: (step, ErrorFeedback()),
     mutants={
@@ -171,13 +168,6 @@ def _(context):
 
 @claim(
     "ef.exact.certificate",
-    title="The rate of error feedback, proved in rational numbers",
-    statement="rho V - V_+ - lambda I - (1/s)(s^2 ||p||^2 - ||e_+||^2) is a single square, and the same holds for EF21"
-    " with s lambda/eta^2 and 1: hence V_+ <= rho V, for every function, compressor and dimension.",
-    source=f"{ONE}; the multiplier of EF21 derived",
-    bibtex="bergthomsen2025tight",
-    source_known="quoted",
-    kind="identity",
     of=bounds.exact_feedback_multiplier,
     subject=Proof(),
     mutants=WRONG_PROOFS,
@@ -198,10 +188,8 @@ def _(context):
     statement="N workers whose functions have the same mu, L and minimum, each with a memory, have the rate of one"
     " worker: no better, no worse.",
     latex=r"V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2",
-    source=f"{MANY}; with this V derived",
-    bibtex="bergthomsen2026tight",
+    source="[bergthomsen2026tight]; with this V derived",
     source_known="quoted",
-    kind="tight",
     attained="the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained",
     proof="The proof of ef.exact for the means; what remains is a form in the workers' deviations from them.",
     of=bounds.exact_feedback_rate,
@@ -224,12 +212,6 @@ def _(context):
 
 @claim(
     "ef.exact.two-workers",
-    statement="Conjecture: the factor of a step is at most the largest root of rho^3 - B rho^2 + C rho - s^4, B and C"
-    " as in the closed form.",
-    source=f"{MANY}, Empirical Law 4.3",
-    bibtex="bergthomsen2026tight",
-    source_known="quoted",
-    kind="tight",
     certificate="conjecture",
     of=bounds.two_workers_feedback_rate,
     subject=1.0,

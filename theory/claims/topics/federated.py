@@ -22,8 +22,7 @@ WORKERS = 4
     title="Where local steps on different data end",
     statement="If each worker has a quadratic of its own, rounds of H local steps of size eta end in the minimiser of"
     " other quadratics, those with the curvatures I - (I - eta A_k)^H.",
-    source="derived; Malinovskiy et al., From local SGD to local fixed-point methods, ICML 2020",
-    bibtex="malinovskiy2020local",
+    source="derived; [malinovskiy2020local]",
     of=bounds.local_sgd_fixed_point,
     subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={

@@ -55,8 +55,7 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
     statement="x_t minus the workers' mean memory is the iterate of SGD that uses the same gradients uncompressed, for"
     " every compressor.",
     latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\eta_s\tfrac1N\sum_w g_s^w",
-    source=f"{EF}, proof of Theorem II; Stich, Cordonnier, Jaggi, NeurIPS 2018, section 3",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], proof of Theorem II; [stich2018sparsified], section 3",
     kind="identity",
     attained="everywhere",
     proof="x loses mean Q(p); e = p - Q(p) with p = eta g + e. So x - mean e loses mean eta g.",
@@ -95,8 +94,6 @@ def unchanging(eta):
 
 @claim(
     "ef.memory",
-    source=f"derived; sharpens {EF}, Lemma 3 (4 (1 - delta)/delta^2)",
-    bibtex="karimireddy2019error",
     of=bounds.memory_error,
     subject=Scaling,
     mutants={
@@ -121,12 +118,6 @@ def _(context):
 
 @claim(
     "ef.memory.paper",
-    title="Size of a memory, as quoted",
-    statement="With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 - delta)/delta^2"
-    " eta^2 G^2.",
-    source=f"{EF}, Lemma 3",
-    bibtex="karimireddy2019error",
-    kind="upper",
     of=partial(bounds.memory_error, form="paper"),
     subject=Scaling,
     mutants={"a compressor that contracts half as much": lambda d: Scaling(d / 2)},

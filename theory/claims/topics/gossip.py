@@ -101,7 +101,6 @@ def _(context):
 
 @claim(
     "gossip.gap",
-    title="Spectral gaps of graphs",
     of=bounds.gossip_gap,
     subject=lambda graph, workers: mixing(graph, workers),
     mutants={
@@ -170,7 +169,6 @@ class _Lazy(NamedTuple):
 
 @claim(
     "gossip.mean",
-    title="Gossip preserves the mean up to rounding",
     of=bounds.gossip_rounding,
     subject=lambda c: Gossip(c),
     mutants={"the mean of the messages": MeanOfMessages},
@@ -186,7 +184,6 @@ def _(context):
 
 @claim(
     "gossip.compressed",
-    title="Naively compressed gossip does not converge",
     of=bounds.compressed_gossip_floor,
     subject=lambda c, graph: Gossip(c, graph),
     mutants={
@@ -208,7 +205,6 @@ def _(context):
 
 @claim(
     "gossip.noisy",
-    title="Gossip with errors of fixed variance",
     of=bounds.noisy_gossip_floor,
     subject=lambda c, graph: Gossip(c, graph),
     mutants={
@@ -228,7 +224,6 @@ def _(context):
 
 @claim(
     "gossip.response",
-    title="How a ring answers to errors",
     of=bounds.ring_response,
     subject=lambda workers: Ring(),
     mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},

@@ -42,8 +42,7 @@ def signs(rng, d):
     title="Noise of a quantized stochastic gradient",
     statement="E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on top of the"
     " sampling noise.",
-    source="derived; the correct reading of QSGD, NIPS 2017, Theorems 3.2 and 3.4",
-    bibtex="alistarh2017qsgd",
+    source="derived; the correct reading of [alistarh2017qsgd], Theorems 3.2 and 3.4",
     kind="upper",
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
@@ -65,8 +64,7 @@ def _(context):
     " E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2, as in"
     " Lemma 3.1, it holds.",
     latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="QSGD, NIPS 2017, Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
-    bibtex="alistarh2017qsgd",
+    source="[alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
     kind="upper",
     proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
     " on top and does not depend on s.",

@@ -46,8 +46,7 @@ def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, repl
     statement="On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t (f(x_1) -"
     " f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.",
     latex=r"\mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}",
-    source=f"derived; the recursion behind {YU}, Theorem 1, with equality",
-    bibtex="yu2019computation",
+    source="derived; the recursion behind [yu2019computation], Theorem 1, with equality",
     kind="identity",
     proof="E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad f||^2 ="
     " 2 L (f - f*).",
@@ -71,12 +70,6 @@ def _(context):
 
 @claim(
     "cr-psgd.closed-form",
-    title="CR-PSGD's recursion, summed",
-    statement="With B_s = rho^(s-1) B_1 the noise term is (L gamma^2 sigma^2/(2 N B_1)) rho^-(t-1) (1 - (q rho)^t)/(1 -"
-    " q rho), and in terms of the budget T = B_1 (rho^t - 1)/(rho - 1) it is O(1/(N T)).",
-    source=f"derived; {YU}, Theorem 1 (c_1/T^alpha + c_2/(N T))",
-    bibtex="yu2019computation",
-    kind="identity",
     of=bounds.cr_psgd_geometric,
     subject=bounds.cr_psgd_geometric,
     mutants={
@@ -100,11 +93,6 @@ def _(context):
 
 @claim(
     "cr-psgd.budget",
-    title="CR-PSGD after a budget",
-    statement="With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho - 1)"
-    " T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).",
-    source=f"derived; {YU}, Theorem 1, with constants",
-    bibtex="yu2019computation",
     of=bounds.cr_psgd_rate,
     subject=bounds.cr_psgd_rate,
     mutants={
@@ -129,10 +117,6 @@ def _(context):
 
 @claim(
     "cr-psgd.bound",
-    title="CR-PSGD under the PL condition",
-    source=f"{YU}, Theorem 1; the recursion is derived",
-    bibtex="yu2019computation",
-    kind="upper",
     of=bounds.cr_psgd,
     subject=lambda rho: GrowingBatch(rho, 1),
     mutants={"batches of one throughout": lambda rho: 1},
@@ -172,8 +156,7 @@ def _(context):
     title="CR-PSGD: the rate 1/(N T)",
     statement="With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.",
     latex=r"\mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)",
-    source=f"{YU}, Theorem 1",
-    bibtex="yu2019computation",
+    source="[yu2019computation], Theorem 1",
     kind="rate",
     proof="cr-psgd.closed-form.",
     of=bounds.cr_psgd_rate,
@@ -226,8 +209,7 @@ def wavy_pl() -> float:
     statement="On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound, comes to what"
     " the bound gives for the curvature 8 at the minimum, and falls like 1/T and 1/N, in the rounds of cr-psgd.rounds.",
     latex=r"f(x)=x^2+3\sin^2x",
-    source=f"{YU}, Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2",
-    bibtex="yu2019computation",
+    source="[yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2",
     kind="rate",
     attained="a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu",
     proof="cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.",

@@ -17,8 +17,6 @@ from ..checks import identity, lower, upper
 
 @claim(
     "cr-psgd.rounds",
-    title="CR-PSGD takes O(log T) rounds",
-    bibtex="yu2019computation",
     of=bounds.growing_rounds,
     subject=lambda rho, first, budget, workers: (GrowingBatch(rho, first), budget),
     mutants={
@@ -43,9 +41,6 @@ def _(context):
 
 @claim(
     "cr-psgd.optimal-rho",
-    statement="rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho ="
-    " q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.",
-    source="derived",
     of=bounds.optimal_rho,
     subject=bounds.optimal_rho,
     mutants={

@@ -21,12 +21,6 @@ FS = "[friedlander2012hybrid]"
 
 @claim(
     "growing.linear-rate",
-    title="Batches that grow geometrically give a linear rate",
-    statement="With the step alpha <= min(1/L, 1/c) and batches ceil(tau^t), E f(x_t) - f* <= omega rho^t, rho ="
-    " max(1 - alpha c/2, 1/tau), omega = max(alpha L M/c, f(x_0) - f*), where M is the variance of one gradient.",
-    source=f"{BCN}, Theorem 5.1 and Corollary 5.2",
-    bibtex="bottou2018optimization",
-    kind="tight",
     of=bounds.shrinking_noise,
     subject=lambda tau: GrowingBatch(tau, 1, "ceil"),
     mutants={"batches of one throughout": lambda tau: 1},
@@ -69,9 +63,7 @@ def _omega(change):
     statement="The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below omega rho^t for all t,"
     " with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).",
     latex=r"D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}",
-    source=f"{BCN}, Theorem 5.1, inequality (5.5)",
-    bibtex="bottou2018optimization",
-    kind="tight",
+    source="[bottou2018optimization], Theorem 5.1, inequality (5.5)",
     attained="gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta = 1 - alpha c mu/2",
     proof="omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2), a = alpha c mu.",
     of=bounds.shrinking_noise,
@@ -97,11 +89,6 @@ def _(context):
 
 @claim(
     "growing.gradients",
-    title="Growing batches need O(1/eps) gradients",
-    statement="With tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, batches ceil(tau^t) take at most 4 omega/(s eps alpha"
-    " c mu) gradients until f - f* is at most eps in expectation; at most (tau omega/eps - 1)/(tau - 1) + t - 1.",
-    source=f"{BCN}, Theorem 5.3",
-    bibtex="bottou2018optimization",
     of=bounds.growing_batch_gradients,
     subject=lambda tau: GrowingBatch(tau, 1, "ceil"),
     mutants={
@@ -141,12 +128,6 @@ def inexact_descent(diagonal, start, step, errors):
 
 @claim(
     "growing.inexact",
-    title="Gradient descent with wrong gradients",
-    statement="With the step 1/L and errors of any kind, biased too, f(x_t) - f* <= q^t D_0 + (E_0/(2 L)) (q^t - g^t)/"
-    "(q - g) if ||e_t||^2 = E_0 g^t, q = 1 - mu/L; an equality on (L/2)||x||^2, where q = 0.",
-    source=f"{FS}, Theorem 2.2; constants derived",
-    bibtex="friedlander2012hybrid",
-    kind="tight",
     of=bounds.inexact_gradients,
     subject=lambda L: 1.0 / L,
     mutants={"a step 10 % too long": lambda L: 1.1 / L, "a step 10 % too short": lambda L: 0.9 / L},
@@ -173,11 +154,6 @@ def _(context):
 
 @claim(
     "growing.without-replacement",
-    title="The error of a batch without replacement",
-    statement="The mean of B of n gradients, drawn without replacement, is off by E||e||^2 = ((n - B)/(n B)) S^2, S^2 ="
-    " (1/(n - 1)) sum ||grad f_i - grad f||^2.",
-    source=f"{FS}, section 3",
-    bibtex="friedlander2012hybrid",
     of=bounds.batch_error,
     subject=itertools.combinations,
     mutants={"rows drawn with replacement": lambda rows, size: itertools.product(rows, repeat=size)},

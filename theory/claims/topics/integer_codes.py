@@ -25,9 +25,6 @@ WRONG = {
 
 @claim(
     "elias.length",
-    title="Length of the Elias omega code",
-    statement="The omega code of k takes 1, 3, 3, 6, 6, 6, 6, 7, ... bits, at most 1 + (5/2) log2 k.",
-    source="P. Elias, Universal codeword sets, 1975; the bound is derived (checked up to 2^20, attained at k = 4)",
     of=bounds.elias_length,
     subject=omega_length,
     mutants=WRONG,
@@ -91,11 +88,6 @@ def rice_bits(places, p):
 
 @claim(
     "rice.length",
-    title="Golomb-Rice codes of gaps",
-    statement="The gap between random positions takes 1 + b + q/(1 - q) bits with q = (1 - p)^(2^b), at most 0.1201"
-    " more than its entropy for p <= 1/2.",
-    source="S. W. Golomb, 1966; R. F. Rice, 1979; the bound is derived",
-    kind="identity",
     of=bounds.rice_length,
     subject=rice,
     mutants={

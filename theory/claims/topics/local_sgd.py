@@ -80,9 +80,6 @@ def _worst(steps, shift, *, mu, lipschitz, local_steps, second_moment, variance,
 
 @claim(
     "local-sgd.theorem",
-    title="Local SGD",
-    source=f"{STICH}, Theorem 2.2",
-    bibtex="stich2019local",
     of=bounds.local_sgd,
     subject=lambda shift: InverseTime(4.0, 1.0, shift),
     mutants={"steps a hundred times too small": lambda shift: InverseTime(0.04, 1.0, shift)},
@@ -131,9 +128,6 @@ def lopsided_minimum():
 
 @claim(
     "local-sgd.step",
-    title="One step of the workers' mean",
-    source=f"{STICH}, Lemma 3.1, with f at the mean iterate",
-    bibtex="stich2019local",
     of=bounds.local_sgd_step,
     subject=1.0,
     mutants={"steps of the other sign": -1.0, "steps twenty times as long": 20.0},
@@ -160,12 +154,6 @@ def _(context):
 
 @claim(
     "local-sgd.deviation",
-    title="How far local steps drive the workers apart",
-    statement="On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2"
-    " sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.",
-    source=f"{STICH}, Lemma 3.3; the equality is derived",
-    bibtex="stich2019local",
-    kind="tight",
     of=bounds.local_sgd_deviation_exact,
     subject=(True, 1.0),
     mutants={
@@ -194,9 +182,7 @@ def _(context):
     "local-sgd.speed-up",
     title="Local SGD: N workers divide the error by N while H = O(sqrt(T/N))",
     statement="On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H = sqrt(T/N).",
-    source=f"{STICH}, Corollary 2.3",
-    bibtex="stich2019local",
-    kind="rate",
+    source="[stich2019local], Corollary 2.3",
     of=bounds.local_steps_limit,
     subject=bounds.local_steps_limit,
     mutants={"one exchange, at the end": lambda samples, workers: samples},
@@ -222,8 +208,6 @@ def _(context):
 
 @claim(
     "local-sgd.nonconvex",
-    title="Local SGD without convexity",
-    source="Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019, Theorem 1",
     of=bounds.local_sgd_nonconvex,
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01, "steps of 1.9/L": 1.9},

@@ -56,8 +56,7 @@ def _conserved(context, threads, steps):
     title="Parallel-Mem-SGD with one thread is SGD in disguise",
     statement="With one thread, x_t minus its memory is the iterate of SGD that uses the same gradients uncompressed.",
     latex=r"x_T - m_T = x_0 - \sum_{t<T}\eta_t\,\nabla f_{i_t}",
-    source=f"{SOURCE}; ef.identity for one worker",
-    bibtex="stich2018sparsified",
+    source="[stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD); ef.identity for one worker",
     kind="identity",
     attained="everywhere",
     proof="x loses what is sent; the memory gains eta g and loses what is sent.",
@@ -84,8 +83,7 @@ def _(context):
     " sum of its steps, and all together fall short of it by less than a twentieth: by the updates that were lost.",
     latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\eta_t\,\nabla f_{i_t^w}\Big|"
     r"\quad \text{where all steps have one sign}",
-    source=f"derived for {SOURCE}",
-    bibtex="stich2018sparsified",
+    source="derived for [stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD)",
     kind="upper",
     attained="where no two threads move the same coordinate at the same time",
     proof="A store writes what was read plus one step. If all steps go upwards, the last store of a coordinate is at"

@@ -15,7 +15,6 @@ from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, second_moment, solve, value
 from ..base import claim
 from ..checks import SURE, assumption, upper
-from .sgd import RSS
 from .sgd_averages import schedule, telescoped
 
 ROWS, ALL, STEPS, L2 = 100, 569, 300, 0.1
@@ -79,12 +78,6 @@ def squares(x, best):
 @claim(
     "logistic.last",
     of=bounds.sgd_inverse_time,
-    title="The last iterate on logistic regression",
-    statement="With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) - f* <= L/2 times"
-    " that, on logistic regression with an l2 term.",
-    source=f"derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens {RSS}, Lemma 1 and Theorem 1",
-    bibtex="rakhlin2012making",
-    kind="upper",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -122,9 +115,7 @@ def averages(steps, mu):
     title="Averages on logistic regression",
     statement="Weights t + 1 with steps 2/(mu (t + 2)), all alike and the last half with steps 1/(mu t): on logistic"
     " regression, too, E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T) and the suffix's bound.",
-    source=f"Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; {RSS}, Theorems 2 and 5",
-    bibtex="lacoste2012simpler",
-    kind="upper",
+    source="[lacoste2012simpler]; [rakhlin2012making], Theorems 2 and 5",
     attained="nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the way",
     certificate="composition",
     subject=1.0,
@@ -156,9 +147,7 @@ def _(context):
     of=bounds.bottou_constant_step,
     title="Constant steps on logistic regression",
     statement="sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on logistic regression.",
-    source="Yin et al., AISTATS 2018, Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6; Bubeck 2015,"
-    " Theorem 6.3",
-    bibtex="bottou2018optimization",
+    source="[yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6; [bubeck2015convex], Theorem 6.3",
     kind="upper",
     attained="nearly, with a strong l2 term and the largest variance on the way",
     subject=1.0,
@@ -207,9 +196,7 @@ def full_gradient(problem, step, steps):
     " for budgets of n and of 3 n gradients: gradient descent with the best of 31 constant"
     " steps, SGD with the best of three; not so with L/mu = 1.1, nor for a budget"
     " of 5 n with L/mu = 11.",
-    source="derived; a remark in the talk on CR-PSGD, which attributes it to Bottou, Bousquet (2008) and Bottou,"
-    " Curtis, Nocedal, SIAM Review 60 (2018), and names no exceptions",
-    bibtex="bottou2018optimization",
+    source="derived; a remark in the talk on CR-PSGD, which attributes it to [bottou2018optimization], and names no exceptions",
     kind="upper",
     proof="A step with one row costs n times less and moves x as far; what it adds is noise, and that is a matter of"
     " the last digits. It turns round after so many passes that gradient descent's factor, at most ((L - mu)/(L +"

@@ -140,8 +140,7 @@ mechanism_law(
     title="What a mechanism does to the batch-size bound",
     statement="With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n, and B > n"
     " if B_D > n.",
-    source=f"{YIN}, Theorem 7; B <= n: derived",
-    bibtex="yin2018gradient",
+    source="[yin2018gradient], Theorem 7; B <= n: derived",
     kind="lower",
     of=bounds.mechanism_batch_bound,
     subject=batch_bound,
@@ -172,13 +171,6 @@ def _(context):
 
 @claim(
     "mechanism.rounds",
-    title="Mechanisms do not save rounds",
-    statement="A mechanism that multiplies the second moment by r, and the batch by r, gives rounds that are no better:"
-    " the second moment of a round's mean gradient grows by (1 - 1/r) ||grad f||^2/B, and by (1 - 1/(rB)) (r - 1) M^2/n"
-    " more if repeats of a row share the noise.",
-    source=f"derived from {YIN}, Lemma 1 and section 4.4, who leave it at two opposing effects",
-    bibtex="yin2018gradient",
-    kind="identity",
     of=bounds.mechanism_rounds,
     subject=lambda r: r,
     mutants={

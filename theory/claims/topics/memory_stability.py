@@ -58,7 +58,6 @@ EF_SETTINGS = {"p=0.3, N=2": (0.3, 2), "p=0.5, N=1": (0.5, 1), "p=0.1, N=4": (0.
 
 @claim(
     "frontier.ef",
-    bibtex="karimireddy2019error",
     of=bounds.ef_frontier,
     subject=error_feedback,
     mutants={
@@ -86,8 +85,7 @@ def without_memory(a):
     " 2 (2 - a)/a, the frontier of infinitely many workers with Bernoulli(a); without memory it is 2/a, without"
     " compression 2.",
     latex=r"\gamma\lambda<\frac{2(2-a)}{a}",
-    source="derived",
-    bibtex="karimireddy2019error",
+    source="derived; [karimireddy2019error]",
     proof="x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the eigenvalue"
     " -1 at the frontier.",
     of=bounds.ef_frontier,
@@ -118,7 +116,6 @@ def _(context):
 
 @claim(
     "frontier.ef.cycle",
-    bibtex="karimireddy2019error",
     of=bounds.ef_cycle_factor,
     subject=error_feedback,
     mutants={
@@ -137,9 +134,7 @@ def _(context):
     "frontier.ef21",
     title="Longest step of EF21",
     statement="With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.",
-    source="derived; Richtarik, Sokolov, Fatkhullin, EF21, NeurIPS 2021, Theorem 3 (for such compressors the two"
-    " methods are one)",
-    bibtex="richtarik2021ef21",
+    source="derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are one)",
     of=bounds.ef_frontier,
     subject=ef21,
     mutants={
@@ -153,7 +148,6 @@ def _(context):
 
 @claim(
     "frontier.marina",
-    bibtex="gorbunov2021marina",
     of=bounds.marina_frontier,
     subject=marina,
     mutants={
@@ -169,7 +163,6 @@ def _(context):
 
 @claim(
     "frontier.diana",
-    bibtex="mishchenko2019distributed",
     of=bounds.diana_frontier,
     subject=diana,
     mutants={

@@ -76,7 +76,7 @@ _step(
     " - 2 eta <grad f, x - x*> + eta^2 (1 + (B-1)/B_D) M^2/B.",
     latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
     r"\Big(1+\tfrac{B-1}{B_D}\Big)M^2",
-    source=f"{YIN}, Lemma 1 (which sums the gradients: its step times B)",
+    source="[yin2018gradient], Lemma 1 (which sums the gradients: its step times B)",
     proof="Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2 ="
     " M^2/B_D; there are B (B-1) such pairs.",
 )
@@ -89,7 +89,7 @@ _step(
     statement="As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1)) M^2/B.",
     latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
     r"\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2",
-    source=f"derived; the variant of {YIN}, Lemma 1",
+    source="derived; the variant of [yin2018gradient], Lemma 1",
     attained="everywhere; for B = n the noise is gone",
     proof="Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).",
 )

@@ -42,8 +42,7 @@ def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
     title="One random level has the right mean",
     statement="What top-(l+1)k adds to top-lk, drawn with probability p_l and divided by it, has the mean v.",
     latex=r"\mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v",
-    source=SOURCE,
-    bibtex="giles2008multilevel",
+    source="derived; multilevel Monte Carlo of [giles2008multilevel]",
     kind="identity",
     proof="The levels add up to v.",
     subject=Multilevel,
@@ -63,12 +62,6 @@ def _(context):
 
 @claim(
     "multilevel.variance",
-    title="Variance of one random level",
-    statement="E||Q(v) - v||^2 = (sum_l ||r_l||)^2 - ||v||^2 for the levels r_l, drawn in proportion to their norms; no"
-    " other probabilities have less, and it is at most ceil(d/k) - 1 times ||v||^2.",
-    source=SOURCE,
-    bibtex="giles2008multilevel",
-    kind="identity",
     of=bounds.multilevel_variance_exact,
     subject=Multilevel,
     mutants={
@@ -119,7 +112,6 @@ def _any_plane(v, rng, samples: int) -> np.ndarray:
     statement="Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the"
     " variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.",
     source="derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability",
-    kind="identity",
     of=bounds.ternary_variance_exact,
     subject=bit_planes,
     mutants={

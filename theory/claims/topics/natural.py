@@ -35,17 +35,13 @@ compressor_law(
     title="Natural compression is unbiased",
     statement="Random rounding to the two powers of two around a number keeps the mean.",
     latex=r"\mathbb{E}\,C_{\mathrm{nat}}(v) = v",
-    source=f"{SOURCE}, Theorem 3",
-    bibtex="horvath2022natural",
+    source="[horvath2022natural], Theorem 3",
     kind="identity",
 )
 
 
 @claim(
     "natural.variance",
-    title="Variance of natural compression",
-    statement="E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).",
-    bibtex="horvath2022natural",
     of=bounds.natural_variance,
     subject=Natural,
     mutants=MUTANTS
@@ -66,8 +62,7 @@ def _(context):
     "natural.dithering",
     title="Variance of natural dithering, as in the paper's transcript",
     statement="E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).",
-    source=f"{SOURCE}, Theorem 7",
-    bibtex="horvath2022natural",
+    source="[horvath2022natural], Theorem 7",
     kind="upper",
     of=partial(bounds.natural_dithering_variance, form="paper"),
     subject=NaturalDithering,
@@ -89,9 +84,6 @@ def _(context):
 
 @claim(
     "natural.dithering.sharp",
-    statement="Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.",
-    source=f"derived; sharpens {SOURCE}, Theorem 7",
-    bibtex="horvath2022natural",
     of=bounds.natural_dithering_variance,
     subject=NaturalDithering,
     mutants={

@@ -70,8 +70,7 @@ compressor_law(
     title="NUQSGD is unbiased",
     statement="Random rounding to the levels 0, p^s, ..., p, 1 of a norm keeps the mean: E Q(v) = v.",
     latex=r"\mathbb{E}\, Q(v) = v",
-    source=f"{SOURCE}; for any ratio p derived",
-    bibtex="ramezani2021nuqsgd",
+    source="[ramezani2021nuqsgd]; for any ratio p derived",
     kind="identity",
     proof="Between levels a and b, b is drawn with probability (r - a)/(b - a).",
 )
@@ -91,7 +90,6 @@ compressor_law(
     statement="E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi joins the points (l, l^2) at the levels by"
     " chords; with the maximum norm as scale likewise.",
     source="derived",
-    kind="identity",
 )
 
 compressor_law(
@@ -104,15 +102,11 @@ compressor_law(
     quick=1_000,
     of=bounds.chord_nonzeros,
     mutants=ROUNDED | ZERO | FEWER,
-    title="Non-zeros of NUQSGD at one vector",
-    statement="E||Q(v)||_0 = sum min(1, r_i / p^s).",
-    kind="identity",
 )
 
 
 @claim(
     "nuqsgd.positions",
-    kind="identity",
     of=bounds.chord_positions,
     subject=lambda s, v, seed: compress(NUQSGD(s), v, key(seed, 0), wire_dtype=np.float64),
     mutants={
@@ -143,11 +137,6 @@ compressor_law(
     quick=1_500,
     of=bounds.nuqsgd_variance,
     mutants=ROUNDED | MAXIMUM | FEWER,
-    title="Worst variance of NUQSGD, any ratio",
-    statement="E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam - 1 +"
-    " X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.",
-    source=f"derived; sharpens {SOURCE}",
-    bibtex="ramezani2021nuqsgd",
 )
 
 
@@ -168,8 +157,7 @@ def variance_with_threshold(context, form: str):
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+1) and 2^-s sqrt(d) - 7/8"
     " from there on: false for s = 3, d = 128, where (2/3, 1/3 and 126 equal ones) gives 0.5604 > 0.5392.",
     latex=r"\omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+1})",
-    source=f"{SOURCE}, variance bound, {REMEMBERED}",
-    bibtex="ramezani2021nuqsgd",
+    source="[ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand",
     kind="upper",
     proof="The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to sqrt(2) - 7/8 = 0.539; two"
     " large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the branches meet.",
@@ -187,8 +175,7 @@ def _(context):
     title="Variance of NUQSGD with the threshold 2^(2s+2)",
     statement="E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2) and 2^-s sqrt(d) - 7/8"
     " from there on; the two branches meet at 9/8.",
-    source=f"{SOURCE}, variance bound, {REMEMBERED}; the threshold is derived",
-    bibtex="ramezani2021nuqsgd",
+    source="[ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand; the threshold is derived",
     kind="upper",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+2)"),
     subject=NUQSGD,
@@ -216,6 +203,4 @@ compressor_law(
     of=bounds.nuqsgd_inf_variance,
     mutants={name: partial(mutant, norm=math.inf) for name, mutant in (ROUNDED | FEWER).items()}
     | {"the 2-norm": NUQSGD},
-    statement="E||Q(v) - v||^2 <= omega ||v||^2 with 1 + omega the larger of (1 + sqrt(1 + (d-1) p^(2s)))/2 and the"
-    " positive root of x^2 - x + (d-1) p x = (d-1)(1+p)^2/4.",
 )

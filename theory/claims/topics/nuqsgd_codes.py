@@ -11,7 +11,7 @@ from ...compressors.nuqsgd import NUQSGD
 from ..base import claim
 from ..checks import upper
 from ..laws import compressor_law, equal_magnitudes, gaussian, spike
-from .nuqsgd import FEWER, MAXIMUM, REMEMBERED, ROUNDED, SOURCE, ZERO
+from .nuqsgd import FEWER, MAXIMUM, ROUNDED, ZERO
 
 compressor_law(
     "nuqsgd.nonzeros",
@@ -23,10 +23,6 @@ compressor_law(
     quick=1_000,
     of=bounds.nuqsgd_nonzeros,
     mutants=ROUNDED | ZERO | FEWER | MAXIMUM,
-    title="Non-zeros of NUQSGD",
-    statement="E||Q(v)||_0 <= min(d, p^-s sqrt(d)).",
-    source=f"derived; sharpens {SOURCE}",
-    bibtex="ramezani2021nuqsgd",
 )
 
 compressor_law(
@@ -44,16 +40,13 @@ compressor_law(
     see=("nuqsgd.nonzeros",),
     title="Non-zeros of NUQSGD, as remembered from print",
     statement="E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).",
-    source=f"{SOURCE}, {REMEMBERED}",
-    bibtex="ramezani2021nuqsgd",
+    source="[ramezani2021nuqsgd], as remembered; the text was not at hand",
     kind="upper",
 )
 
 
 @claim(
     "nuqsgd.code.length",
-    title="Code length of NUQSGD, with all constants",
-    bibtex="ramezani2021nuqsgd",
     of=bounds.nuqsgd_code_length,
     subject=partial(NUQSGD, elias=True),
     mutants={

@@ -13,7 +13,7 @@ from ..base import claim
 from ..checks import equality, upper
 from ..laws import compressor_law
 from ..mutants.quantizers import NO_ZERO, WrongRounding
-from .nuqsgd import SOURCE, two_two_one
+from .nuqsgd import two_two_one
 
 
 @claim(
@@ -22,9 +22,7 @@ from .nuqsgd import SOURCE, two_two_one
     statement="Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance of the"
     " chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})",
-    source="the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived",
-    bibtex="ramezani2021nuqsgd",
-    kind="identity",
+    source="the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived; [ramezani2021nuqsgd]",
     of=bounds.chord_variance,
     subject=NUQSGDReleased,
     mutants={
@@ -52,7 +50,6 @@ compressor_law(
     quick=500,
     of=bounds.nuqsgd_released_variance,
     mutants={"half as many levels": lambda bits: NUQSGDReleased(bits - 1)},
-    bibtex="ramezani2021nuqsgd",
 )
 
 
@@ -120,8 +117,7 @@ def orderings(context):
     " norm beats NUQSGD on light tails (Gaussian, Laplace) and loses to it on heavy ones (Student t, lognormal).",
     latex=r"\mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{ on"
     r" light ones}",
-    source=f"{SOURCE}, section on experiments, says that NUQSGD and QSGD with the maximum norm are about equal",
-    bibtex="ramezani2021nuqsgd",
+    source="[ramezani2021nuqsgd], section on experiments, says that NUQSGD and QSGD with the maximum norm are about equal",
     kind="upper",
     of=bounds.chord_variance,
     subject=four_bits,
@@ -135,8 +131,7 @@ def _(context):
     "nuqsgd.tails.textbook",
     title="NUQSGD against QSGD at 4 bits and buckets of 8192, levels with a zero",
     statement="The same orderings hold for the levels of the papers, among which is zero.",
-    source="derived; the released code has no zero",
-    bibtex="ramezani2021nuqsgd",
+    source="derived; the released code has no zero; [ramezani2021nuqsgd]",
     kind="upper",
     of=bounds.chord_variance,
     subject=four_bits_textbook,

@@ -13,7 +13,6 @@ from ...compressors.sparsifiers import TopK
 from ..base import claim
 from ..checks import equality, identity, lower, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
-from .sparsification import WANGNI
 
 ATOMO = "[wang2018atomo]"
 
@@ -52,9 +51,7 @@ def least_second_moment(v, budget: float) -> float:
     title="The optimal probabilities",
     statement="p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's algorithm, the"
     " compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.",
-    source=f"{WANGNI}, Algorithms 2 and 3; {ATOMO}, Algorithm 1; that they agree is derived",
-    bibtex="wangni2018gradient",
-    kind="identity",
+    source="[wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is derived",
     of=bounds.optimal_probabilities,
     subject=lambda v, budget: bounds.optimal_probabilities(v, budget=budget),
     mutants={
@@ -83,11 +80,6 @@ def _(context):
 
 @claim(
     "optimal.law",
-    title="The optimal sparsifier, measured",
-    statement="Unbiased, with the variance sum v_i^2 (1/p_i - 1) and exactly its budget of expected non-zeros.",
-    source=f"{WANGNI}; {ATOMO}",
-    bibtex="wangni2018gradient",
-    kind="identity",
     of=bounds.sparsifier_variance,
     subject=OptimalSparsifier,
     mutants={
@@ -128,19 +120,12 @@ compressor_law(
         ),
         "the same probability for all": lambda budget=0.0, variance=0.0: Bernoulli(0.25),
     },
-    title="Worst variance of the optimal sparsifier",
-    statement="E||Q(v) - v||^2 <= (d/s - 1) ||v||^2 with the budget s, and = eps ||v||^2 for every v with the variance"
-    " eps.",
-    source="derived",
     of=bounds.optimal_variance,
 )
 
 
 @claim(
     "sparsifier.product",
-    title="Second moment times non-zeros",
-    statement="For every unbiased sparsifier with independent coins, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.",
-    source="derived",
     of=bounds.product_bound,
     subject=lambda v, p: float(bounds.sparsifier_variance(v, p)) + float(v @ v),
     mutants={
@@ -172,8 +157,7 @@ def non_zeros(v, rho) -> float:
     title="Approximately sparse vectors need few coordinates",
     statement="If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho with at most"
     " (1 + rho) s expected non-zeros.",
-    source=f"{WANGNI}, the lemma on (rho, s)-approximate sparsity",
-    bibtex="wangni2018gradient",
+    source="[wangni2018gradient], the lemma on (rho, s)-approximate sparsity",
     of=bounds.sparsity_lemma,
     subject=non_zeros,
     mutants={

@@ -38,9 +38,6 @@ def rounds(context, curvatures, H, eta, server, count):
 
 @claim(
     "outer.rate",
-    title="The best outer step of local gradient descent",
-    source="derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021",
-    kind="identity",
     of=bounds.outer_rate,
     subject=bounds.outer_step,
     mutants={
@@ -69,12 +66,6 @@ def _(context):
 
 @claim(
     "outer.nesterov",
-    title="The best outer Nesterov momentum",
-    statement="With the step 4/(3 q(L) + q(mu)), momentum (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1) + 2) and kappa ="
-    " q(L)/q(mu), the spectral radius of a round of local gradient descent is 1 - 2/sqrt(3 kappa + 1), and no other"
-    " pair has a smaller one.",
-    source="Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, with q(A) for the Hessian",
-    kind="identity",
     of=bounds.outer_nesterov,
     subject=lambda mu, L, eta, H: bounds.outer_nesterov(mu, L, eta, H)[:2],
     mutants={
@@ -118,11 +109,6 @@ def recurrence_root(x) -> float:
 
 @claim(
     "outer.leaky-memory",
-    title="A leaky memory is momentum",
-    statement="Random-k with p = k/d, whose memory keeps the factor beta, moves in expectation like heavy ball with the"
-    " momentum beta (1 - p) and steps of p eta.",
-    source="derived",
-    kind="identity",
     of=bounds.leaky_memory_momentum,
     subject=lambda k, kept: (RandK(k), LeakyFeedback(kept)),
     mutants={

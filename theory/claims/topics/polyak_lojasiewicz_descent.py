@@ -15,7 +15,7 @@ from ...problems.pl_examples import sine_quadratic
 from ...problems.quadratics import quadratic
 from ..base import claim
 from ..checks import identity, upper
-from .polyak_lojasiewicz import KNS, searched, sine
+from .polyak_lojasiewicz import searched, sine
 
 
 def _descent(context, problem, start, step, steps):
@@ -30,8 +30,7 @@ def _descent(context, problem, start, step, steps):
     title="Gradient descent without convexity",
     statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
     "(2 L + mu).",
-    source=f"{KNS}, Theorem 1; the sharper rate: Abbaszadehpeivasti, de Klerk, Zamani, 2023, Theorem 3",
-    bibtex="karimi2016linear",
+    source="[karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3",
     kind="tight",
     subject=1.0,
     mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
@@ -56,9 +55,7 @@ def _(context):
     title="The worst step of gradient descent on x^2 + 3 sin^2 x",
     statement="A step 1/L leaves at most the share 1 - mu/L of f - f*; on x^2 + 3 sin^2 x the worst is 0.95533.",
     latex=r"\max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L",
-    source=f"{KNS}, Theorem 1",
-    bibtex="karimi2016linear",
-    kind="upper",
+    source="[karimi2016linear], Theorem 1",
     proof="pl.gd with T = 1.",
     of=bounds.pl_gd,
     subject=1.0,
@@ -82,12 +79,6 @@ def _(context):
 
 @claim(
     "pl.gd.strongly-convex",
-    title="Gradient descent on strongly convex functions",
-    statement="f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).",
-    source="Taylor, Hendrickx, Glineur, Exact worst-case convergence rates of the proximal gradient method, JOTA 2018,"
-    " Theorem 3.3",
-    bibtex="taylor2018exact",
-    kind="tight",
     of=bounds.gd_strongly_convex,
     subject=1.0,
     mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},

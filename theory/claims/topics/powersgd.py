@@ -21,10 +21,6 @@ POWER = "[vogels2019powersgd]"
 
 @claim(
     "powersgd.cold",
-    title="PowerSGD from a fresh start contracts",
-    statement="E||C(X) - X||_F^2 <= (1 - r/rank(X)) ||X||_F^2 for a Gaussian start with r columns.",
-    source=f"derived; for the operator of {POWER}",
-    bibtex="vogels2019powersgd",
     of=bounds.power_sgd_cold_error,
     subject=partial(PowerSGD, ROWS, COLUMNS, warm=False),
     mutants={
@@ -66,9 +62,6 @@ compressor_law(
         "one column fewer than singular values are large": lambda rank: PowerSGD(SIZE, SIZE, LARGE - 1, warm=False),
         "half of the oversampling": lambda rank: PowerSGD(SIZE, SIZE, LARGE + (rank - LARGE) // 2, warm=False),
     },
-    title="PowerSGD from a fresh start, where the spectrum decays",
-    statement="E||C(X) - X||_F^2 <= (1 + k/(r - k - 1)) sum_{j>k} s_j^2 for a Gaussian start with r >= k + 2 columns.",
-    kind="upper",
     of=bounds.power_sgd_halko,
 )
 
@@ -94,11 +87,6 @@ def errors_of_skewed(v, rank: int, steps: int, stream) -> np.ndarray:
 
 @claim(
     "powersgd.warm",
-    title="A warm start finds the best rank",
-    statement="On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor"
-    " (s_{r+1}/s_r)^4 a step.",
-    source=f"derived; for the operator of {POWER}",
-    bibtex="vogels2019powersgd",
     of=bounds.power_sgd_warm_factor,
     subject=partial(errors, True),
     mutants={
@@ -157,8 +145,7 @@ def mean_of_messages(c, workers, states, stream):
     statement="Workers that average P and then Q restore what one worker would that holds the mean of their matrices.",
     latex=r"\hat P\Big(\frac1N\sum_i M_i^\top\hat P\Big)^\top=\hat P\hat P^\top\bar M,\quad"
     r" \hat P=\mathrm{orth}\Big(\frac1N\sum_i M_iQ\Big)",
-    source=f"{POWER}, section 3",
-    bibtex="vogels2019powersgd",
+    source="[vogels2019powersgd], section 3",
     kind="identity",
     proof="Both halves are linear in M_i once Q, then P^, is common.",
     subject=together,

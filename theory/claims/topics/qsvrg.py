@@ -67,7 +67,6 @@ def largest_mean_gap(inner: int, *, step, lipschitz, mu, omega, workers) -> Frac
 
 @claim(
     "qsvrg.factor",
-    bibtex="alistarh2017qsgd",
     certificate="composition",
     of=bounds.qsvrg_factor,
     subject=(1.0, partial(QSGD, LEVELS)),
@@ -107,9 +106,7 @@ def _(context):
     statement="With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) - f* <="
     " 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.",
     latex=r"\mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)",
-    source=f"{SOURCE}, Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
+    source="[alistarh2017qsgd], Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived",
     certificate="composition",
     proof="qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.",
     of=bounds.qsvrg_factor,
@@ -135,7 +132,6 @@ def _(context):
 
 @claim(
     "qsvrg.bits",
-    bibtex="alistarh2017qsgd",
     of=bounds.qsvrg_bits,
     subject=partial(QSGD, LEVELS),
     mutants={"full precision": Identity, "twice the levels": partial(QSGD, 2 * LEVELS)},

@@ -98,11 +98,6 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
 
 @claim(
     "qsgd.step",
-    title="The step size for N workers, with QSGD in the run",
-    statement="With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)), the mean"
-    " of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.",
-    source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
-    bibtex="alistarh2017qsgd",
     certificate="composition",
     of=bounds.quantized_sgd_convex,
     subject=(1.0, QSGD_4[0], 4),
@@ -142,8 +137,6 @@ for name, bibtex, theorem, (make, omega) in (
 
 @claim(
     "qsgd.bits-to-accuracy",
-    title="Bits of QSGD to an accuracy",
-    bibtex="alistarh2017qsgd",
     certificate="composition",
     of=bounds.quantized_sgd_bits,
     subject=(1.0, QSGD_4[0]),
@@ -171,8 +164,6 @@ def _(context):
 
 @claim(
     "qsgd.nonconvex",
-    title="Convergence with QSGD, without convexity",
-    bibtex="alistarh2017qsgd",
     of=bounds.quantized_sgd_smooth,
     subject=(1.0, partial(QSGD, 4)),
     mutants={"steps four times as large": (4.0, partial(QSGD, 4)), "one level": (1.0, partial(QSGD, 1))},

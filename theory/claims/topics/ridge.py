@@ -65,9 +65,7 @@ def _(context):
     title="SGD on ridge regression, RCV1",
     statement="With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge"
     " regression is below the bound for averaged SGD with the constants of the level set of the start.",
-    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002 (weights t); derived for these weights (bounds.sgd_average)",
-    bibtex="lacoste2012simpler",
-    kind="upper",
+    source="[lacoste2012simpler] (weights t); derived for these weights (bounds.sgd_average)",
     attained="nowhere near here: the constants are those of the start, and the data is benign (sgd.average)",
     subject=1.0,
     mutants={"steps a thousand times too small": 1e-3},

@@ -29,10 +29,6 @@ median = of_all(lambda x: np.median(x, axis=0))
 
 @claim(
     "robust.median",
-    title="What the median stands",
-    statement="If f of N workers send anything, N odd, the squared distance of the coordinate-wise median from the mean"
-    " of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.",
-    source="derived; in one dimension Boyd, 1971, and Hawkins, JASA 1971, on the spread of ordered numbers",
     of=bounds.median_deviation,
     subject=median,
     mutants={
@@ -58,7 +54,6 @@ def _(context):
     statement="The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346 times"
     " for N = 3.",
     source="Laplace; the density of a middle order statistic",
-    kind="identity",
     of=bounds.normal_median_variance,
     subject=lambda draws: np.median(draws, axis=1),
     mutants={

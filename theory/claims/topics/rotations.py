@@ -74,11 +74,6 @@ def _vectors(context, d: int):
 
 @claim(
     "rotation.sign.uniform",
-    title="Scaled signs after a uniform rotation",
-    statement="With the best scale E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2, for every v.",
-    source=f"derived; stated in {DRIVE}",
-    bibtex="vargaftik2021drive",
-    kind="identity",
     of=bounds.rotated_sign_error,
     subject=partial(drive, True),
     mutants={
@@ -99,12 +94,6 @@ def _(context):
 
 @claim(
     "rotation.sign.hadamard",
-    title="Scaled signs after random signs and Hadamard's matrix",
-    statement="With the best scale E||C(v) - v||^2 <= ||v||^2/2 for every v, with equality at e_i + e_j; a single"
-    " non-zero is restored without error.",
-    source="derived, with Khintchine's inequality (Szarek, Studia Math. 58, 1976)",
-    bibtex="vargaftik2021drive",
-    kind="tight",
     of=bounds.hadamard_sign_contraction,
     subject=partial(drive, False),
     mutants={
@@ -137,8 +126,7 @@ def _(context):
     title="EDEN is unbiased after a uniform rotation",
     statement="With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.",
     latex=r"\mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v",
-    source=f"derived; stated in {EDEN}",
-    bibtex="vargaftik2022eden",
+    source="derived; stated in [vargaftik2022eden]",
     kind="identity",
     proof="Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v> = ||v||^2.",
     subject=eden,
@@ -158,12 +146,6 @@ def _(context):
 
 @claim(
     "rotation.eden.variance",
-    title="Variance of EDEN with one bit",
-    statement="After a uniform rotation E||Q(v) - v||^2 = (d E[1/||u||_1^2] - 1) ||v||^2 for every v, with u uniform on"
-    " the sphere: 4/pi - 1 for d = 2, growing to pi/2 - 1.",
-    source=f"derived; the operator is that of {EDEN}",
-    bibtex="vargaftik2022eden",
-    kind="identity",
     of=bounds.rotated_sign_variance,
     subject=partial(eden, 1, uniform=True),
     mutants={
@@ -187,9 +169,7 @@ def _(context):
     title="EDEN is biased after random signs and Hadamard's matrix",
     statement="For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit restores (1 + r^2) a e_i:"
     " the squared bias is r^2 ||v||^2, for every d.",
-    source=f"derived; {EDEN}, use this rotation in practice",
-    bibtex="vargaftik2022eden",
-    kind="identity",
+    source="derived; [vargaftik2022eden], use this rotation in practice",
     of=bounds.hadamard_sign_bias,
     subject=partial(eden, 1),
     mutants={
@@ -230,9 +210,7 @@ def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
     statement="The mean of N workers' messages for the same v, with independent uniform rotations, has 1/N of the"
     " variance of one.",
     latex=r"\mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2",
-    source=f"derived; stated in {DRIVE}",
-    bibtex="vargaftik2021drive",
-    kind="identity",
+    source="derived; stated in [vargaftik2021drive]",
     proof="The errors are independent, with mean 0.",
     of=bounds.rotated_sign_variance,
     subject=own_rotations,
@@ -263,12 +241,6 @@ def _padding_left_out(v, bits: int, uniform: bool) -> int:
 
 @claim(
     "rotation.bits",
-    title="Bits of a rotated message",
-    statement="b bits a coordinate take 96 + b D bits, with D = d for a uniform rotation and the next power of two for"
-    " Hadamard's matrix: nearly twice as many as b d where d is just above a power of two.",
-    source="derived",
-    bibtex="vargaftik2021drive",
-    kind="identity",
     of=bounds.rotated_bits,
     subject=_sent,
     mutants={

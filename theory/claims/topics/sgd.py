@@ -80,11 +80,6 @@ def fits(path):
 @claim(
     "sgd.inverse-time",
     of=bounds.sgd_inverse_time_exact,
-    statement="On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every"
-    " T, from any start.",
-    source=f"derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ({RSS}, Lemma 1, has 4)",
-    bibtex="rakhlin2012making",
-    kind="identity",
     subject=lambda workers: (InverseTime(c=1.0, mu=MU, shift=1.0), workers),
     mutants={
         "shift 2: the steps begin one late": lambda workers: (InverseTime(1.0, MU, 2.0), workers),
@@ -108,8 +103,7 @@ def _(context):
     title="SGD with the step 1/(mu t), in general",
     statement="E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), at most G^2/(mu^2 (T + 1)), if E||g||^2 <= G^2.",
     latex=r"\mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}",
-    source=f"derived; sharpens {RSS}, Lemma 1, by a factor of 4",
-    bibtex="rakhlin2012making",
+    source="derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4",
     kind="tight",
     attained="(mu/2) x^2 at every T, with noise of two values that fills E g^2 up to G^2",
     proof="a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.",
@@ -133,8 +127,7 @@ def _(context):
     title="The rate 1/T",
     statement="With the step 1/(mu t), log E||x_T - x*||^2 falls by 1 per log T.",
     latex=r"\frac{d\log\mathbb{E}\|x_T-x^*\|^2}{d\log T}=-1",
-    source=f"{RSS}, Lemma 1",
-    bibtex="rakhlin2012making",
+    source="[rakhlin2012making], Lemma 1",
     kind="rate",
     proof="sgd.inverse-time.",
     subject=InverseTime(c=1.0, mu=MU, shift=1.0),
@@ -160,10 +153,6 @@ CONSTANT = {
 @claim(
     "sgd.constant-step",
     of=bounds.sgd_constant_step_exact,
-    title="SGD with a constant step, exactly",
-    statement="On (mu/2)||x||^2 with noise of variance sigma^2, E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/"
-    "(mu (2 - gamma mu)), r = (1 - gamma mu)^2: fast at first, then a floor.",
-    kind="identity",
     subject=lambda gamma: (Constant(gamma), 1),
     mutants=CONSTANT,
 )
@@ -180,12 +169,6 @@ def _(context):
 @claim(
     "sgd.constant-step.bound",
     of=bounds.sgd_constant_step,
-    title="The floor of a constant step, in general",
-    statement="E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if"
-    " E||g||^2 <= M^2 and gamma <= 1/(2 mu).",
-    source=YIN5,
-    bibtex="yin2018gradient",
-    kind="tight",
     subject=lambda gamma: (Constant(gamma), 1),
     mutants=CONSTANT,
 )
@@ -208,9 +191,6 @@ def _(context):
 @claim(
     "sgd.level-set",
     of=bounds.level_set_second_moment,
-    statement="If all f_i are L_max-smooth and at least 0, (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x), and ||grad"
-    " f(x)||^2 <= 2 L (f(x) - f*).",
-    kind="tight",
     subject=max_lipschitz,
     mutants={"L in place of L_max": lipschitz},
 )
@@ -230,16 +210,6 @@ def _(context):
 @claim(
     "sgd.workers",
     of=bounds.averaged_variance,
-    title="N workers divide the noise by N",
-    statement="The mean of N workers' unbiased compressed gradients has the variance (sigma^2 + omega (sigma^2 +"
-    " ||grad f||^2))/N.",
-    latex=r"\mathbb{E}\Big\|\tfrac1N\sum_wQ(g^w)-\nabla f\Big\|^2=\frac{\sigma^2+\omega(\sigma^2+\|\nabla f\|^2)}{N}",
-    source="derived; cf. QSGD, NIPS 2017, section 3",
-    bibtex="alistarh2017qsgd",
-    kind="identity",
-    attained="compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k",
-    proof="Given g, the error Q(g) - g has mean zero, so E||Q(g) - grad f||^2 = omega E||g||^2 + sigma^2; workers are"
-    " independent.",
     subject=lambda k, workers, eta: (RandK(k, unbiased=True), workers, eta),
     mutants={
         "all workers draw the same numbers": lambda k, workers, eta: (RandK(k, unbiased=True), 1, eta),

@@ -14,7 +14,7 @@ from ...methods.sgd import ParallelSGD
 from ...problems.quadratics import quadratic
 from ..base import claim
 from ..checks import equality, lower, rate, upper
-from .sgd import RSS, filled, fits
+from .sgd import filled, fits
 
 DIAGONAL, VARIANCE, START = np.array([0.5, 1.0, 2.0]), np.array([0.4, 0.1, 0.2]), np.array([1.0, -1.0, 0.5])
 LAW = {"diagonal": DIAGONAL, "variance": VARIANCE, "start": START}
@@ -99,20 +99,17 @@ _named_average(
     statement="Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)), where G^2 bounds the"
     " second moment of the gradient that is applied: the mean over workers.",
     latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}",
-    source="Lacoste-Julien, Schmidt, Bach, arXiv 1212.2002; Bubeck 2015, Theorem 3.9",
-    bibtex="lacoste2012simpler",
+    source="[lacoste2012simpler]; [bubeck2015convex], Theorem 3.9",
 )
-_named_average("sgd.uniform-average", bounds.sgd_uniform_average, *PLAIN, bibtex="rakhlin2012making")
+_named_average(
+    "sgd.uniform-average",
+    bounds.sgd_uniform_average,
+    *PLAIN,
+)
 _named_average(
     "sgd.suffix-average",
     partial(bounds.sgd_suffix_average, alpha=0.5),
     *HALF,
-    title="The mean of the last iterates",
-    statement="Steps 1/(mu t): the mean of the last alpha T iterates has E f - f* <= (1 + log(1/(1 - alpha))) G^2/"
-    "(2 alpha mu T).",
-    latex=r"\mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{G^2}{\mu T}",
-    source=f"derived; sharpens {RSS}, Theorem 5, by a factor between 4 and 5",
-    bibtex="rakhlin2012making",
 )
 
 
@@ -137,11 +134,6 @@ def on_the_box(context, step, average, records, replicas, start):
 @claim(
     "sgd.uniform-average.lower",
     of=bounds.sgd_uniform_average_lower,
-    title="Plain averaging at the edge of the constraint: at least log(T)/T",
-    statement="On ||x||^2/2 + x_1 over the box [0, 1]^d, with noise uniform on [-1, 3] and steps c/t, E f(xbar_T) - f*"
-    " >= (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c), from any start.",
-    source=f"derived; {RSS}, Theorem 3, has 16 instead of 8",
-    bibtex="rakhlin2012making",
     subject=PLAIN,
     mutants={"the last half alone": (PLAIN[0], 0.5), "the last tenth alone": (PLAIN[0], 0.9)},
     see=("sgd.uniform-average.logarithm",),
@@ -162,8 +154,7 @@ def _(context):
     title="The logarithm of plain averaging, with its factor",
     statement="In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of log T, kappa = 0.2020; the"
     " averages of the last half and with weights t + 1 do not grow.",
-    source=f"derived; sharpens the factor c/16 of {RSS}, Theorem 3",
-    bibtex="rakhlin2012making",
+    source="derived; sharpens the factor c/16 of [rakhlin2012making], Theorem 3",
     subject=PLAIN,
     mutants={
         "steps twice as large": (InverseTime(2.0, 1.0, 1.0), Uniform()),
@@ -195,7 +186,6 @@ def on_quadratic(context, step, average, steps, replicas, workers=1):
     title="Averages on a quadratic, exactly",
     statement="On a diagonal quadratic with drawn noise the second moments of x_t and of any weighted average of the"
     " iterates follow a recursion of three numbers a coordinate, for any steps and weights.",
-    kind="identity",
     subject=lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 1),
     mutants={
         "the steps begin one late": lambda weights: (InverseTime(1.0, 0.5, 5.0), weights, 1),
@@ -217,11 +207,6 @@ def _(context):
 @claim(
     "sgd.polyak-ruppert",
     of=bounds.polyak_ruppert,
-    title="Polyak-Ruppert: the limit of plain averaging, for every constant step",
-    statement="T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, whatever the constant"
-    " step below 2/L.",
-    bibtex="polyak1992acceleration",
-    kind="identity",
     subject=lambda step: (Constant(step), Uniform()),
     mutants={
         "the last half alone": lambda step: (Constant(step), Suffix(250)),

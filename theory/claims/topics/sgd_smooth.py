@@ -48,12 +48,6 @@ def on_huber(context, step, steps, bend, *path, deviation=0.0, workers=1, replic
 @claim(
     "sgd.smooth-convex",
     of=bounds.sgd_smooth_convex,
-    title="SGD on smooth convex functions",
-    statement="With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L"
-    " R^2/(2T) where ||x_0 - x*|| <= R.",
-    source=f"derived; {BUBECK}, which is QSGD, NIPS 2017, Theorem 2.1, has sqrt 2 and 1 instead of 1 and 1/2",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
     subject=1.0,
     mutants={"steps half as large": 0.5, "steps a fiftieth as large": 0.02},
 )
@@ -73,13 +67,6 @@ def _(context):
 @claim(
     "sgd.step.workers",
     of=partial(bounds.sgd_smooth_convex, form="paper"),
-    title="The step size for N workers",
-    statement="With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T), the"
-    " mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2 or only"
-    " half of it, as in Bubeck's theorem.",
-    source="derived; the correct reading of QSGD, NIPS 2017, Corollary 2.2 and Theorem 3.4",
-    bibtex="alistarh2017qsgd",
-    kind="upper",
     subject="paper",
     mutants={"sqrt N on the other side, as printed": "printed"},
 )
@@ -135,8 +122,7 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     " step tends to 0 when N grows.",
     latex=r"\eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*=O\Big("
     r"R\sqrt{\frac{2B}{NT}}+\frac{LR^2}{T}\Big)",
-    source="QSGD, NIPS 2017, Corollary 2.2; the same step stands in Theorem 3.4, with B' for B",
-    bibtex="alistarh2017qsgd",
+    source="[alistarh2017qsgd], Corollary 2.2; the same step stands in Theorem 3.4, with B' for B",
     kind="upper",
     proof="f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to infinity eta tends"
     " to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows like sqrt(N)/8,"

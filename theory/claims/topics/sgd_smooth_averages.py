@@ -15,7 +15,7 @@ from ...methods.sgd import ParallelSGD
 from ...problems.numpy_function import function
 from ..base import claim
 from ..checks import equality, identity, upper
-from .sgd import RSS, filled, fits
+from .sgd import filled, fits
 
 # --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
 
@@ -23,11 +23,6 @@ from .sgd import RSS, filled, fits
 @claim(
     "sgd.smooth-average",
     of=bounds.sgd_smooth_average,
-    title="On smooth functions the plain average has no logarithm",
-    statement="Steps 1/(mu t) on a smooth function: E f(xbar_T) - f* <= (L/2)(mean of sqrt A_t)^2 <= 2 L G^2/(mu^2 T).",
-    source=f"derived; {RSS}, Theorem 2, has 16 instead of 2",
-    bibtex="rakhlin2012making",
-    kind="upper",
     certificate="composition",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps eight times as large": 8.0},
@@ -52,12 +47,6 @@ def _(context):
 @claim(
     "sgd.smooth-last",
     of=bounds.sgd_smooth_last,
-    title="The last iterate on smooth functions: constant 1/2",
-    statement="Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at most"
-    " L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.",
-    source=f"derived; {RSS}, Theorem 1, has 2 instead of 1/2",
-    bibtex="rakhlin2012making",
-    kind="tight",
     subject=1.0,
     mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
 )
@@ -83,10 +72,6 @@ def descended(context, slope, start, step, steps):
 @claim(
     "sgd.convex",
     of=bounds.sgd_convex,
-    statement="With a constant step gamma the uniform average has E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2,"
-    " without strong convexity; gamma = eps/M^2 and T = M^2 D_0/eps^2 give eps.",
-    bibtex="nemirovski2009robust",
-    kind="tight",
     subject=1.0,
     mutants={"steps half as large": 0.5, "steps twice as large": 2.0},
 )

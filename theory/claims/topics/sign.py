@@ -56,9 +56,6 @@ def errors(context, formula, rule=same):
 
 @claim(
     "sign.error",
-    title="Error of the scaled sign",
-    statement="With the scale ||v||_1/d the error is (1 - phi^2) ||v||^2, phi = ||v||_1/(sqrt(d) ||v||_2).",
-    bibtex="karimireddy2019error",
     of=bounds.scaled_sign_error,
     subject=ScaledSign,
     mutants={
@@ -73,9 +70,6 @@ def _(context):
 
 @claim(
     "sign.contraction",
-    title="The scaled sign contracts by 1/d, and no more",
-    statement="||C(v) - v||^2 <= (1 - 1/d) ||v||^2 for the signs times ||v||_1/d, with equality for one spike.",
-    bibtex="karimireddy2019error",
     of=bounds.scaled_sign_contraction,
     subject=ScaledSign,
     mutants={"the scale ||v||_2/sqrt(d)": L2, "half the scale": partial(WrongSign, 1, 0.5)},
@@ -89,10 +83,6 @@ def _(context):
 
 @claim(
     "sign.l2.error",
-    title="Error of the sign with the l2 scale",
-    statement="With the scale ||v||_2/sqrt(d) the error is 2 (1 - phi) ||v||^2, phi = ||v||_1/(sqrt(d) ||v||_2).",
-    source="derived",
-    bibtex="tang2021bit",
     of=bounds.l2_sign_error,
     subject=L2,
     mutants={
@@ -111,8 +101,7 @@ def _(context):
     statement="The signs (of 0, too, +1 or -1) times ||v||_2/sqrt(d), the operator of 1-bit Adam, satisfy"
     " ||C(v) - v||^2 <= ||v||^2.",
     latex=r"\Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2",
-    source=f"our question about the operator of {TANG}, who do not claim it: they assume a bounded memory",
-    bibtex="tang2021bit",
+    source="our question about the operator of [tang2021bit], who do not claim it: they assume a bounded memory",
     kind="upper",
     proof="False where phi < 1/2: a spike in 10,000 dimensions has the error 1.98 ||v||^2.",
     of=bounds.l2_sign_error,
@@ -127,8 +116,6 @@ def _(context):
 
 @claim(
     "sign.density.gaussian",
-    statement="For a long Gaussian vector phi = ||v||_1/(sqrt(d) ||v||_2) tends to sqrt(2/pi), so the scaled sign keeps"
-    " 2/pi = 0.637 of the squared norm.",
     of=bounds.sign_density_gaussian,
     subject=ScaledSign,
     mutants={"the scale ||v||_2/sqrt(d)": L2, "small entries become 0": partial(WrongSign, 1, 1.0, True)},
@@ -150,11 +137,6 @@ def sent(v, bucket: int) -> int:
 
 @claim(
     "sign.bits",
-    title="Bits of the scaled sign in buckets",
-    statement="d coordinates in buckets of m take d + 32 ceil(d/m) bits, whatever they are: 96 for one bucket of 64.",
-    source="derived; the NUQSGD paper (JMLR 22(114), 2021) counts 128 bits for a bucket of 64, with two scales",
-    bibtex="ramezani2021nuqsgd",
-    kind="identity",
     of=partial(bounds.bucketed_bits, bits=1),
     subject=sent,
     mutants={
@@ -183,7 +165,6 @@ def vote(vectors) -> int:
 
 @claim(
     "sign.majority-bits",
-    statement="A majority vote takes 2 d bits for each worker, d up and d down, whatever the number of workers.",
     of=bounds.majority_vote_bits,
     subject=vote,
     mutants={

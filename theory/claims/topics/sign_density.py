@@ -41,10 +41,7 @@ def gradients(problem, optimum, rng):
     title="Density of real gradients",
     statement="EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2 on the"
     " digits; below 0.1 and the share of non-zeros on RCV1, where the sign with the l2 scale is no contraction.",
-    source="Karimireddy, Rebjock, Stich, Jaggi, Error feedback fixes SignSGD, ICML 2019, Lemma 8 and the figure on the"
-    " density of gradients; Cauchy and Schwarz",
-    bibtex="karimireddy2019error",
-    kind="identity",
+    source="[karimireddy2019error], Lemma 8 and the figure on the density of gradients; Cauchy and Schwarz",
     of=bounds.sign_density,
     subject=(ScaledSign, L2),
     mutants={

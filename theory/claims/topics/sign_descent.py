@@ -40,15 +40,6 @@ def falling(step: float, steps: int = 4000):
 
 @claim(
     "sign.fails.line",
-    title="One sign pattern, one line",
-    statement="If all rows of a least-squares problem have positive entries (n = d, b = A x*), descent along signs of"
-    " single rows' gradients from 0 stays on the line of the vector of ones, so f >= min_a f(a 1) > 0 = f(x*).",
-    latex=r"x_t\in\operatorname{span}\{\mathbf 1\},\quad f(x_t)\ge\frac1{2n}"
-    r"\Big(\|b\|^2-\frac{\langle b,A\mathbf 1\rangle^2}{\|A\mathbf 1\|^2}\Big)",
-    source=f"lecture; {KARIMIREDDY}, Theorem I",
-    bibtex="karimireddy2019error",
-    kind="lower",
-    proof="The gradient of row i is a positive or negative multiple of a_i, whose signs are all equal.",
     of=bounds.sign_line_floor,
     subject=sign_of,
     mutants={"the gradient itself": full_precision},
@@ -76,8 +67,7 @@ def _(context):
     statement="For min x/4 with the stochastic gradient 4 (probability 1/4) or -1 (3/4), a step along the sign raises"
     " E f by eta/8.",
     latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\eta/8",
-    source=f"{KARIMIREDDY}, Counterexample 1",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 1",
     kind="identity",
     attained="away from the ends of the interval [-1, 1]",
     proof="The mean of the sign is 1/4 - 3/4 = -1/2, and f has the slope 1/4.",
@@ -98,8 +88,7 @@ def _(context):
     statement="For f(x) = e |x1 + x2| + |x1 - x2|, 0 < e < 1, descent along signs of subgradients (that of 0 is +1)"
     " from (1, 1) keeps x1 + x2, so f >= 2 e for ever, for every sequence of steps.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 2\varepsilon",
-    source=f"{KARIMIREDDY}, Counterexample 2",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 2",
     kind="lower",
     proof="The subgradient has the signs of +-(1, -1), as e < 1.",
     subject=(sign_of, sign_of),
@@ -129,8 +118,7 @@ def _(context):
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1), descent along signs of gradients of one"
     " term from (1, 1) keeps x1 + x2, so f >= 8 e^2 while min f = 0.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 8\varepsilon^2",
-    source=f"{KARIMIREDDY}, Counterexample 3",
-    bibtex="karimireddy2019error",
+    source="[karimireddy2019error], Counterexample 3",
     kind="lower",
     proof="The gradient of each term has the signs of +-(1, -1); for x = (1, 1) + c (1, -1), f = 8 c^2 + 8 e^2.",
     subject=(sign_of, False),

@@ -39,8 +39,7 @@ compressor_law(
     title="A count sketch is unbiased",
     statement="With a new hash in every message, the mean or the median of the rows' estimates has the mean v.",
     latex=r"\mathbb{E}\,Q(v)=v",
-    source=f"{CHARIKAR}, section 3",
-    bibtex="charikar2002finding",
+    source="[charikar2002finding], section 3",
     kind="identity",
     proof="What collides with v_i enters with independent signs, so its law is symmetric.",
 )
@@ -63,9 +62,6 @@ compressor_law(
         "half the width": lambda width, rows: CountSketch(width // 2, rows),
     },
     of=bounds.count_sketch_variance,
-    title="Variance of a count sketch",
-    bibtex="charikar2002finding",
-    kind="identity",
 )
 
 compressor_law(
@@ -80,8 +76,6 @@ compressor_law(
         "half the width": lambda width: CountSketch(width // 2, hash=BALANCED),
     },
     of=bounds.balanced_sketch_variance,
-    title="Variance with equally full buckets",
-    kind="identity",
 )
 
 compressor_law(
@@ -97,7 +91,6 @@ compressor_law(
     quick=24_000,
     mutants={"twice the rank": lambda width, hash: CountSketch(2 * width, hash=hash)},
     of=bounds.linear_variance_bound,
-    title="No unbiased linear operator of rank w does better",
 )
 
 
@@ -123,7 +116,6 @@ compressor_law(
         "one row more": lambda width: normal_sketch(width + 1),
     },
     of=bounds.gaussian_sketch_variance,
-    kind="identity",
 )
 
 
@@ -133,7 +125,6 @@ compressor_law(
     statement="For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2 w^3)"
     " ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.",
     source="derived",
-    kind="identity",
     of=bounds.median_sketch_spike,
     subject=partial(CountSketch, rows=3, median=True),
     mutants={
@@ -155,12 +146,6 @@ def _(context):
 
 @claim(
     "sketch.tail",
-    title="An estimate is rarely far off",
-    statement="With width ceil(4/e^2), |Q(v)_i - v_i| >= e ||v without v_i|| with probability at most 1/4; for the"
-    " median of r rows, at most exp(-r/8).",
-    source=f"{CHARIKAR}; lecture notes",
-    bibtex="charikar2002finding",
-    kind="tight",
     of=bounds.count_sketch_tail,
     subject=1.0,
     mutants={"a width of 1/(16 e^2)": 1.0 / 64.0},

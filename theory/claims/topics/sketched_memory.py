@@ -31,8 +31,7 @@ def sketched(width: int, beta: float, hash: int = BALANCED, seed: int = 0) -> Li
     statement="If p = eta g + (1 - beta) e and e = beta e + p - Q(p), then x_t minus the workers' mean memory is the"
     " iterate of SGD with the same gradients, for every beta and every compressor.",
     latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\eta_s\tfrac1N\sum_wg_s^w",
-    source="derived; the rule is that of the talk on contractive error feedback",
-    bibtex="li2023contractive",
+    source="derived; the rule is that of the talk on contractive error feedback; [li2023contractive]",
     kind="identity",
     attained="everywhere",
     proof="e grows by eta g - Q(p) in every step, whatever p is.",
@@ -56,8 +55,7 @@ def _(context):
     statement="The memory S of every worker is the sketch of E, the sum of all eta g - Q(p), and x_t minus the mean E"
     " is the iterate of SGD with the same gradients: nothing is compressed twice.",
     latex=r"S_t=\mathrm{sk}(E_t),\qquad x_t-\tfrac1N\sum_wE_t^w=x_0-\sum_{s<t}\eta_s\tfrac1N\sum_wg_s^w",
-    source=f"derived; algorithm: {CODE}",
-    bibtex="li2023contractive",
+    source="derived; algorithm: the released code of [li2023contractive]",
     kind="identity",
     attained="everywhere",
     proof="sk is linear and its hash does not change; x loses mean Q(p) in every step.",
@@ -84,9 +82,7 @@ def _(context):
     title="Where a sketch with one hash explodes, if a whole bucket is sent",
     statement="If n coordinates of a bucket are sent in every step, its counter is multiplied by 1 - (1 - beta) n, so"
     " it is stable if and only if (1 - beta) n < 2: for n = 3, 5, 10 from beta = 1/3, 3/5, 4/5 on.",
-    source=f"derived; algorithm: {CODE}",
-    bibtex="li2023contractive",
-    kind="identity",
+    source="derived; algorithm: the released code of [li2023contractive]",
     of=bounds.linear_sketch_factor,
     subject=lambda beta: sketched(1, beta),
     mutants={
@@ -119,9 +115,7 @@ def _(context):
     statement="If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 - (1 -"
     " beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.",
     latex=r"\mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2",
-    source=f"derived; algorithm: {CODE}",
-    bibtex="li2023contractive",
-    kind="identity",
+    source="derived; algorithm: the released code of [li2023contractive]",
     proof="K is fresh in every step; with random-k it is hypergeometric.",
     of=bounds.linear_sketch_factor,
     subject=sketched,
@@ -162,9 +156,7 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
     title="How many coordinates of a bucket are sent",
     statement="E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over the"
     " pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.",
-    source=f"derived; random blocks are those of {CODE}",
-    bibtex="li2023contractive",
-    kind="identity",
+    source="derived; random blocks are those of the released code of [li2023contractive]",
     of=bounds.block_kept_square,
     subject=lambda k: (RandK(k), RandomBlock(k)),
     mutants={
@@ -192,9 +184,6 @@ def _(context):
 
 @claim(
     "sketch-memory.size",
-    source=f"derived; algorithm: {CODE}",
-    bibtex="li2023contractive",
-    kind="identity",
     of=bounds.linear_sketch_memory,
     subject=sketched,
     mutants={
@@ -216,9 +205,6 @@ def _(context):
 
 @claim(
     "sketch-memory.kernel",
-    title="Directions without feedback",
-    bibtex="li2023contractive",
-    kind="identity",
     of=bounds.linear_sketch_null_share,
     subject=lambda width, hash, seed: CountSketch(width, hash=hash, seed=seed),
     mutants={

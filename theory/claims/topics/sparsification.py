@@ -54,7 +54,6 @@ WRONG_BLOCKS = {
     " E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.",
     latex=r"\mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2",
     source="derived; random blocks are what public code of error feedback sends",
-    kind="identity",
     attained="everywhere",
     proof="Exactly k of the d starts hold a given coordinate.",
     of=bounds.rand_k_variance,
@@ -82,7 +81,6 @@ compressor_law(
     statement="E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they are.",
     latex=r"\mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2",
     source="derived; as for random-k",
-    kind="identity",
     attained="everywhere",
     of=bounds.rand_k_contraction,
 )
@@ -133,9 +131,7 @@ def _(context):
     title="Uniform sparsification",
     statement="Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 ="
     " (1/p - 1) ||v||^2, and p d coordinates are sent.",
-    source=f"derived; {WANGNI}, has it as the baseline",
-    bibtex="wangni2018gradient",
-    kind="identity",
+    source="derived; [wangni2018gradient], has it as the baseline",
     of=bounds.bernoulli_variance,
     subject=Bernoulli,
     mutants={
@@ -157,8 +153,6 @@ def _(context):
     title="Ultra-sparsification contracts",
     statement="One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 ="
     " (1 - k/d) ||v||^2.",
-    bibtex="stich2018sparsified",
-    kind="identity",
     of=bounds.ultra_contraction,
     subject=Ultra,
     mutants={
@@ -186,17 +180,12 @@ compressor_law(
         "the factor d/k forgotten": Ultra,
         "one coordinate always, times d": lambda k: RandK(1, unbiased=True),
     },
-    kind="identity",
     of=bounds.ultra_variance,
 )
 
 
 @claim(
     "threshold.contraction",
-    title="The relative threshold contracts",
-    statement="Coordinates of at least the share tau of the largest: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta ="
-    " 1/(1 + (d-1) tau^2).",
-    source="derived",
     of=bounds.threshold_contraction,
     subject=partial(Threshold, relative=True),
     mutants={
@@ -223,11 +212,6 @@ GROUP = 10  # replicas whose mean is E||x_t||^2
 
 @claim(
     "sparsifier.iterations",
-    title="Uniform sparsification costs 1/p times as many iterations",
-    statement="With the share p of the coordinates and a step p times as long, SGD takes 1/p times as many iterations"
-    " to the same accuracy, so that the number of coordinates sent stays the same.",
-    source="lecture; derived: the second moment of the gradients, hence the number of iterations, grows by 1/p",
-    kind="rate",
     of=bounds.sparsified_iterations,
     subject=lambda k, p: (RandK(k, unbiased=True), p * SPARSE_STEP),
     mutants={

@@ -21,10 +21,6 @@ from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_
 
 @claim(
     "best-rank.contraction",
-    title="The best approximation of rank r contracts",
-    statement="||C(X) - X||_F^2 = sum_{j>r} s_j^2 <= (1 - r/min(rows, columns)) ||X||_F^2.",
-    source="Eckart and Young, Psychometrika 1936; the mean of the smallest squares is at most that of all",
-    bibtex="eckart1936approximation",
     of=bounds.best_rank_contraction,
     subject=partial(BestRank, ROWS, COLUMNS),
     mutants={
@@ -64,8 +60,7 @@ compressor_law(
     statement="Singular values rounded at random to s levels of the Frobenius norm, with their vectors as they are:"
     " E Q(X) = X.",
     latex=r"\mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X",
-    source="derived from QSGD's Lemma 3.1 (i)",
-    bibtex="alistarh2017qsgd",
+    source="derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd]",
     kind="identity",
     proof="E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.",
 )
@@ -79,7 +74,6 @@ compressor_law(
     latex=r"\mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad"
     r" f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)",
     source="derived",
-    kind="identity",
     proof="The matrices u_i v_i' are orthonormal, so squared errors of the values add up.",
     of=bounds.qsgd_variance_exact,
     subject=rounded,

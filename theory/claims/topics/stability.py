@@ -11,7 +11,7 @@ import numpy as np
 from ... import bounds
 from ...problems import logistic, ridge
 from ..base import claim
-from ..batch_sums import YIN, sums, thrice
+from ..batch_sums import sums, thrice
 from ..checks import assumption, equality, identity, upper
 from .diversity import by_definition, rows_of
 
@@ -29,8 +29,7 @@ def after(problem, w, v, step, batch):
     title="One round does not part two runs",
     statement="For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <="
     " ||w - w'||^2 with the same B draws, gradients summed.",
-    source=f"{YIN}, Proposition 7, here without the term 1/(n - 1) of its condition: derived",
-    bibtex="yin2018gradient",
+    source="[yin2018gradient], Proposition 7, here without the term 1/(n - 1) of its condition: derived",
     of=bounds.stability_step,
     subject=bounds.stability_step,
     mutants={
@@ -57,14 +56,6 @@ def _(context):
 
 @claim(
     "stability.round.strongly-convex",
-    title="One round draws two runs together",
-    statement="For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))),"
-    " E||w+ - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.",
-    latex=r"\mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2",
-    source=f"{YIN}, Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda): derived",
-    bibtex="yin2018gradient",
-    attained="at the largest step: f_i whose Hessian is lambda or beta along w - w'",
-    proof="As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta + lambda).",
     of=bounds.stability_step,
     subject=bounds.stability_step,
     mutants={
@@ -104,9 +95,6 @@ def parted(context, problems, method, start, rounds, replicas):
 
 @claim(
     "stability.linear",
-    title="Stability is lost at most at this rate",
-    bibtex="yin2018gradient",
-    kind="identity",
     of=bounds.sgd_stability,
     subject=lambda step, batch: (step, batch),
     mutants={
@@ -129,7 +117,6 @@ def _(context):
     "stability.logistic",
     title="Stability of logistic regression",
     latex=r"\epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}",
-    bibtex="yin2018gradient",
     attained="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
     proof="stability.round, and 2 gamma L for every draw of the row that differs.",
     of=bounds.sgd_stability,
@@ -162,8 +149,6 @@ def regularized(mu, sign, rows=1):
 
 @claim(
     "stability.strongly-convex",
-    title="Stability of strongly convex losses",
-    bibtex="yin2018gradient",
     of=bounds.sgd_stability_strongly_convex,
     subject=regularized,
     mutants={
@@ -191,7 +176,6 @@ def _(context):
 
 @claim(
     "stability.generalization",
-    bibtex="yin2018gradient",
     of=bounds.generalization_gap,
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},

@@ -36,10 +36,6 @@ def kth(change=lambda times: times, place=lambda k: k - 1):
 
 @claim(
     "stragglers.exponential",
-    title="The k-th of n exponential times",
-    statement="For X_i = s + Exp(mu), E X_(k) = s + (H_n - H_{n-k})/mu and Var X_(k) = sum_{j<=k} 1/(mu (n-j+1))^2.",
-    source="Renyi, On the theory of order statistics, 1953 (restated)",
-    kind="identity",
     of=bounds.exponential_order_mean,
     subject=kth(),
     mutants={
@@ -61,11 +57,6 @@ def _(context):
 
 @claim(
     "stragglers.pareto",
-    title="The k-th of n Pareto times",
-    statement="For P(X > x) = (x_m/x)^a, E X_(k) = x_m prod_{j<=k} (n-j+1)/(n-j+1-1/a), and the second moment is the"
-    " same with 2/a.",
-    source="derived",
-    kind="identity",
     of=bounds.pareto_order_mean,
     subject=kth(),
     mutants={
@@ -89,11 +80,6 @@ def _(context):
 
 @claim(
     "stragglers.best-k",
-    title="How many workers to wait for",
-    statement="Where k gradients save k times as many rounds, the least E X_(k)/k is at k = kappa n for many workers,"
-    " kappa/(1-kappa) + log(1-kappa) = s mu; for n = 100 it is that k to within 1.",
-    source="derived",
-    kind="upper",
     of=bounds.fastest_fraction,
     subject=bounds.fastest_fraction,
     mutants={
@@ -123,7 +109,6 @@ def _(context):
     statement="With rates mu_i, worker i is among the k fastest with the probability that a sum over all sets gives:"
     " each step adds a worker in proportion to its rate among those that are left.",
     source="derived",
-    kind="identity",
     of=bounds.inclusion_probabilities,
     subject=lambda rates: rates,
     mutants={
@@ -147,7 +132,6 @@ def _(context):
     statement="On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t)"
     " gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.",
     source="derived",
-    kind="identity",
     of=bounds.fastest_rounds,
     subject=lambda k, step: {"fastest": k, "step": step},
     mutants={
@@ -189,7 +173,6 @@ def settled(context, weights, speeds):
     " all f_i.",
     latex=r"\mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i",
     source="derived",
-    kind="identity",
     proof="E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.",
     of=bounds.inclusion_probabilities,
     subject=("plain", RATES),
@@ -209,9 +192,7 @@ def _(context):
     title="The cure of the bias",
     statement="With weights 1/(n pi_i), pi_i the probability that worker i counts, the fastest workers' gradients have"
     " the mean of all as their expectation.",
-    source="Horvitz, Thompson, A generalization of sampling without replacement, JASA 1952",
-    bibtex="horvitz1952generalization",
-    kind="identity",
+    source="[horvitz1952generalization]",
     of=bounds.horvitz_thompson_weights,
     subject=lambda weights: weights,
     mutants={

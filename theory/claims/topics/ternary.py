@@ -64,12 +64,6 @@ def _(context):
 
 @claim(
     "ternary.variance",
-    title="Variance and non-zeros of ternary quantization",
-    statement="E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C",
-    source="derived",
-    kind="identity",
-    proof="E Q_i^2 = C^2 |v_i|/C.",
     of=bounds.ternary_variance_exact,
     subject=make_ternary,
     mutants=MUTANTS
@@ -89,7 +83,6 @@ def _(context):
     title="No scale is better than another",
     statement="(second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.",
     source="derived",
-    kind="identity",
     of=bounds.ternary_product,
     subject=make_ternary,
     mutants=TWO | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
@@ -110,10 +103,6 @@ def _(context):
 
 @claim(
     "ternary.l2",
-    title="Ternary quantization with the 2-norm",
-    statement="With C = ||v||_2: variance <= (sqrt(d) - 1) ||v||^2, and expected non-zeros ||v||_1/||v||_2 <= sqrt(d).",
-    source="derived; QSGD with s = 1",
-    bibtex="alistarh2017qsgd",
     of=bounds.ternary_l2_variance,
     subject=partial(make_ternary, "2-norm"),
     mutants={
@@ -170,7 +159,6 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
     " iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.",
     source="lecture; derived: the second moment of the gradients, hence the number of iterations, grows by"
     " ||v||_1/||v||_2 <= sqrt(d)",
-    kind="rate",
     of=bounds.ternary_iterations,
     subject=lambda d: (QSGD(1), bounds.ternary_iterations(d)),
     mutants={

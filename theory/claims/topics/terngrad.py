@@ -46,7 +46,6 @@ compressor_law(
     },
     title="Worst variance of TernGrad",
     statement="With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization can have.",
-    bibtex="wen2017terngrad",
 )
 
 
@@ -71,12 +70,6 @@ def sum_of_messages(c, vectors, stream) -> np.ndarray:
 
 @claim(
     "terngrad.shared",
-    title="TernGrad with a shared scale",
-    statement="If N workers share the largest of their scales, the sum of their messages takes 2 N + 1 values, so"
-    " log2(2 N + 1) bits a coordinate come down.",
-    source=f"{SOURCE}, scaler sharing",
-    bibtex="wen2017terngrad",
-    kind="identity",
     of=bounds.terngrad_downlink_bits,
     subject=partial(TernGrad, shared=True),
     mutants={"every worker its own scale": TernGrad, "more levels than three": lambda: QSGD(2, math.inf)},
@@ -99,9 +92,7 @@ def _(context):
     title="TernGrad with clipping, on a Gaussian vector",
     statement="Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985 ||v||^2"
     " as the second moment and a squared bias of 0.24 %.",
-    source=f"derived, for the clipping of {SOURCE}",
-    bibtex="wen2017terngrad",
-    kind="identity",
+    source="derived, for the clipping of [wen2017terngrad]",
     of=bounds.clipped_gaussian,
     subject=ClippedTernGrad,
     mutants={
@@ -186,11 +177,6 @@ MUTANTS = {
 
 @claim(
     "terngrad.lemma-1",
-    title="A step of TernGrad",
-    statement="If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, a step with TernGrad leaves E h' <="
-    " (1 + gamma^2 B) h - 2 gamma <w - w*, grad C(w)> + gamma^2 A.",
-    bibtex="wen2017terngrad",
-    source_known="quoted",
     of=bounds.terngrad_step,
     subject=TernGrad(),
     mutants=MUTANTS,
@@ -207,13 +193,6 @@ def _(context):
 
 @claim(
     "terngrad.theorem-1",
-    title="TernGrad converges",
-    statement="SGD with TernGrad comes to the minimum almost surely if the steps have an infinite sum and their squares"
-    " a finite one; where <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most Lemma 1 applied T times, which tends to"
-    " 0.",
-    source=f"{SOURCE}, Theorem 1, which has no rate; the bound is derived from Lemma 1",
-    bibtex="wen2017terngrad",
-    source_known="quoted",
     of=bounds.terngrad_distance,
     subject=TernGrad(),
     mutants=MUTANTS,

@@ -40,12 +40,6 @@ def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
 
 @claim(
     "time.iterations",
-    title="Steps to an accuracy with compression, workers and batches",
-    statement="On (mu/2)||x||^2, N workers with batches of B and an unbiased compressor with variance exactly omega"
-    " ||v||^2 are at the accuracy after log((eps - a)/(||x_0||^2 - a))/log r steps, r = (1 - gamma mu)^2 + gamma^2 mu^2"
-    " omega/N, a = gamma^2 (1 + omega) sigma^2/(N B (1 - r)).",
-    source="derived",
-    kind="identity",
     of=bounds.compressed_distance,
     subject=rand_k(),
     mutants={
@@ -74,11 +68,6 @@ def _(context):
 
 @claim(
     "time.sgd-iterations",
-    title="Steps that are enough",
-    statement="With the step eps mu/M^2, (M^2/(2 mu^2 eps)) log(2 ||x_0||^2/eps) steps bring E||x_T - x*||^2 to eps or"
-    " below, M^2 the second moment of what x moves by, compression included.",
-    source="derived; Yin et al., AISTATS 2018, Theorem 5 with B = 1",
-    bibtex="yin2018gradient",
     of=bounds.sgd_iterations,
     subject=1.0,
     mutants={"three quarters of the steps": 0.75},
@@ -99,11 +88,6 @@ def _(context):
 
 @claim(
     "time.best-batch",
-    title="The batch with the least time to an accuracy",
-    statement="Where steps are proportional to M^2 and a step takes B c + tau, the time is least at B* = sqrt((1+omega)"
-    " sigma^2 tau/(G^2 (N + omega) c)).",
-    source="derived",
-    kind="lower",
     of=bounds.best_batch,
     subject=bounds.best_batch,
     mutants={

@@ -29,10 +29,7 @@ def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
     title="Bits and variance cannot both be small",
     statement="An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in"
     " expectation.",
-    source="derived; Safaryan, Shulgin, Richtarik, Uncertainty principle for communication compression, 2021, for"
-    " contractions",
-    bibtex="safaryan2021uncertainty",
-    kind="lower",
+    source="derived; [safaryan2021uncertainty], for contractions",
     of=bounds.least_unbiased_bits,
     subject=qsgd,
     mutants={
@@ -56,8 +53,6 @@ def _(context):
 
 @claim(
     "sparsifier.least-variance",
-    title="Variance and non-zeros cannot both be small",
-    source="derived from sparsifier.product",
     of=bounds.least_variance,
     subject=lambda k: OptimalSparsifier(budget=k),
     mutants={
@@ -91,12 +86,6 @@ def nearest(x, step, rng):
 
 @claim(
     "bits.dense-levels",
-    title="Dense levels are three quarters of a bit above the least",
-    statement="Uniform dense levels with an entropy coder take log2(2 pi e/6)/2 = 0.755 bits a Gaussian coordinate more"
-    " than the least if a coin rounds, and log2(2 pi e/12)/2 = 0.255 more if sender and receiver share a uniform"
-    " number.",
-    source="derived; Zamir, Feder, IEEE Transactions on Information Theory 1992, for the second",
-    kind="identity",
     of=bounds.uniform_levels_gap,
     subject={"coin": dithered(0), "shared": dithered(1)},
     mutants={

@@ -10,7 +10,6 @@ from ... import bounds
 from ...compressors import QSGD, Rotated, Sign, compress, eden
 from ..base import claim
 from ..checks import equality, identity, lower, upper
-from .rotations import EDEN
 
 TURBOQUANT = "[zandieh2025turboquant]"
 
@@ -42,11 +41,6 @@ def _distortion(levels) -> float:
 
 @claim(
     "lloyd-max.distortion",
-    title="The least error of b bits for a normal number",
-    statement="E(x - Q(x))^2 = 1 - E Q(x)^2 for the Lloyd-Max levels, and any other symmetric levels have more.",
-    source="Max, Quantizing for minimum distortion, IRE Trans. Inf. Theory 6, 1960",
-    bibtex="max1960quantizing",
-    kind="identity",
     of=bounds.lloyd_max_distortion,
     subject=bounds.lloyd_max_levels,
     mutants={
@@ -84,9 +78,7 @@ def _long_errors(context, c, samples: int, *path) -> np.ndarray:
     title="EDEN with b bits for long vectors",
     statement="Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased scale, and the"
     " error D with the best one: 0.571, 0.133, 0.0358 and 0.0096 against 0.363, 0.117, 0.0345 and 0.0095.",
-    source=f"derived; stated in {EDEN}",
-    bibtex="vargaftik2022eden",
-    kind="identity",
+    source="derived; stated in [vargaftik2022eden]",
     of=bounds.eden_variance,
     subject=eden,
     mutants={
@@ -143,9 +135,7 @@ def _without_factor(x, rng) -> np.ndarray:
     title="Signs of Gaussian projections",
     statement="One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the variance"
     " (pi/2 - 1/d) ||v||^2.",
-    source="derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024",
-    bibtex="zandieh2024qjl",
-    kind="identity",
+    source="derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024; [zandieh2024qjl]",
     of=bounds.qjl_variance,
     subject=qjl,
     mutants={
@@ -194,9 +184,7 @@ def _prod_with_rotation(x, bits: int, rng) -> np.ndarray:
     title="Variance of TurboQuant's unbiased quantizer",
     statement="On d normal coordinates b - 1 bits of Lloyd-Max levels, and one bit of Gaussian projections of what they"
     " leave out, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.",
-    source=f"derived; the operator is that of {TURBOQUANT}",
-    bibtex="zandieh2025turboquant",
-    kind="identity",
+    source="derived; the operator is that of [zandieh2025turboquant]",
     of=bounds.turboquant_prod_variance,
     subject=turboquant_prod,
     mutants={
@@ -221,8 +209,7 @@ def _(context):
     statement="For long vectors the unbiased EDEN with b >= 2 bits has less variance than the unbiased TurboQuant with"
     " b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. With 2 bits against 3 it is 0.133 against 0.185.",
     latex=r"\frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi",
-    source="derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874",
-    bibtex="zandieh2025turboquant",
+    source="derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874; [zandieh2025turboquant]",
     kind="upper",
     attained="b = 1",
     proof="The two closed forms; D_b falls with b.",

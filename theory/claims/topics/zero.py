@@ -29,8 +29,6 @@ D, WORKERS, SINGLE = 960, 8, 4.0
 
 @claim(
     "zero.memory",
-    title="Memory under ZeRO with an error memory",
-    bibtex="rajbhandari2020zero",
     of=bounds.zero_memory,
     subject=lambda stage: Sharded(Adam()) if stage else Adam(),
     mutants={
@@ -71,8 +69,6 @@ def _exchange(machine, vectors, gradient_words: int, stage: int) -> None:
 
 @claim(
     "zero.volume",
-    title="Communication under ZeRO with compressed gradients",
-    bibtex="rajbhandari2020zero",
     of=bounds.zero_volume,
     subject=_exchange,
     mutants={
@@ -104,9 +100,7 @@ def _(context):
     " half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17 times"
     " its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and 31.7 %"
     " of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.",
-    source=f"{ZERO}, figure 1 and section 7; with a memory: derived",
-    bibtex="rajbhandari2020zero",
-    kind="identity",
+    source="[rajbhandari2020zero], figure 1 and section 7; with a memory: derived",
     proof="Count.",
     of=bounds.zero_memory,
     subject=(bounds.zero_memory, bounds.zero_volume),
