@@ -21,15 +21,19 @@ def _sizes(values) -> np.ndarray:
 def atomo_probabilities(values, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
+    Title (optimal): ATOMO's probabilities are the best.
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
     Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``. In the order of
     decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
     i on; the others share the rest in proportion.
+    Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second
+    moment sum g_i^2/p_i.
     Kind: identity.
     Latex: \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
     Proof: Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.
     Source: [wang2018atomo], Theorem 3 and Algorithm 1.
+    Source (optimal): [wang2018atomo], Theorem 3 and Algorithm 1.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
     budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
 

@@ -20,18 +20,23 @@ def averaged_variance(
     r"""Variance of the mean of N workers' compressed mini-batch gradients.
 
     Title: N workers divide the noise by N.
+    Title (gradient-noise): Noise of a quantized stochastic gradient.
     Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with independent random
     numbers; E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and M^2 =
     E||g||^2 = sigma^2 + ||grad f||^2 of one row.
     Statement: The mean of N workers' unbiased compressed gradients has the variance (sigma^2 + omega (sigma^2 + ||grad
     f||^2))/N.
+    Statement (gradient-noise): E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on
+    top of the sampling noise.
     Kind: identity (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
+    Kind (gradient-noise): upper.
     Latex: \mathbb{E}\Big\|\tfrac1N\sum_wQ(g^w)-\nabla f\Big\|^2=\frac{\sigma^2+\omega(\sigma^2+\|\nabla f\|^2)}{N}
     Attained: compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k.
     Proof: Given g, the error Q(g) - g has mean zero, so E||Q(g) - grad f||^2 = omega E||g||^2 + sigma^2; workers are
     independent.
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. ([alistarh2017qsgd], Theorem 3.2 prints
     only the first part as the variance; see the claim qsgd.gradient-noise.)
+    Source (gradient-noise): derived; the correct reading of [alistarh2017qsgd], Theorems 3.2 and 3.4.
     second_moment: M^2, at least ``variance``.
     workers, batch: N and B.
 
@@ -66,13 +71,26 @@ def averaged_second_moment(
 def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
     r"""Suboptimality of the linearly weighted average.
 
+    Title (slope.rcv1): The rate 1/T on RCV1.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
     weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
     Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
+    Statement (weighted-average): Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)),
+    where G^2 bounds the second moment of the gradient that is applied: the mean over workers.
+    Statement (slope.rcv1): Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E
+    f(xbar_T) - f* ~ 1/T on logistic regression.
     Kind: upper.
+    Kind (weighted-average): upper.
+    Kind (slope.rcv1): rate.
     Latex: \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
+    Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
+    Attained (weighted-average): (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's
+    inequality and what x_T leaves.
+    Proof (weighted-average): sgd.average, with sums in closed form.
     Source: [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9. With N workers, mini-batches and unbiased compression
     G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
+    Source (weighted-average): [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9.
+    Source (slope.rcv1): [lacoste2012simpler] (weights t); [rakhlin2012making].
 
     >>> sgd_weighted_average(99, mu=0.1, second_moment=1.0)
     0.2
@@ -102,16 +120,31 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
 def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
     r"""Suboptimality of any weighted average of SGD with any step sizes.
 
+    Title (averages): Averages on logistic regression.
+    Title (sgd.rcv1): SGD on ridge regression, RCV1.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
-    Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and
-    c_t = (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0),
-    E f(xbar_T) - f* <= (sum max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
-    Kind: upper.  It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
+    Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and c_t =
+    (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0), E f(xbar_T) - f* <= (sum
+    max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
+    Statement (average): Before Jensen's inequality, and with what the proof drops at its end, the bound on E f(xbar_T)
+    - f* for any weights and steps is an equality on (mu/2) x^2 with noise that fills E g^2 up to G^2.
+    Statement (averages): Weights t + 1 with steps 2/(mu (t + 2)), all alike and the last half with steps 1/(mu t): on
+    logistic regression, too, E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T) and the suffix's
+    bound.
+    Statement (sgd.rcv1): With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge
+    regression is below the bound for averaged SGD with the constants of the level set of the start.
+    Kind: upper. It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
+    Kind (average): tight.
     Latex: \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
     Attained: as stated; Jensen's inequality is strict there
+    Attained (averages): nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the
+    way.
+    Attained (sgd.rcv1): nowhere near here: the constants are those of the start, and the data is benign (sgd.average)
     Proof: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
     Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
-    times w_t/(2 eta_t), summed; then Jensen's inequality.  G^2 as in sgd_weighted_average.
+    times w_t/(2 eta_t), summed; then Jensen's inequality. G^2 as in sgd_weighted_average.
+    Source (averages): [lacoste2012simpler]; [rakhlin2012making], Theorems 2 and 5.
+    Source (sgd.rcv1): [lacoste2012simpler] (weights t); derived for these weights (bounds.sgd_average)
     step_sizes (array_like): eta_t, above 0.
     weights (array_like): w_t, at least 0 and not all 0, as many as step sizes.
     distance: At least 0; may be infinite.

@@ -33,13 +33,21 @@ def bottou_constant_step_floor(
 ) -> float:
     r"""Limit of the bound on the suboptimality of SGD with a constant step size.
 
+    Title (minibatch): A mini-batch, or a smaller step?.
     Setting: as for :func:`bottou_constant_step`.
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
+    Statement (minibatch): A batch of m with the step alpha and single gradients with alpha/m have the same floor in
+    Theorem 4.6 and need, to first order in alpha, the same number of gradients per factor e. Exactly, on (L/2)||x||^2,
+    the floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 -
+    alpha L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m
+    artanh(y/m)/artanh(y), y = alpha L/(2 - alpha L).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
+    Kind (minibatch): identity.
     Latex (sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
     Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step;
     floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
     Source: [bottou2018optimization], Theorem 4.6 (paper); sharp is derived.
+    Source (minibatch): [bottou2018optimization], section 4.2, after Theorem 4.7; what is exact is derived.
     mu: c.
     step: alpha in (0, mu/(L M_G)].
     noise: M.
@@ -71,21 +79,37 @@ def bottou_constant_step(
     r"""Suboptimality of SGD with a constant step size.
 
     Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
+    Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
+    Title (constant-step): Constant steps on logistic regression.
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
     c (2 mu - alpha L M_G); the floor is :func:`bottou_constant_step_floor`.
     Statement (sharp): E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 -
     alpha L).
+    Statement (constant-step.paper): E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c))
+    for alpha <= 1/L.
+    Statement (constant-step): sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on logistic
+    regression.
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
+    Kind (constant-step): upper.
     Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
+    Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
+    LM}{2c}\Big)
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
+    Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to
+    be.
+    Attained (constant-step): nearly, with a strong l2 term and the largest variance on the way.
     Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
     f||^2 >= 2c (f - f*).
+    Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
     Source: [bottou2018optimization], Theorem 4.6 (paper). Sharp is derived: their Lemma 4.4, E f(x+) <= f - (mu - alpha
     L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
     Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
     in the rate.
+    Source (constant-step.paper): [bottou2018optimization], Theorem 4.6.
+    Source (constant-step): [yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6;
+    [bubeck2015convex], Theorem 6.3.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)

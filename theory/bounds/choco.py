@@ -37,16 +37,22 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     r"""Rate of CHOCO-Gossip in its theorem.
 
+    Title (gossip): CHOCO-Gossip, from its lemmas.
     Setting: as for :func:`choco_gamma`.
     Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), xhat_i with what is sent in
     the round, by at most 1 - c, c = rho^2 delta/82; also c = rho^2 delta/17.
+    Statement (gossip): With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas
+    on what a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.
     Kind: upper.
+    Kind (gossip): lower.
     Latex (derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
     E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
     Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
     two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
     Source: [koloskova2019decentralized], Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at most 2
     - rho.
+    Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma.
+    Known (gossip): derived
     rho: The spectral gap.
     form (str): "theorem" for 82, "derived" for 17.
 
@@ -62,12 +68,23 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Title: CHOCO-Gossip with the theorem's step.
+    Title (gossip.quoted): CHOCO-Gossip with the consensus step as quoted.
     Setting: as for :func:`choco_rate`.
     Statement: The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.
+    Statement (gossip.quoted): With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <=
+    (1 - rho^2 delta/82)^T E_0.
     Kind: upper.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
+    Latex (gossip.quoted): \gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\
+    \mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
+    Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode
+    has the factor 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).
     Source: [koloskova2019decentralized], Theorem 2.
+    Source (gossip.quoted): [koloskova2019decentralized], Theorem 2, as quoted in Theorem 4.1 of Koloskova, Lin, Stich,
+    Jaggi, Decentralized deep learning with arbitrary communication compression, ICLR 2020; the text of the former was
+    not at hand.
     Known: quoted
+    Known (gossip.quoted): quoted
     rho: The spectral gap, in (0, 1].
     rounds: T.
     start: E_0.
@@ -150,14 +167,21 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
     r"""Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
 
     Title: The exact factor of CHOCO-Gossip with random sparsification.
+    Title (best-gamma): The best consensus step is far from the theorem's.
     Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
     independently of the other workers; a graph whose workers are all alike (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
+    Statement (best-gamma): With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact
+    factor that no other step improves.
     Kind: identity.
+    Kind (best-gamma): lower.
     Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)
+    Latex (best-gamma): \gamma^*=\arg\min_\gamma\varrho(M_\gamma)
     Proof: The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart into
     one of three numbers for each eigenvector, coupled by the mean error.
+    Proof (best-gamma): The factor is computed on a fine grid, and none is smaller.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
+    Source (best-gamma): derived.
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The share of coordinates that are sent.
     gamma: The consensus step.

@@ -46,6 +46,7 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     r"""Expected bits of QSGD's Elias code, with o(1) read as 0.
 
     Title (theorem-3.4): Bits of QSGD, as printed in Theorem 3.4.
+    Title (code-length): Length of QSGD's Elias code, o(1) read as 0.
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
     Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n =
@@ -53,10 +54,11 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     Statement (theorem-3.4): QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32
     bits: false for every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that vanishes.
     Theorem 3.2 of the same paper has s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.
+    Statement (code-length): The norm, then gap, sign and level of each non-zero in Elias codes, take at most (3 + (3/2)
+    log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
     Latex (theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
-    d)}\Big)s(s+\sqrt d)+32
-    Latex (theorem-3.4):
+    d)}\Big)s(s+\sqrt d)+32 Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
     Attained (theorem-3.2): nearest for s = 1 and equal magnitudes
@@ -68,6 +70,8 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.
     Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
     Source (theorem-3.4): [alistarh2017qsgd], Theorem 3.4.
+    Source (code-length): [alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the
+    theorem.
 
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89

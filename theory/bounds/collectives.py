@@ -67,6 +67,8 @@ def _levels(ranks: int) -> int:
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
+    Title (allreduce): What an all-reduce costs.
+    Title (rabenseifner.rounded): Rabenseifner's algorithm where p is no power of two, rounded.
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
     Statement: (start-ups; words; additions) are ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. recursive-doubling: l; l n;
     l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p. rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p)
@@ -74,12 +76,21 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     broadcast): 2 ceil(l); 2 ceil(l) n; ceil(l) n. server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
     server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n. server-sharded (every rank serves n/p
     words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
+    Statement (allreduce): Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and
+    parameter server take the start-ups, words and additions of their formulas, and leave the sum on every rank.
+    Statement (rabenseifner.rounded): For every p it sends at most 4 n words and adds at most 3 n/2.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
+    Kind (rabenseifner.rounded): upper.
     Latex: \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
+    Latex (rabenseifner.rounded): (2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma
     Attained: where p (for Rabenseifner's: the power of two below) divides n
+    Attained (rabenseifner.rounded): in the limit of many ranks.
     Proof: Count the rounds: in each a rank sends one message and receives one.
+    Proof (rabenseifner.rounded): 2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.
     Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
     p up to 4 n and the additions to 3 n/2); servers derived.
+    Source (allreduce): [thakur2005optimization]; servers derived.
+    Source (rabenseifner.rounded): [thakur2005optimization], which rounds (q-1)/q up to 1.
     algorithm: One of those above.
     ranks: p, at least 1; one rank sends nothing, except to a server.
     words: n.
@@ -112,13 +123,17 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-gather: every rank gets the messages of all.
 
+    Title (allgather): What an all-gather costs.
     Setting: p ranks with a message of m words each.
     Statement: (start-ups; words) are ring: p-1; (p-1) m. doubling (recursive doubling, Bruck's for p that are no power
     of two): ceil(log2 p); (p-1) m.
+    Statement (allgather): Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave
+    every message on every rank.
     Kind: identity.
     Latex: (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
     Proof: Count the rounds; every rank must receive p - 1 messages.
     Source: [thakur2005optimization] (which writes n for p m).
+    Source (allgather): [thakur2005optimization].
     ranks: p.
     words: m, of one rank's message.
 
@@ -138,13 +153,16 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     r"""Words that some rank must send in any all-reduce that adds whole words.
 
+    Title (bandwidth): No all-reduce moves less.
     Setting: p ranks, n words each, sums by combining pairs of words.
     Statement: at least 2 ((p-1)/p) n.
+    Statement (bandwidth): In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
     Latex: \text{words}\ge2\,\frac{p-1}{p}\,n
     Attained: ring, shards, Rabenseifner's with p a power of two
     Proof: Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
     Source: [patarasuk2009bandwidth].
+    Source (bandwidth): [patarasuk2009bandwidth].
     ranks: p.
     words: n.
 
@@ -235,14 +253,19 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Number of ranks beyond which adding ranks is slower.
 
+    Title (best-ranks): How many ranks pay.
     Setting: as for :func:`ring_speed_up`.
     Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
     infinite if alpha = 0 and they do not.
+    Statement (best-ranks): p ranks that share W seconds of gradients and add n words in a ring are fastest near p* =
+    sqrt((W - n (2 beta + gamma))/(2 alpha)).
     Kind: identity (p as a real number).
+    Kind (best-ranks): lower.
     Latex: p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
     Attained: the fastest integer is p* rounded up or down
     Proof: The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
     Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
+    Source (best-ranks): derived.
     work: W.
 
     Returns

@@ -10,8 +10,11 @@ from .closed_form import formula, total
 def composed_variance(outer: float, inner: float) -> float:
     r"""Relative variance of one unbiased compressor after another.
 
+    Title (variance): Variance of one compressor after another.
     Setting: Q(v) = Q1(Q2(v)), both unbiased and independent, with the variance factors ``outer`` and ``inner``.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2 with omega = outer inner + outer + inner.
+    Statement (variance): E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with
+    equality where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.
     Kind: tight (where both are: E||Q1(u)||^2 <= (1 + outer) ||u||^2 is an equality at u = Q2(v), and so on).
     Latex: \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
     Attained: equal magnitudes, s <= sqrt(k)/2
@@ -33,16 +36,20 @@ def composed_variance(outer: float, inner: float) -> float:
 def composed_contraction(outer: float, inner: float) -> float:
     r"""Contraction factor of a compressor applied to the coordinates kept by another one.
 
+    Title (contraction): Rounding the values of a sparsifier.
     Setting: the inner compressor keeps some coordinates as they are and contracts by ``inner``; the outer one acts on
-    the vector of these alone and contracts it by ``outer`` (1 - omega if it is unbiased with a variance factor
-    omega < 1).
+    the vector of these alone and contracts it by ``outer`` (1 - omega if it is unbiased with a variance factor omega <
+    1).
     Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = outer inner.
+    Statement (contraction): If the kept part has the share delta2 and the rounding of its values is unbiased with
+    omega1 < 1, the error is at most (1 - delta2 (1 - omega1)) ||v||^2.
     Kind: tight (where both are).
     Latex: \mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2
     Attained: top-k of equal magnitudes, where QSGD attains its bound: s/sqrt(k) halfway between levels
     Proof: Errors on kept and on dropped coordinates are orthogonal.
-    Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most
-    (1 - outer) ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
+    Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most (1 - outer)
+    ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
+    Source (contraction): derived.
 
     Returns
     -------

@@ -83,6 +83,7 @@ def catalyst(
     r"""The mean squared norm of the gradient over the outer steps of CR-PSGD-Catalyst.
 
     Title (sharp): CR-PSGD-Catalyst.
+    Title (rate): CR-PSGD-Catalyst: the rate 1/sqrt(N T)
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of
     the K outer steps takes rounds with the batches B_1, ..., B_t and the constant step size gamma.
     Statement: (1/K) sum_{k=1}^K E||grad f(y_{k-1})||^2 <= (c/(1 - a)) ((f(y_0) - f*)/K + b), where c is
@@ -90,14 +91,19 @@ def catalyst(
     rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
     Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
     ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
+    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), with N as with T.
     Kind: upper.
+    Kind (rate): rate.
     Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
     f(y_{k-1})\|^2\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)
+    Latex (rate): \frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)
     Attained (sharp): where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*
     Proof (sharp): E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.
+    Proof (rate): catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).
     Source: derived, for Algorithm 2 of [yu2019computation]: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
     `catalyst_factor`; telescope.
     Source (sharp): derived, for [yu2019computation], Algorithm 2 and Theorem 2.
+    Source (rate): [yu2019computation], Theorem 2.
     outer: K.
     batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
     lipschitz, theta (float): L and theta > L (3 L by default).

@@ -36,12 +36,16 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
     r"""Lower bound of the batch-size bound of a generalized linear model on random signs.
 
+    Title (random-features): Diversity of random signs.
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
     Statement: asymptotic: n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2, the limit of the GLM bound as n and d grow
     at a fixed ratio: between d/4 and d for n >= d. guaranteed: n d/(sqrt(pi/2) (sqrt(n) + sqrt(d)) + sqrt(8
     log(1/failure)))^2, below B_D at all w with probability at least 1 - failure, for every n and d. printed: d/4 for n
     >= d, the source's c d with the constant that the limit has at n = d.
+    Statement (random-features): For n rows of d random signs B_D >= c d at every w: c nears 1/(1 + sqrt(d/n))^2 as d
+    and n grow.
     Kind: lower.
+    Kind (random-features): rate.
     Latex (asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)). Asymptotic constant
     derived from sigma_max ~ sqrt(n) + sqrt(d). Guaranteed: derived. E sigma_max <= sqrt(pi/2) E of that for Gaussian

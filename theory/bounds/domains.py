@@ -86,6 +86,12 @@ class Condition(NamedTuple):
     limits: tuple[Limit, ...]
     code: Any
 
+    @property
+    def words(self) -> tuple[Any, ...]:
+        """The values that the subject may have, if they are listed."""
+        listed = self.limits[0] if self.limits and self.limits[0].operator is ast.In else None
+        return tuple(eval(listed.code, KNOWN)) if listed else ()
+
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it holds; of arrays, everywhere."""
         if not self.limits:

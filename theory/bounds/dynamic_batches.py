@@ -136,15 +136,32 @@ def cr_psgd(
     r"""The gap f - f* after rounds with given batches.
 
     Title: CR-PSGD under the PL condition.
+    Title (equality): CR-PSGD on the isotropic quadratic.
+    Title (nonconvex): CR-PSGD on a function that is not convex.
     Setting: f is L-smooth and mu-PL; unbiased gradients of variance at most sigma^2, independent over workers and
     draws; constant step size gamma < 2/L; in the round s every worker averages B_s gradients.
     Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^{t-s}/B_s.
+    Statement (equality): On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t
+    (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.
+    Statement (nonconvex): On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound,
+    comes to what the bound gives for the curvature 8 at the minimum, and falls like 1/T and 1/N, in the rounds of
+    cr-psgd.rounds.
     Kind: upper: an equality for (L/2)||x||^2.
+    Kind (equality): identity.
+    Kind (nonconvex): rate.
     Latex: \mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},\quad
     q=1-\gamma\mu(2-L\gamma)
+    Latex (equality): \mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}
+    Latex (nonconvex): f(x)=x^2+3\sin^2x
     Attained: one round: the start in the flattest direction, the noise in the steepest, short steps
+    Attained (nonconvex): a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu.
     Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
+    Proof (equality): E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad
+    f||^2 = 2 L (f - f*).
+    Proof (nonconvex): cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.
     Source: [yu2019computation], Theorem 1; the recursion is derived.
+    Source (equality): derived; the recursion behind [yu2019computation], Theorem 1, with equality.
+    Source (nonconvex): [yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2.
     batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
     mu, lipschitz, step (float): As in `pl_contraction`.
     gap: f(x_1) - f*.
@@ -221,22 +238,28 @@ def cr_psgd_rate(
     r"""The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
     Title (whole): CR-PSGD after a budget.
+    Title (rate): CR-PSGD: the rate 1/(N T)
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
     Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <= (f(x_1) - f*) (1 + (rho - 1)
     T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the
     first term divided by q, the second times (1 + 1/B_1) rho.
     Statement (whole): With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho
     - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
+    Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
     Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a budget
     that the next round would exceed by 1). Latex (whole):
     \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
+    Kind (rate): rate.
+    Latex (rate): \mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)
     Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
     Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho
     against a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Proof (rate): cr-psgd.closed-form.
     Source: [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
     budget allows is less than one before the one that would spend it, which costs 1/q and rho; and (1 + 1/B_1) floor(z)
     > z for z >= B_1.
     Source (whole): derived; [yu2019computation], Theorem 1, with constants.
+    Source (rate): [yu2019computation], Theorem 1.
     samples: T, the budget of one worker, at least ``first``.
     rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
     first: B_1, at least 1.

@@ -44,9 +44,11 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
 def expected_elias_bits(u) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
+    Title (code-length.exact): Exact length of QSGD's Elias code.
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number of
     non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega codes.
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
+    Statement (code-length.exact): The expected length of the Elias code of a given vector, as a finite sum.
     Kind: identity.
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
     p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)

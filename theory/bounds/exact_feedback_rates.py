@@ -46,21 +46,30 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
 def exact_feedback_rate(delta: float, kappa: float) -> float:
     r"""Factor of a step of error feedback, and of EF21, with the best constant step size.
 
+    Title (exact.workers): The rate of error feedback with N workers.
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
     1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
     s ||grad f||^2.
+    Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have the
+    rate of one worker: no better, no worse.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
     Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
+    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2
     Attained: f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
+    Attained (exact.workers): the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
     Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for
     error feedback and for EF21; eta makes its traces at mu and L opposite. From above: ef.exact.certificate.
+    Proof (exact.workers): The proof of ef.exact for the means; what remains is a form in the workers' deviations from
+    them.
     Source: [bergthomsen2025tight] (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa
     - 1)^2)]), and [bergthomsen2026tight] (N workers). Derived again: rho is the largest z^2 with z^2 - (1 - s) r z - s
     = 0.
+    Source (exact.workers): [bergthomsen2026tight]; with this V derived.
     Known: quoted
+    Known (exact.workers): quoted
 
     >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
     0.36

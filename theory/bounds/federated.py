@@ -12,18 +12,22 @@ from .closed_form import formula
 def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: int) -> np.ndarray:
     r"""Fixed point of local gradient descent if each worker has its own quadratic.
 
+    Title (fixed-point): Where local steps on different data end.
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
     round each takes H local steps of the constant size eta, and then all average. Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
     Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``, and
     it attracts. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < eta A_k < 2, the plain
     mean of the b_k.
+    Statement (fixed-point): If each worker has a quadratic of its own, rounds of H local steps of size eta end in the
+    minimiser of other quadratics, those with the curvatures I - (I - eta A_k)^H.
     Kind: identity.
     Latex: x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
     Proof: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row drawn afresh for each step does
     not depend on where the worker is, so E x moves in the same way.
     Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. That the fixed point of local
     steps differs from the minimiser: [malinovskiy2020local].
+    Source (fixed-point): derived; [malinovskiy2020local].
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
     step: eta.

@@ -34,22 +34,52 @@ def ef_sgd(
 ) -> float:
     r"""Mean squared gradient of SGD with error feedback on a smooth function.
 
+    Title (nonconvex): Error feedback on a smooth function.
+    Title (nonconvex.sharp): Error feedback on a smooth function, sharply.
+    Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
     the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and A =
     2 (f(x_0) - f*)/(gamma T) + L gamma G^2. quoted: rho = 1 with L gamma G^2/2 as its second term, half of what the
     proof gives: false, see the claim ``ef.nonconvex.quoted``.
+    Statement (nonconvex): The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L
+    G^2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.
+    Statement (nonconvex.sharp): With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at
+    most ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
+    Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
+    (f(x_0) - f*)/(gamma T) + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of
+    ef.nonconvex, and not so.
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
     with noise in its stationary law).
+    Kind (nonconvex.sharp): tight.
     Latex (paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
     LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
+    f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad
+    M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
+    LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    Attained (nonconvex.sharp): delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +
+    sqrt(1 - delta)) v there.
     Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is
     at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
+    Proof (nonconvex.quoted): C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1
+    + q) gamma x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k -
+    q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
+    raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the
+    half.
     Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the text was not at hand); the form
     with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t
     and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
     *averaged* gradient may replace G^2 in the second term.
+    Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
+    term that a derivation by its method gives.
+    Source (nonconvex.sharp): derived, by the method of [karimireddy2019error], the theorem on non-convex smooth
+    functions (Theorem II)
+    Source (nonconvex.quoted): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), as
+    remembered; the text was not at hand.
     second_moment: G^2 of one worker's gradient.
     rho (float, optional): In (0, 2); None takes the best.
     memory ({"paper", "sharp"}):
@@ -96,17 +126,25 @@ def ef_sgd_variance(
 ) -> float:
     r"""Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
 
+    Title (workers): N workers with memories divide the noise by N.
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
-    contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))).  Gradients need not be bounded.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N
-    + 4 gamma^2 L^2 (1 - delta) sigma^2/delta.
+    contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))). Gradients need not be bounded.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N + 4 gamma^2 L^2 (1 -
+    delta) sigma^2/delta.
+    Statement (workers): With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send
+    top-k messages and keep what they did not send.
     Kind: upper.
+    Kind (workers): rate.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma
     L\sigma^2}{N}+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}
-    Proof: ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step
-    size leaves at least a quarter of gamma E||grad f||^2.
+    Latex (workers): \lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}
+    Proof: ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size
+    leaves at least a quarter of gamma E||grad f||^2.
+    Proof (workers): x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are
+    made of independent noise, so their mean has 1/N of their size, too.
     Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
     that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
+    Source (workers): derived; the middle term of ef.nonconvex.variance; [karimireddy2019error].
     variance: sigma^2 of one worker.
 
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04
@@ -220,20 +258,28 @@ def ef_sgd_convex(
 ) -> float:
     r"""Suboptimality of the average of SGD with error feedback on a convex function, smooth or not.
 
+    Title (fixes.kink): With a memory, signs leave the line.
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
     Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
     (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D G sqrt((1 + 2 m)/T).
+    Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where signs keep f >= 2 e for ever, the
+    scaled sign with a memory obeys ef.convex with delta = 1/2: f(xbar) falls below 2 e.
     Kind: upper.
     Kind (paper): tight.
+    Kind (fixes.kink): tight.
     Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Latex (fixes.kink): f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon
     Attained (paper): delta = 1: |x| from x_0 = gamma T; for every delta, but for the first steps, C(v) = (1 - q) v
     there
+    Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
     Proof (paper): As for SGD at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>, and ||e|| <=
     gamma G m.
+    Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source: [karimireddy2019error], the theorem for convex functions (paper); sharp by the sharp form of
     ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
     Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
+    Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.
     step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
     memory ({"paper", "sharp"}):
 

@@ -16,15 +16,19 @@ GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 def ring_gossip_factor(workers: int) -> float:
     r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
+    Title (ring): Gossip on a ring.
     Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
-    Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of
-    ``1 - (2/3) (1 - cos(2 pi/N))``.  So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
+    Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of ``1 - (2/3) (1 -
+    cos(2 pi/N))``. So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
+    Statement (ring): If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean
+    stays and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).
     Kind: tight (x_k = cos(2 pi k/N)).
     Latex: \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
     Attained: a cosine around the ring
-    Proof: W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1, and
-    from N = 4 on that is at least 1/3, while none is below -1/3.
+    Proof: W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1, and from
+    N = 4 on that is at least 1/3, while none is below -1/3.
     Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
+    Source (ring): derived, from the eigenvalues of a circulant matrix.
 
     Raises
     ------
@@ -44,14 +48,23 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     r"""Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
 
     Title: Spectral gaps of graphs.
+    Title (contraction): A round of gossip contracts by the spectral gap.
     Setting: N workers; W has the weight 1/(1 + the larger degree) on each edge.
     Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
     whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
+    Statement (contraction): A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for
+    the second eigenvector.
     Kind: identity.
+    Kind (contraction): tight.
     Latex: 1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ \tfrac25\big(1-\cos\tfrac{2\pi}m\big),\
     \tfrac2{1+\log_2N},\ 1,\ \tfrac1N
+    Latex (contraction): \|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F
+    Attained (contraction): the second eigenvector of W.
+    Proof (contraction): X - mean has no part along the first eigenvector, and W multiplies the others by their
+    eigenvalues.
     Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
     0, 1 and N.
+    Source (contraction): derived, from the spectral theorem.
     graph (str): "ring", "torus", "hypercube", "complete" or "star".
     workers: N, at least 3; on a hypercube a power of 2.
     height: For a torus, one side, 0 for a square; both sides are at least 3.

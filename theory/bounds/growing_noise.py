@@ -44,19 +44,28 @@ def shrinking_noise(
     r"""The gap f - f* with gradients whose variance falls geometrically.
 
     Title: Batches that grow geometrically give a linear rate.
+    Title (linear-rate.recursion): The induction behind the linear rate.
     Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has <grad f, E g> >=
     mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <= min(mu/(L mu_G^2),
     1/(c mu)).
     Statement: With the step alpha <= min(1/L, 1/c) and batches ceil(tau^t), E f(x_t) - f* <= omega rho^t, rho = max(1 -
     alpha c/2, 1/tau), omega = max(alpha L M/c, f(x_0) - f*), where M is the variance of one gradient.
+    Statement (linear-rate.recursion): The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below
+    omega rho^t for all t, with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).
     Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned by
     the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and both numbers in omega are equal).
     Latex: \mathbb{E}f(x_t)-f^*\le\max\Big\{\frac{\bar\alpha LM}{c\mu},D_0\Big\}\max\Big\{1-\frac{\bar\alpha
     c\mu}2,\frac1\tau\Big\}^t
+    Latex (linear-rate.recursion): D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}
     Attained: at every t for (L/2)||x||^2, the step 1/L, tau = 2
+    Attained (linear-rate.recursion): gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta
+    = 1 - alpha c mu/2.
     Proof: D_{t+1} <= (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 and induction; only 2 c (f - f*) <= ||grad f||^2 is
     used, so PL is enough.
+    Proof (linear-rate.recursion): omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2),
+    a = alpha c mu.
     Source: [bottou2018optimization], Theorem 5.1 and Corollary 5.2 (mini-batches).
+    Source (linear-rate.recursion): [bottou2018optimization], Theorem 5.1, inequality (5.5)
     steps: t.
     step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
     curvature, lipschitz: c and L, above 0, c <= L.

@@ -207,14 +207,18 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
 def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     r"""The number of local steps up to which the rate of parallel SGD is kept.
 
+    Title (speed-up): Local SGD: N workers divide the error by N while H = O(sqrt(T/N))
     Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
     :func:`local_sgd_nonconvex` (``convex=False``).
     Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H =
     O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
+    Statement (speed-up): On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H =
+    sqrt(T/N).
     Kind: rate.
     Latex: \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
     Proof: local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
     Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
+    Source (speed-up): [stich2019local], Corollary 2.3.
     samples: T.
     convex: Whether f is strongly convex, and not merely smooth.
 

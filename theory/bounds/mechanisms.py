@@ -80,17 +80,48 @@ def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Batch-size bound of gradients after a mechanism.
 
+    Title (drop-connect): DropConnect.
+    Title (langevin): Langevin noise.
+    Title (quantized): Quantized gradients.
+    Title (theorem-7): What a mechanism does to the batch-size bound.
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for each
     draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
     Statement: fresh: B = r B_D. Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
     between B_D and n: it is at least B_D iff B_D <= n (or r = 1).
+    Statement (drop-connect): With coordinates dropped with probability p, B = B_D/(1 - p) for noise that is fresh in
+    every draw, and n A/(A + (1 - p) X) if repeats of a row share it; A = sum ||grad f_i||^2, X = sum_{j != k} <grad
+    f_j, grad f_k>.
+    Statement (langevin): With N(0, sigma^2 I) added, B = B_D (1 + d sigma^2/M^2) for fresh noise, and (n A + n^2 d
+    sigma^2)/(A + X + n d sigma^2) if repeats of a row share it.
+    Statement (quantized): With each gradient quantized to one level of its norm and S = sum ||grad f_i||_1 ||grad
+    f_i||_2, B = S/(n ||grad f||^2) for fresh noise, and n S/(S + X) if repeats of a row share it.
+    Statement (theorem-7): With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n,
+    and B > n if B_D > n.
     Kind: identity.
+    Kind (drop-connect): identity.
+    Kind (langevin): identity.
+    Kind (quantized): identity.
+    Kind (theorem-7): lower.
     Latex: B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
+    Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
+    Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
+    Latex (quantized): B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla
+    f_i\|_2
     Proof: 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
+    Proof (drop-connect): E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.
+    Proof (langevin): E||g||^2 = ||v||^2 + d sigma^2.
+    Proof (quantized): E||Q(v)||^2 = ||v||_1 ||v||_2.
     Source: shared: [yin2018gradient], section 4.4, supplement 4 and Theorem 7, in one formula for all three mechanisms;
     fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
     DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
     ||grad f_i||_2, for quantization.
+    Source (drop-connect): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
+    section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (langevin): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
+    section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (quantized): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
+    section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
     n (int, optional): Number of rows, where repeats of a row share their noise.

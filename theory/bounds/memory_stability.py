@@ -53,14 +53,25 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
 def ef_frontier(p: float, workers: float = 1) -> float:
     r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
+    Title (ef.scaling): Error feedback can take longer steps than gradient descent.
+    Title (ef21): Longest step of EF21.
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
     mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
     Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). One worker: 2p/(2 - p). N ->
     infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
+    Statement (ef.scaling): With C(v) = a v and a memory, f = (lambda/2)||x||^2, x_t tends to 0 if and only if gamma
+    lambda < 2 (2 - a)/a, the frontier of infinitely many workers with Bernoulli(a); without memory it is 2/a, without
+    compression 2.
+    Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
+    Latex (ef.scaling): \gamma\lambda<\frac{2(2-a)}{a}
+    Proof (ef.scaling): x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the
+    eigenvalue -1 at the frontier.
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (A
     compressor that is linear for given coins makes the two methods one, [richtarik2021ef21], Theorem 3.)
+    Source (ef.scaling): derived; [karimireddy2019error].
+    Source (ef21): derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are one)
     p: Probability that the number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
 

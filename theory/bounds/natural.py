@@ -76,12 +76,15 @@ def natural_variance_exact(v) -> float:
 def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
     r"""Worst relative variance of natural dithering.
 
+    Title (dithering): Variance of natural dithering, as in the paper's transcript.
     Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio
     1/2, as the levels are the same; paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the
     q-norm.
     Statement (sharp): Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.
+    Statement (dithering): E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).
     Kind: tight (sharp), upper (paper).
+    Kind (dithering): upper.
     Latex (paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
     Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first summand is
@@ -89,6 +92,7 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s
     Source: [horvath2022natural], Theorem 7 (paper); sharp is derived.
     Source (sharp): derived; sharpens [horvath2022natural], Theorem 7.
+    Source (dithering): [horvath2022natural], Theorem 7.
 
     >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
     (31.0, 32.125)

@@ -69,14 +69,36 @@ def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
 def chord_variance(v, levels, norm: float = 2.0) -> float:
     r"""Variance of random rounding to any set of levels, at one vector, as a chord sum.
 
+    Title (variance.exact): Variance of NUQSGD at one vector, as a chord sum.
+    Title (released): The levels of NUQSGD's released code.
+    Title (tails): NUQSGD against QSGD at 4 bits and buckets of 8192, released levels.
+    Title (tails.textbook): NUQSGD against QSGD at 4 bits and buckets of 8192, levels with a zero.
     Setting: each coordinate is rounded without bias to one of the two levels around it.
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for
     the 2-norm, relative to ``||v||^2``, that is ``sum_i psi(r_i) - 1``.
+    Statement (variance.exact): E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi joins the points (l, l^2) at the
+    levels by chords; with the maximum norm as scale likewise.
+    Statement (released): Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance
+    of the chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.
+    Statement (tails): At 4 bits and buckets of 8192, NUQSGD has less than a tenth of QSGD's variance; QSGD with the
+    maximum norm beats NUQSGD on light tails (Gaussian, Laplace) and loses to it on heavy ones (Student t, lognormal).
+    Statement (tails.textbook): The same orderings hold for the levels of the papers, among which is zero.
     Kind: identity.
+    Kind (tails): upper.
+    Kind (tails.textbook): upper.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)
+    Latex (released): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})
+    Latex (tails): \mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{
+    on light ones}
     Attained: everywhere
     Proof: An unbiased choice between a and b has the second moment of the chord of r^2 through a and b.
     Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
+    Source (variance.exact): derived.
+    Source (released): the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived;
+    [ramezani2021nuqsgd].
+    Source (tails): [ramezani2021nuqsgd], section on experiments, says that NUQSGD and QSGD with the maximum norm are
+    about equal.
+    Source (tails.textbook): derived; the released code has no zero; [ramezani2021nuqsgd].
     levels (array_like): Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are
         rounded to plus or minus it.
     norm ({2, inf}):

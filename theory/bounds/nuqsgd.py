@@ -67,6 +67,8 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
     Title (sharp): Worst variance of NUQSGD, any ratio.
+    Title (variance.threshold-1): Variance of NUQSGD with the threshold 2^(2s+1)
+    Title (variance.threshold-2): Variance of NUQSGD with the threshold 2^(2s+2)
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam
     - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0, where there is no level between 0 and 1, always
@@ -74,22 +76,37 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     sqrt(d) - 7/8 otherwise.
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam -
     1 + X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.
+    Statement (variance.threshold-1): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+1)
+    and 2^-s sqrt(d) - 7/8 from there on: false for s = 3, d = 128, where (2/3, 1/3 and 126 equal ones) gives 0.5604 >
+    0.5392.
+    Statement (variance.threshold-2): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2)
+    and 2^-s sqrt(d) - 7/8 from there on; the two branches meet at 9/8.
     Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)). The second
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
     omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to k
     p^(2s)/(4 lam).
+    Kind (variance.threshold-1): upper.
+    Kind (variance.threshold-2): upper.
     Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad
     \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
+    Latex (variance.threshold-1): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
+    2^{2s+1})
     Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
     (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
     Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
     Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+2})
     Proof (2^(2s+2)): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
+    Proof (variance.threshold-1): The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to
+    sqrt(2) - 7/8 = 0.539; two large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the
+    branches meet.
     Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text was not at hand, and in particular
     not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
     every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
     lam'), and lam' = max(lam, X/2).
     Source (sharp): derived; sharpens [ramezani2021nuqsgd].
+    Source (variance.threshold-1): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand.
+    Source (variance.threshold-2): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand; the
+    threshold is derived.
     s: Levels between 0 and 1.
     ratio: p, in (0, 1); 1/2 for the paper's forms.
 
@@ -205,10 +222,13 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
     Title (sharp): Non-zeros of NUQSGD.
+    Title (nonzeros.paper): Non-zeros of NUQSGD, as remembered from print.
     Setting: any v in R^d; Q as in nuqsgd_variance.
     Statement: E||Q(v)||_0 is at most sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
     Statement (sharp): E||Q(v)||_0 <= min(d, p^-s sqrt(d)).
+    Statement (nonzeros.paper): E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
+    Kind (nonzeros.paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
     Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
     Attained (sharp): equal magnitudes
@@ -217,6 +237,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) = min(1,
     r_i/p^s) and sum r_i <= sqrt(d).
     Source (sharp): derived; sharpens [ramezani2021nuqsgd].
+    Source (nonzeros.paper): [ramezani2021nuqsgd], as remembered; the text was not at hand.
     ratio: p, in (0, 1).
 
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
@@ -262,11 +283,16 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
 def optimal_ratio(s: int, d: int) -> float:
     r"""The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
 
+    Title (ratio): The best ratio of NUQSGD.
     Setting: as for nuqsgd_variance, in its sharp form.
     Statement: p minimises omega(p).
+    Statement (ratio): For s levels between 0 and 1 and dimension d, the worst variance is least at a ratio that depends
+    on both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.
     Kind: identity (found numerically, to about 1e-8).
+    Kind (ratio): upper.
     Latex: p^\star = \arg\min_p\, \omega(p)
     Source: derived.
+    Source (ratio): derived.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412

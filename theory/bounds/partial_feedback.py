@@ -18,16 +18,20 @@ FORMS = ("sparsifier", "worst")
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
     r"""Growth factor of a compressed memory in a step if a part of it is not fed back.
 
+    Title (partial): A part of the memory stays at home.
     Setting: partial feedback without gradients, g_t = 0.
-    Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with
-    sparsifier: kappa = (1 + theta) (residual + (1 - residual) beta^2), for a Q that sends every coordinate unchanged
-    with the same probability 1 - residual (random-k, random blocks);
-    worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q.
-    Both increase with beta, so beta = 0 is best if C's random numbers are fresh.
+    Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with sparsifier: kappa = (1 + theta) (residual + (1 - residual)
+    beta^2), for a Q that sends every coordinate unchanged with the same probability 1 - residual (random-k, random
+    blocks); worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q. Both increase with beta, so
+    beta = 0 is best if C's random numbers are fresh.
+    Statement (partial): If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch
+    multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
+    Kind (partial): identity.
     Latex (sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
+    Source (partial): derived; the rule is that of the talk on contractive error feedback; [li2023contractive].
 
     Returns
     -------

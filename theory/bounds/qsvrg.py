@@ -37,16 +37,22 @@ def qsvrg_factor(
 ) -> float:
     r"""Factor of the gap in an epoch of QSVRG.
 
+    Title (rate): QSVRG gains a factor of 0.9 an epoch.
     Setting: as in this module; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize independently;
     a constant step size with eta A < 2.
     Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu eta T) + eta C)/(2 - eta A), A = 2 L (1 - 1/N) + C and
     C = 4 L (1 + omega)/N.
+    Statement (rate): With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) -
+    f* <= 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.
     Kind: upper.
     Latex: \rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
+    Latex (rate): \mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)
     Attained: nowhere that is known; its lemmas are
-    Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0).  In expectation ||x+ - x*||^2 <=
-    ||x - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
-    ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
+    Proof (rate): qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
+    Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0). In expectation ||x+ - x*||^2 <= ||x
+    - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times ||grad
+    f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
+    Source (rate): [alistarh2017qsgd], Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived.
     inner (int): T.
 
     >>> qsvrg_factor(20, step=0.1, lipschitz=1.0, mu=1.0)  # (1 + 0.4)/(2 - 0.4)

@@ -130,14 +130,21 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
 def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
+    Title (variance): Variance of rounded singular values.
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
     2-norm and the maximum norm.
+    Statement (variance): E||Q(X) - X||_F^2 is that of QSGD at the vector of singular values; at most that of QSGD for
+    the dimension min(rows, columns).
     Kind: identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
+    Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
+    f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
     Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
+    Proof (variance): The matrices u_i v_i' are orthonormal, so squared errors of the values add up.
     Source: derived.
+    Source (variance): derived.
     norm: The norm used as the scale.
 
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)

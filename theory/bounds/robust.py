@@ -49,13 +49,17 @@ def median_deviation(workers: int, bad: int) -> float:
 def normal_median_variance(workers: float) -> float:
     r"""Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
+    Title (price): What the median costs where nobody lies.
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
-    Statement: ``N Var(median)/sigma^2`` is what is returned; 1 would be the mean's.  It grows with N to pi/2.
+    Statement: ``N Var(median)/sigma^2`` is what is returned; 1 would be the mean's. It grows with N to pi/2.
+    Statement (price): The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346
+    times for N = 3.
     Kind: identity.
     Latex: N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}
     Proof: The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the normal
     law, integrated.
     Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
+    Source (price): Laplace; the density of a middle order statistic.
     workers (int): N, odd; math.inf gives pi/2.
 
     Raises

@@ -134,16 +134,20 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -
 def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     r"""The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
 
+    Title (uniform-average.logarithm): The logarithm of plain averaging, with its factor.
     Setting: as there.
     Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa for S -> infinity, kappa = sum over n >= 1 of
-    E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020.  (Theorem 3 has c/16.)
+    E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020. (Theorem 3 has c/16.)
+    Statement (uniform-average.logarithm): In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of
+    log T, kappa = 0.2020; the averages of the last half and with weights t + 1 do not grow.
     Kind: rate.
     Latex: \frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to
     c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}
-    Proof: t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is Spitzer's sum; the mean
-    of c E V/t over t < T is c kappa log(T)/T.
+    Proof: t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is Spitzer's sum; the mean of
+    c E V/t over t < T is c kappa log(T)/T.
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
     whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
+    Source (uniform-average.logarithm): derived; sharpens the factor c/16 of [rakhlin2012making], Theorem 3.
 
     >>> round(sgd_uniform_average_logarithm(), 4)
     0.202

@@ -33,16 +33,29 @@ def sgd_smooth_convex_with_step(
 def sgd_smooth_convex_step(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
-    """The constant step size for a smooth convex function, T steps and N workers.
+    r"""The constant step size for a smooth convex function, T steps and N workers.
 
+    Title (step.printed): The step size for N workers, as printed.
     Setting: as for :func:`sgd_smooth_convex_with_step`; every worker's gradient has the variance sigma^2, and the mean
     of N is applied.
     Statement: with R^2 = ``distance``, sharp: eta = 1/(L + sigma sqrt(T/N)/R), the best in sgd_smooth_convex_with_step;
     paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T); printed: eta = 1/(L + sqrt(N)/gamma), which
     tends to 0 as N grows (the claim qsgd.step.printed).
+    Statement (step.printed): With N workers, second moments of at most B and eta = 1/(L + sqrt(N)/gamma), gamma = R
+    sqrt(2/(B T)), the mean of x_1, ..., x_T has E f - f* = O(R sqrt(2 B/(N T)) + L R^2/T): false whatever the constant,
+    as that step tends to 0 when N grows.
     Kind: identity.
+    Kind (step.printed): upper.
+    Latex (step.printed): \eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar
+    x)-f^*=O\Big(R\sqrt{\frac{2B}{NT}}+\frac{LR^2}{T}\Big)
+    Proof (step.printed): f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to
+    infinity eta tends to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows
+    like sqrt(N)/8, beyond every constant. (sigma^2 is B, as Theorem 3.4 has it; Corollary 2.2 does not say.) The mean
+    of N gradients has sigma/sqrt(N) for sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N);
+    the printed step multiplies by it.
     Source: [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3 (paper), and Corollary 2.2 and
     Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
+    Source (step.printed): [alistarh2017qsgd], Corollary 2.2; the same step stands in Theorem 3.4, with B' for B.
     steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
 

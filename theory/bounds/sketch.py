@@ -131,17 +131,20 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
 def median_sketch_spike(d: int, width: int) -> float:
     r"""Relative squared error of the median of three rows, for a vector with one non-zero.
 
+    Title (median): The median of three rows, against one row with as many counters.
     Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
     is their median.
     Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
+    Statement (median): For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2
+    w^3) ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.
     Kind: identity.
     Latex: \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
     Attained: vectors with one non-zero
-    Proof: Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal signs.
-    Many collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the
-    mean.
+    Proof: Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal signs. Many
+    collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the mean.
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
+    Source (median): derived.
 
     >>> median_sketch_spike(d=61, width=10), count_sketch_variance(d=61, width=10, rows=3)
     (0.87, 2.0)

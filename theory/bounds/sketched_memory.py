@@ -23,21 +23,25 @@ HASHES = ("fresh", "balanced")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     r"""Smallest width at which a memory that is sketched afresh in every step is bounded.
 
+    Title (width): A count sketch that is fresh in every step saves little.
     Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
     ``conef_factor``.
-    Statement: kappa < 1 if and only if the width w obeys
-    fresh: w > residual (d - 1)/(1 - residual), for independent uniform buckets, theta = (d - 1)/w;
-    balanced: w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual), for equally full buckets; at least
-    the residual, and equal to it only if 1/residual is whole;
-    linear: w/d > residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1.
-    So with residual = 0.9 even the best sketch saves less than 10 % of the memory.
+    Statement: kappa < 1 if and only if the width w obeys fresh: w > residual (d - 1)/(1 - residual), for independent
+    uniform buckets, theta = (d - 1)/w; balanced: w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual),
+    for equally full buckets; at least the residual, and equal to it only if 1/residual is whole; linear: w/d > residual
+    is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1. So with residual = 0.9 even the best sketch
+    saves less than 10 % of the memory.
+    Statement (width): kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a
+    fresh sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.
     Kind: identity (fresh, balanced), lower (linear).
     Latex (fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
     Attained (fresh): equally full buckets and whole 1/r
-    Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either
-    hash is (d - 1) times the chance of a collision.
-    Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets
-    1 + theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
+    Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
+    is (d - 1) times the chance of a collision.
+    Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets 1 +
+    theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
+    Source (width): derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory;
+    [li2023contractive].
     hash ({"fresh", "balanced", "linear"}):
 
     Returns
@@ -92,14 +96,18 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 def block_kept_square(positions, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
+    Title (kept): How many coordinates of a bucket are sent.
     Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
-    Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of
-    (max(0, k - c) + max(0, k - (d - c)))/d, c = ``|i - j|``, where the second part counts only if c > 0.
+    Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of (max(0, k - c) + max(0, k
+    - (d - c)))/d, c = ``|i - j|``, where the second part counts only if c > 0.
+    Statement (kept): E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over
+    the pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.
     Kind: identity.
     Latex: \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
     Proof: The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.
     Source: derived: so many of the d starts put both i and j into the block.
+    Source (kept): derived; random blocks are those of the released code of [li2023contractive].
     positions (array_like of int): Different numbers in 0 .. d-1, at least one.
     k: From 1 to d.
 
@@ -127,14 +135,24 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
     r"""Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
+    Title (whole): Where a sketch with one hash explodes, if a whole bucket is sent.
+    Title (factor): Where a sketch with one hash explodes, with random-k.
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
     Statement: E(1 - (1 - beta) K)^2 = 1 - 2 (1 - beta) n q + (1 - beta)^2 E K^2; for coordinates that are kept together
     this is 1 - q + q (1 - (1 - beta) n)^2.
+    Statement (whole): If n coordinates of a bucket are sent in every step, its counter is multiplied by 1 - (1 - beta)
+    n, so it is stable if and only if (1 - beta) n < 2: for n = 3, 5, 10 from beta = 1/3, 3/5, 4/5 on.
+    Statement (factor): If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 -
+    (1 - beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.
     Kind: identity.
     Latex: S_b\leftarrow\big(1-(1-\beta)n\big)S_b
+    Latex (factor): \mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2
     Attained: everywhere
     Proof: Each of the n coordinates takes (1 - beta) S_b away from the counter.
+    Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
     Source: derived. Algorithm: the code that accompanies [li2023contractive].
+    Source (whole): derived; algorithm: the released code of [li2023contractive].
+    Source (factor): derived; algorithm: the released code of [li2023contractive].
     load: n, at least 1.
     rate: q, in (0, 1].
     square (float, optional): E K^2; that of independent coordinates if not given (see :func:`kept_square`,

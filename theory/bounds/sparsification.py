@@ -15,12 +15,19 @@ def _kept(d: int, k: int) -> None:
 def rand_k_variance(d: int, k: int) -> float:
     r"""Relative variance of unbiased random-k.
 
+    Title (unbiased): A random block with the factor d/k.
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
+    Statement (unbiased): k coordinates one after another from a uniform start, wrapping round, times d/k: E Q(v) = v
+    and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
     Kind: identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Latex (unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Attained (unbiased): everywhere.
     Proof: A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.
+    Proof (unbiased): Exactly k of the d starts hold a given coordinate.
     Source: derived; [stich2018sparsified], section 2.2.
+    Source (unbiased): derived; random blocks are what public code of error feedback sends.
     k: From 1 to d.
 
     >>> rand_k_variance(d=100, k=10)
@@ -34,12 +41,17 @@ def rand_k_variance(d: int, k: int) -> float:
 def rand_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of random-k without the factor d/k.
 
+    Title (contraction): A random block contracts.
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
+    Statement (contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they are.
     Kind: identity.
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Latex (contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Attained (contraction): everywhere.
     Proof: Each coordinate is lost with probability 1 - k/d.
     Source: [stich2018sparsified], Definition 2.1 and the lines below it.
+    Source (contraction): derived; as for random-k.
     k: From 1 to d.
 
     Returns
@@ -58,13 +70,16 @@ def rand_k_contraction(d: int, k: int) -> float:
 def top_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of top-k.
 
+    Title (contraction): Top-k contracts.
     Setting: any v in R^d; C keeps the k coordinates of largest magnitude.
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
+    Statement (contraction): ||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.
     Kind: tight (attained if and only if all magnitudes are equal, or k = d).
     Latex: \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
     Attained: vectors of equal magnitudes, and only there (or k = d)
     Proof: The mean of the d - k smallest squares is at most the mean of all.
     Source: [stich2018sparsified], Definition 2.1; the mean of the d - k smallest squares is at most that of all.
+    Source (contraction): [stich2018sparsified], Definition 2.1.
     k: From 1 to d.
 
     Returns

@@ -28,13 +28,17 @@ def _at_most(sizes: np.ndarray, m: float) -> np.ndarray:
 def bernoulli_variance(p: float) -> float:
     r"""Relative variance of uniform sparsification.
 
+    Title (law): Uniform sparsification.
     Setting: any v; every coordinate is kept with the same probability p and divided by p.
     Statement: ``E||Q(v) - v||^2 = (1/p - 1) ||v||^2``.
+    Statement (law): Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 = (1/p - 1)
+    ||v||^2, and p d coordinates are sent.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
     Attained: everywhere
     Proof: The second moment of a coordinate is p (v_i/p)^2.
     Source: derived; [wangni2018gradient].
+    Source (law): derived; [wangni2018gradient], has it as the baseline.
 
     >>> bernoulli_variance(0.25)
     3.0
@@ -51,8 +55,11 @@ def _ultra(d: int, k: float) -> None:
 def ultra_contraction(d: int, k: float) -> float:
     r"""Contraction factor of ultra-sparsification.
 
+    Title (contraction): Ultra-sparsification contracts.
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept, otherwise none.
     Statement: ``E||C(v) - v||^2 = (1 - delta) ||v||^2`` with delta = k/d.
+    Statement (contraction): One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 =
+    (1 - k/d) ||v||^2.
     Kind: identity.
     Latex: \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Attained: everywhere
@@ -122,17 +129,22 @@ def threshold_contraction(d: int, size: float) -> float:
 def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     r"""Probabilities of the optimal independent sparsifier.
 
+    Title (closed-form): The optimal probabilities.
     Setting: p_i in (0, 1] where v_i is not 0. With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
     s``. With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
     Statement: ``p_i = min(1, |v_i| / m)``. With sizes sorted, falling, and k the number of sure coordinates, with a
     budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``; with a variance ``m =
     (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which ``m >= |v_(k+1)|``.
+    Statement (closed-form): p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's
+    algorithm, the compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.
     Kind: identity.
     Latex: p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
     Proof: Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for sum min(1,
     |v_i|/m) = s, which is concave and piecewise linear in 1/m.
     Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget): each is the other's
     dual.
+    Source (closed-form): [wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is
+    derived.
     budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
     variance (float, optional):
 
@@ -270,15 +282,19 @@ def product_bound(v) -> float:
 def sparsity_lemma(rho: float, s: float) -> float:
     r"""Expected non-zeros that suffice for approximately sparse vectors.
 
+    Title (sparsity): Approximately sparse vectors need few coordinates.
     Setting: ``||v_{S^c}||_1 <= rho ||v_S||_1`` for a set S of s coordinates; Q has the optimal probabilities for the
     variance rho.
     Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
+    Statement (sparsity): If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho
+    with at most (1 + rho) s expected non-zeros.
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
     Latex: \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
     Attained: nearly, where v_S has equal magnitudes and the rest is long and small
     Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the
     second moment.
     Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity; proof derived.
+    Source (sparsity): [wangni2018gradient], the lemma on (rho, s)-approximate sparsity.
 
     >>> sparsity_lemma(rho=0.5, s=10)
     15.0

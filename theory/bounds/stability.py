@@ -36,12 +36,15 @@ def stability_step(
     r"""Largest step size for which a batch of B is as stable as single gradients.
 
     Title (derived): One round draws two runs together.
+    Title (round): One round does not part two runs.
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
     Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)). printed: the same with 1/(n - 1) added to the
     bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
     Statement (derived): For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))), E||w+
     - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.
+    Statement (round): For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <= ||w
+    - w'||^2 with the same B draws, gradients summed.
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
     Latex (derived): \mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2
@@ -52,6 +55,7 @@ def stability_step(
     the differences of gradients, and co-coercivity.
     Source (derived): [yin2018gradient], Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda):
     derived.
+    Source (round): [yin2018gradient], Proposition 7, here without the term 1/(n - 1) of its condition: derived.
     smoothness: beta.
     batch_bound: Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
     form ({"derived", "printed"}):

@@ -25,13 +25,17 @@ def ternary_variance_exact(v, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
     Title: Variance and non-zeros of ternary quantization.
+    Title (digits): One random binary digit.
     Setting: any scale C >= max|v_i|.
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
+    Statement (digits): Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the
+    variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
     Attained: everywhere
     Proof: E Q_i^2 = C^2 |v_i|/C.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
+    Source (digits): derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability.
     scale: C, above 0 and at least ``max|v_i|``.
 
     >>> ternary_variance_exact([3.0, 4.0], scale=5.0), ternary_variance_exact([3.0, 4.0], scale=4.0)
@@ -61,13 +65,16 @@ def ternary_nonzeros_exact(v, scale: float) -> float:
 def ternary_product(v) -> float:
     r"""Second moment times expected non-zeros of ternary quantization: the same for every scale.
 
+    Title (product): No scale is better than another.
     Setting: any scale C >= max|v_i|.
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
+    Statement (product): (second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
     Attained: everywhere; no unbiased operator has a smaller product
-    Source: derived (``C ||v||_1`` times ``||v||_1 / C``).  No unbiased operator has a smaller product
-    (`product_bound`), so every C is optimal for its own number of non-zeros.
+    Source: derived (``C ||v||_1`` times ``||v||_1 / C``). No unbiased operator has a smaller product (`product_bound`),
+    so every C is optimal for its own number of non-zeros.
+    Source (product): derived.
 
     >>> ternary_product([3.0, -4.0])
     49.0
@@ -97,14 +104,19 @@ def ternary_l2_variance(d: int) -> float:
 def ternary_iterations(d: int) -> float:
     r"""Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
 
+    Title (iterations): Ternary quantization with the 2-norm costs up to sqrt(d) times as many iterations.
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step that the theorem chooses; gradients in R^d.
-    Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times
-    as large.
+    Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times as
+    large.
+    Statement (iterations): With the scale ||v||_2 and flat gradients, SGD with the step that its theorem chooses takes
+    a number of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
     Latex: T(d)\propto\sqrt d
     Proof: E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p = 1/sqrt(d).
     Source: derived from :func:`ternary_l2_variance`.
+    Source (iterations): lecture; derived: the second moment of the gradients, hence the number of iterations, grows by
+    ||v||_1/||v||_2 <= sqrt(d)
 
     >>> ternary_iterations(100)
     10.0
@@ -116,8 +128,11 @@ def ternary_iterations(d: int) -> float:
 def ternary_inf_variance(d: int) -> float:
     r"""Worst relative variance of ternary quantization with the scale ||v||_inf: TernGrad.
 
+    Title (variance): Worst variance of TernGrad.
     Setting: any v in R^d.
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
+    Statement (variance): With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization
+    can have.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
     Latex: \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
     \tfrac12(\sqrt d - 1)
@@ -188,15 +203,19 @@ class ClippedGaussian(NamedTuple):
 def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     r"""TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
 
+    Title (clip): TernGrad with clipping, on a Gaussian vector.
     Setting: x standard normal, y = x cut to [-c, c], and the scale c.
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
     ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and q = P(x >
     c).
+    Statement (clip): Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985
+    ||v||^2 as the second moment and a squared bias of 0.24 %.
     Kind: identity, in the limit d to infinity.
     Latex: \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad \mathrm{bias}^2 =
     \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
     Attained: as d grows; here d = 20000
     Source: derived; the clipping is that of [wen2017terngrad].
+    Source (clip): derived, for the clipping of [wen2017terngrad].
     clip: c.
 
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]

@@ -128,10 +128,20 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
         part = next((word for word in words if word and word in fields), "")
     if part not in fields:
         raise ValueError(f"part: got {part!r}, allowed: {', '.join(map(repr, parts(function))) or 'none'}")
-    said = {field.lower(): text for field, text in {**fields[""], **fields[part]}.items()}
+    shared = fields[""]
+    if part and "Statement" in fields[part] and part not in _forms(of):  # another statement has a formula of its own
+        shared = {name: text for name, text in shared.items() if name not in ("Latex", "Attained", "Proof")}
+    said = {field.lower(): text for field, text in {**shared, **fields[part]}.items()}
     said["kind"] = said.get("kind", "").split(" ")[0].strip(".,;:")
     said["title"] = said["title"].rstrip(".")
     return Theorem(function.__name__, part, **{name: said.get(name, "") for name in Theorem._fields[2:]})
+
+
+def _forms(of: Callable[..., Any]) -> set[str]:
+    """The words that an argument of the formula may be: its forms."""
+    domain: Domain | None = getattr(getattr(of, "func", of), "domain", None)
+    conditions = [one for argument in domain.arguments for one in argument.conditions] if domain else []
+    return {word for one in conditions for word in one.words}
 
 
 # --- the docstring that a reader sees ---------------------------------------------------------------------------------

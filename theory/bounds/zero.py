@@ -33,13 +33,20 @@ def zero_memory(
     """Bytes that a worker holds under data parallelism and ZeRO, with an error memory.
 
     Title: Memory under ZeRO with an error memory.
+    Title (example): The example of ZeRO, and what error feedback adds to it.
     Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
     and 12 bytes for a parameter and its two moments in single precision.
     Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
     bytes b_e of the error memory are never divided.
+    Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker by stage; stage 3
+    sends half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17
+    times its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and
+    31.7 % of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.
     Kind: identity.
     Proof: Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.
+    Proof (example): Count.
     Source: [rajbhandari2020zero], section 5; with a memory: derived.
+    Source (example): [rajbhandari2020zero], figure 1 and section 7; with a memory: derived.
     parameters: Psi, above 0.
     stage: 0 (data parallelism), 1, 2 or 3.
     memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a

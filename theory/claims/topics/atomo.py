@@ -131,11 +131,8 @@ def least_by_search(g, budget: float) -> float:
 
 @claim(
     "atomo.optimal",
-    title="ATOMO's probabilities are the best",
-    statement="Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second moment"
-    " sum g_i^2/p_i.",
-    source="[wang2018atomo], Theorem 3 and Algorithm 1",
     of=bounds.atomo_probabilities,
+    part="optimal",
     subject=bounds.atomo_probabilities,
     mutants={
         "cut off at 1 without sharing what that saves": lambda g, budget: np.minimum(

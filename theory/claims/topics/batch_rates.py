@@ -167,12 +167,8 @@ def _(context):
 
 @claim(
     "batch.printed",
-    title="The printed steps and numbers of gradients",
-    statement="With the step and the number T of gradients that Theorems 2 to 5 print for an accuracy eps, their bounds"
-    " are (1 + delta/2) eps; so the largest batch for 1.5 eps is B_D + 1.",
-    source="[yin2018gradient], Theorems 2 to 5",
-    kind="identity",
     of=bounds.minibatch_smooth_schedule,
+    part="printed",
     subject=lambda how: (how.step, how.gradients),
     mutants={
         "half of the gradients": lambda how: (how.step, 0.5 * how.gradients),

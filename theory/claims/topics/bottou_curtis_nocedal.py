@@ -49,12 +49,7 @@ def _(context):
 @claim(
     "bottou.constant-step.paper",
     of=bounds.bottou_constant_step,
-    title="Bottou, Curtis, Nocedal: Theorem 4.6",
-    statement="E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c)) for alpha <= 1/L.",
-    latex=r"\mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha LM}{2c}\Big)",
-    source="[bottou2018optimization], Theorem 4.6",
-    attained="alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to be",
-    proof="bottou.constant-step with 2 - alpha L replaced by 1.",
+    part="constant-step.paper",
     subject=1.0,
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
 )
@@ -140,14 +135,7 @@ def _(context):
 @claim(
     "bottou.minibatch",
     of=bounds.bottou_constant_step_floor,
-    title="A mini-batch, or a smaller step?",
-    statement="A batch of m with the step alpha and single gradients with alpha/m have the same floor in Theorem 4.6"
-    " and need, to first order in alpha, the same number of gradients per factor e. Exactly, on (L/2)||x||^2, the"
-    " floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 - alpha"
-    " L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m artanh(y/m)/"
-    "artanh(y), y = alpha L/(2 - alpha L).",
-    source="[bottou2018optimization], section 4.2, after Theorem 4.7; what is exact is derived",
-    kind="identity",
+    part="minibatch",
     subject=lambda alpha, m: ((alpha, 1.0 / m), (alpha / m, 1.0)),
     mutants={
         "the single gradients keep the step alpha": lambda alpha, m: ((alpha, 1.0 / m), (alpha, 1.0)),

@@ -35,14 +35,9 @@ def times(factor: float):
 
 @claim(
     "choco.gossip",
-    title="CHOCO-Gossip, from its lemmas",
-    statement="With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas on what"
-    " a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.",
-    source="[koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma",
-    source_known="derived",
-    kind="lower",
     certificate="composition",
     of=functools.partial(bounds.choco_rate, form="derived"),
+    part="gossip",
     subject=bounds.choco_gamma,
     mutants={
         "rho^2 in the numerator": lambda rho, beta, delta: bounds.choco_gamma(rho, beta, delta, form="quoted"),
@@ -62,17 +57,9 @@ def _(context):
 
 @claim(
     "choco.gossip.quoted",
-    title="CHOCO-Gossip with the consensus step as quoted",
-    statement="With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <= (1 - rho^2"
-    " delta/82)^T E_0.",
-    latex=r"\gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\ "
-    r"\mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0",
-    source="[koloskova2019decentralized], Theorem 2, as quoted in Theorem 4.1 of Koloskova, Lin, Stich, Jaggi, Decentralized deep learning with arbitrary communication compression, ICLR 2020; the text of the former was not at hand",
-    source_known="quoted",
     text="quoted",
-    proof="In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode has the factor"
-    " 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).",
     of=bounds.choco_gossip,
+    part="gossip.quoted",
     subject="quoted",
     see=("choco.gossip",),
     mutants={},
@@ -165,16 +152,10 @@ def _against_the_run(context, W, kept: float, gamma: float):
 
 @claim(
     "choco.best-gamma",
-    title="The best consensus step is far from the theorem's",
-    statement="With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact factor that no"
-    " other step improves.",
-    latex=r"\gamma^*=\arg\min_\gamma\varrho(M_\gamma)",
-    source="derived",
-    kind="lower",
     certificate="identity",
     of=bounds.choco_factor,
+    part="best-gamma",
     subject=bounds.choco_best_gamma,
-    proof="The factor is computed on a fine grid, and none is smaller.",
     mutants={
         "the theorem's": lambda values, kept: bounds.choco_gamma(1.0 - values[-2], 1.0 - values[0], kept),
         "half of the best": lambda values, kept: 0.5 * bounds.choco_best_gamma(values, kept),
@@ -193,12 +174,8 @@ def _(context):
 
 @claim(
     "choco-sgd.mean",
-    title="On shared quadratics compression costs CHOCO-SGD nothing",
-    statement="Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of SGD"
-    " with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order"
-    " sigma^2/(mu N T).",
-    source="derived; the rate is that of [koloskova2019decentralized], Theorem 4",
     of=bounds.quadratic_moments_exact,
+    part="mean",
     subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
     mutants={
         "batches of two": lambda c, graph: ChocoSGD(

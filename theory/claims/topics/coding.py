@@ -46,11 +46,8 @@ SPARSE = {
 
 @claim(
     "qsgd.code-length",
-    title="Length of QSGD's Elias code, o(1) read as 0",
-    statement="The norm, then gap, sign and level of each non-zero in Elias codes, take at most"
-    " (3 + (3/2) log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.",
-    source="[alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the theorem",
     of=bounds.qsgd_code_length,
+    part="code-length",
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
     see=("qsgd.elias-length",),
@@ -123,9 +120,8 @@ def wide_gaps(context, v, s, samples):
 
 @claim(
     "qsgd.code-length.exact",
-    title="Exact length of QSGD's Elias code",
-    statement="The expected length of the Elias code of a given vector, as a finite sum.",
     of=bounds.expected_elias_bits,
+    part="code-length.exact",
     subject=as_formula,
     mutants={"sign bits forgotten": without_signs, "gaps off by one": wide_gaps},
 )

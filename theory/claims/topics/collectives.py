@@ -62,11 +62,8 @@ def _same_partner(machine, vectors):
 
 @claim(
     "collectives.allreduce",
-    title="What an all-reduce costs",
-    statement="Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and parameter server"
-    " take the start-ups, words and additions of their formulas, and leave the sum on every rank.",
-    source="[thakur2005optimization]; servers derived",
     of=bounds.allreduce_cost,
+    part="allreduce",
     subject=ALLREDUCES,
     mutants={
         "a ring that does not send the sums back": ALLREDUCES | {"ring": _one_way},
@@ -90,11 +87,8 @@ def _three_quarters(machine, blocks):
 
 @claim(
     "collectives.allgather",
-    title="What an all-gather costs",
-    statement="Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave every message"
-    " on every rank.",
-    source="[thakur2005optimization]",
     of=bounds.allgather_cost,
+    part="allgather",
     subject=ALLGATHERS,
     mutants={
         "the last round is missing": ALLGATHERS | {"ring": _three_quarters},
@@ -107,10 +101,8 @@ def _(context):
 
 @claim(
     "collectives.bandwidth",
-    title="No all-reduce moves less",
-    statement="In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.",
-    source="[patarasuk2009bandwidth]",
     of=bounds.allreduce_words_lower_bound,
+    part="bandwidth",
     subject=ALLREDUCES,
     mutants={"the sums are not sent back": ALLREDUCES | {"ring": _one_way}},
 )
@@ -125,14 +117,8 @@ def _(context):
 
 @claim(
     "collectives.rabenseifner.rounded",
-    title="Rabenseifner's algorithm where p is no power of two, rounded",
-    statement="For every p it sends at most 4 n words and adds at most 3 n/2.",
-    latex=r"(2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma",
-    source="[thakur2005optimization], which rounds (q-1)/q up to 1",
-    kind="upper",
-    attained="in the limit of many ranks",
-    proof="2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.",
     of=bounds.allreduce_cost,
+    part="rabenseifner.rounded",
     subject=ALLREDUCES["rabenseifner"],
     mutants={"whole vectors instead of halves of halves": ALLREDUCES["recursive-doubling"]},
 )

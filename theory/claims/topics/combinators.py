@@ -51,10 +51,8 @@ compressor_law(
         "one level more": lambda s, k: on_random(s + 1, k),
         "no outer compressor": lambda s, k: RandK(k, unbiased=True),
     },
-    title="Variance of one compressor after another",
-    statement="E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with equality"
-    " where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.",
     of=bounds.composed_variance,
+    part="variance",
 )
 
 
@@ -74,9 +72,6 @@ compressor_law(
         "no rounding": lambda s, k: TopK(k),
         "the factor d/k": on_random,
     },
-    title="Rounding the values of a sparsifier",
-    statement="If the kept part has the share delta2 and the rounding of its values is unbiased with omega1 < 1, the"
-    " error is at most (1 - delta2 (1 - omega1)) ||v||^2.",
-    source="derived",
     of=bounds.composed_contraction,
+    part="contraction",
 )

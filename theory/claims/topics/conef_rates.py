@@ -22,13 +22,8 @@ from .feedback import unchanging
 
 @claim(
     "conef.noise",
-    title="Noise between error feedback's and that of an unbiased compressor",
-    statement="With gradients of mean zero, ConEF has the noise sigma^2 + theta r G^2/(1 - kappa) of each worker, which"
-    " N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) G^2, that of"
-    " unbiased random-k, if and only if theta < k/d.",
-    source="derived; algorithm: [li2023contractive]",
-    kind="identity",
     of=bounds.conef_noise,
+    part="noise",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -141,16 +136,9 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
 
 @claim(
     "conef.improved.theorem",
-    title="iConEF on a smooth function",
-    statement="The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second) in place of"
-    " theta, so that the second has less noise than ConEF with any error compressor.",
-    latex=r"\tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}"
-    r"+\frac{2L\eta}{N}(\sigma^2+\theta_erP_eG^2)+2L^2\eta^2\kappa_eP_eG^2",
-    source="constants derived; the rate is that of [li2023contractive]",
     certificate="composition",
-    proof="conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u - a||^2"
-    " (conef.improved).",
     of=bounds.conef,
+    part="improved.theorem",
     subject=(unchanging, composed_in_parts),
     mutants={
         "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed_in_parts),
@@ -184,11 +172,8 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
 
 @claim(
     "conef.width",
-    title="A count sketch that is fresh in every step saves little",
-    statement="kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a fresh"
-    " sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.",
-    source="derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory; [li2023contractive]",
     of=bounds.sketch_frontier,
+    part="width",
     subject=shared_bucket,
     mutants={
         "the hashes exchanged": lambda width, hash, d: shared_bucket(width, FRESH + BALANCED - hash, d),
@@ -213,12 +198,8 @@ def _(context):
 
 @claim(
     "conef.quantizer",
-    title="Which quantizer can hold a memory at 90 % compression",
-    statement="Beside random-k with k = d/10, QSGD with 16 levels and a norm for every 40 coordinates keeps kappa < 1"
-    " (about 6 bits a coordinate); with 4 levels kappa > 1 for Gaussian vectors already.",
-    source="derived; algorithm: [li2023contractive]",
-    kind="upper",
     of=bounds.conef_factor,
+    part="quantizer",
     subject=lambda s, bucket: (QSGD(s), bucket),
     mutants={
         "one norm for 4000 coordinates": lambda s, bucket: (QSGD(s), 4000),

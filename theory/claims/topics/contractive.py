@@ -68,11 +68,8 @@ WRONG_MEMORIES = {
 
 @claim(
     "conef.identity",
-    title="What a compressed memory loses has mean zero",
-    statement="x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's errors;"
-    " these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by N.",
-    kind="identity",
     of=bounds.conef_loss,
+    part="identity",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -179,12 +176,8 @@ def _(context):
 
 @claim(
     "conef.frontier",
-    title="Where a compressed memory explodes",
-    statement="Without gradients random-k and a fresh count sketch multiply E||e||^2 in every step by kappa = (1 +"
-    " theta) r, so it dies out if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).",
-    latex=r"\mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2",
-    kind="identity",
     of=bounds.conef_factor,
+    part="frontier",
     subject=held,
     mutants=WRONG_MEMORIES,
 )

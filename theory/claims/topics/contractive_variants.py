@@ -19,12 +19,8 @@ from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
 @claim(
     "conef.partial",
-    title="A part of the memory stays at home",
-    statement="If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch multiply"
-    " E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.",
-    source="derived; the rule is that of the talk on contractive error feedback; [li2023contractive]",
-    kind="identity",
     of=bounds.partial_factor,
+    part="partial",
     subject=lambda width, beta: held(width, BALANCED, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),

@@ -101,15 +101,8 @@ def _(context):
 
 @claim(
     "ef.fixes.kink",
-    title="With a memory, signs leave the line",
-    statement="For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where signs keep f >= 2 e for ever, the scaled sign with"
-    " a memory obeys ef.convex with delta = 1/2: f(xbar) falls below 2 e.",
-    latex=r"f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon",
-    source="[karimireddy2019error], Counterexample 2 and the theorem on convex functions",
-    kind="tight",
-    attained="from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound",
-    proof="ef.convex with sign.contraction in two dimensions.",
     of=bounds.ef_sgd_convex,
+    part="fixes.kink",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.kink", "ef.convex"),
@@ -167,12 +160,8 @@ def _(context):
 
 @claim(
     "ef.fixes.line",
-    title="With a memory, signs solve least squares",
-    statement="For least squares whose rows have positive entries, where signs of single rows' gradients stay above"
-    " min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.",
-    source="lecture; [karimireddy2019error], Theorem I",
-    kind="identity",
     of=bounds.sign_line_floor,
+    part="fixes.line",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.line", "ef.identity"),

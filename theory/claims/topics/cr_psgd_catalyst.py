@@ -117,13 +117,8 @@ def _(context):
 
 @claim(
     "catalyst.rate",
-    title="CR-PSGD-Catalyst: the rate 1/sqrt(N T)",
-    statement="The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), with N as with T.",
-    latex=r"\frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)",
-    source="[yu2019computation], Theorem 2",
-    kind="rate",
-    proof="catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).",
     of=bounds.catalyst,
+    part="rate",
     subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
         "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),

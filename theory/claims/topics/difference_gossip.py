@@ -73,10 +73,8 @@ def _(context):
 
 @claim(
     "dcd.run",
-    title="The covariance of DCD-PSGD is that of the operator",
-    statement="After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.",
-    source="derived",
     of=bounds.dcd_energy_factor,
+    part="run",
     subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
     mutants={
         "rand-k without d/k": lambda c: DCDPSGD(RandK(c.k), Constant(1.0), shards="shared"),

@@ -78,12 +78,8 @@ def _(context):
 
 @claim(
     "diversity.differential",
-    title="Differential gradient diversity, without dense rows",
-    statement="For the differences of gradients at two points, ||(s_i - s'_i) a_i + l2 u||^2 = (s_i - s'_i)^2 ||a_i||^2"
-    " + 2 l2 (s_i - s'_i) a_i'u + l2^2 ||u||^2, u = w - w', gives B_D(w, w') from margins alone.",
-    latex=r"B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla f_i(w'))\|^2}",
-    source="[yin2018gradient], Definition 6",
     of=bounds.batch_bound,
+    part="differential",
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
         "that at the first point": lambda problem, x, y: diversity(problem, x).batch_bound,
@@ -101,14 +97,8 @@ def _(context):
 
 @claim(
     "diversity.sampled",
-    title="Gradient diversity from samples",
-    statement="Means of ||g||^2 over draws, and of <g, g'> over pairs of different draws, estimate M^2 and ||grad f||^2"
-    " without bias; Fieller's interval for their ratio holds B_D. The same for a mechanism whose noise repeats of a row"
-    " share, with M^2/B for ||grad f||^2.",
-    source="derived; Fieller, 1954",
-    proof="Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2. With shared noise"
-    " the groups of draws are independent, and the draws of a group are not.",
     of=bounds.batch_bound,
+    part="sampled",
     subject=lambda problem, x, **options: diversity(problem, x, **options).intervals,
     mutants={
         "f_i without its l2 term": lambda problem, x, **options: diversity(bare(problem), x, **options).intervals,
@@ -184,10 +174,8 @@ def of_random(draw, rng, sizes, matrices):
 
 @claim(
     "diversity.random-features",
-    title="Diversity of random signs",
-    statement="For n rows of d random signs B_D >= c d at every w: c nears 1/(1 + sqrt(d/n))^2 as d and n grow.",
-    kind="rate",
     of=bounds.random_features_batch_bound,
+    part="random-features",
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
     mutants={
         "0 or 1 for the signs": lambda rng, n, d: rng.integers(0, 2, (n, d)) * 1.0,

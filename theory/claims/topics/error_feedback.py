@@ -94,12 +94,9 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
 
 @claim(
     "ef.nonconvex",
-    title="Error feedback on a smooth function",
-    statement="The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L G^2"
-    " + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.",
-    source="[karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle term that a derivation by its method gives",
     certificate="composition",
     of=bounds.ef_sgd,
+    part="nonconvex",
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
         "what was sent never reaches x": lambda k, gamma: ParallelSGD(
@@ -129,18 +126,8 @@ def _(context):
 
 @claim(
     "ef.nonconvex.sharp",
-    title="Error feedback on a smooth function, sharply",
-    statement="With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at most"
-    " ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).",
-    latex=r"\frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad"
-    r" A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad"
-    r" M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}",
-    source="derived, by the method of [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II)",
-    kind="tight",
-    attained="delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +"
-    " sqrt(1 - delta)) v there",
-    proof="ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).",
     of=bounds.ef_sgd,
+    part="nonconvex.sharp",
     subject=lambda gamma: (Constant(gamma), ErrorFeedback(), 1),
     mutants={
         "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), ErrorFeedback(), 1),

@@ -20,14 +20,8 @@ from ..mutants.shared import WrongFeedback
 
 @claim(
     "ef.free",
-    title="In the end, compression is free",
-    statement="With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of ten"
-    " coordinates reaches what full precision reaches.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k",
-    source="[stich2018sparsified], Remark 2.6",
-    kind="rate",
-    proof="x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs O(1/T^2).",
     of=bounds.mem_sgd,
+    part="free",
     subject=(TopK, ErrorFeedback(), np.float32),
     mutants={  # in float64 messages, the type that another claim has compiled
         "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
@@ -58,15 +52,8 @@ def _(context):
 
 @claim(
     "ef.workers",
-    title="N workers with memories divide the noise by N",
-    statement="With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send top-k"
-    " messages and keep what they did not send.",
-    latex=r"\lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}",
-    source="derived; the middle term of ef.nonconvex.variance; [karimireddy2019error]",
-    kind="rate",
-    proof="x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are made of"
-    " independent noise, so their mean has 1/N of their size, too.",
     of=bounds.ef_sgd_variance,
+    part="workers",
     subject=lambda N: (ErrorFeedback(), N),
     mutants={
         "workers that share one random stream": lambda N: (ErrorFeedback(), 1),

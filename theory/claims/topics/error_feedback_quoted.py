@@ -33,18 +33,8 @@ def _bounded_gradient(x, rng) -> np.ndarray:
 
 @claim(
     "ef.nonconvex.quoted",
-    title="Error feedback on a smooth function, as remembered",
-    statement="The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2 (f(x_0) - f*)/(gamma T)"
-    " + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of ef.nonconvex, and not so.",
-    latex=r"\min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma LG^2}{2}"
-    r"+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}",
-    source="[karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), as remembered; the text was not at hand",
-    proof="C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1 + q) gamma"
-    " x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k - q)^2 +"
-    " k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory raises"
-    " E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the"
-    " half.",
     of=bounds.ef_sgd,
+    part="nonconvex.quoted",
     subject=Scaling,
     text="quoted",
     see=("ef.nonconvex", "ef.nonconvex.sharp"),

@@ -184,15 +184,8 @@ def _(context):
 
 @claim(
     "ef.exact.workers",
-    title="The rate of error feedback with N workers",
-    statement="N workers whose functions have the same mu, L and minimum, each with a memory, have the rate of one"
-    " worker: no better, no worse.",
-    latex=r"V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2",
-    source="[bergthomsen2026tight]; with this V derived",
-    source_known="quoted",
-    attained="the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained",
-    proof="The proof of ef.exact for the means; what remains is a form in the workers' deviations from them.",
     of=bounds.exact_feedback_rate,
+    part="exact.workers",
     subject=(Proof(), ErrorFeedback()),
     mutants={name: (proof, ErrorFeedback()) for name, proof in WRONG_PROOFS.items()}
     | {"messages summed, not averaged": (Proof(), WrongFeedback(outside=3.0))},

@@ -19,11 +19,8 @@ WORKERS = 4
 
 @claim(
     "federated.fixed-point",
-    title="Where local steps on different data end",
-    statement="If each worker has a quadratic of its own, rounds of H local steps of size eta end in the minimiser of"
-    " other quadratics, those with the curvatures I - (I - eta A_k)^H.",
-    source="derived; [malinovskiy2020local]",
     of=bounds.local_sgd_fixed_point,
+    part="fixed-point",
     subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={
         "one local step": lambda step, local_steps: (step, 1, "contiguous"),

@@ -75,11 +75,8 @@ def chain(x):
 
 @claim(
     "gossip.ring",
-    title="Gossip on a ring",
-    statement="If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean stays"
-    " and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).",
-    source="derived, from the eigenvalues of a circulant matrix",
     of=bounds.ring_gossip_factor,
+    part="ring",
     subject=weighted(1 / 3, 1 / 3, 1 / 3),
     mutants={
         "a chain: one link is cut": chain,
@@ -127,15 +124,8 @@ def _equal(graph, workers: int) -> np.ndarray:
 
 @claim(
     "gossip.contraction",
-    title="A round of gossip contracts by the spectral gap",
-    statement="A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for the second"
-    " eigenvector.",
-    latex=r"\|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F",
-    source="derived, from the spectral theorem",
-    kind="tight",
-    attained="the second eigenvector of W",
-    proof="X - mean has no part along the first eigenvector, and W multiplies the others by their eigenvalues.",
     of=bounds.gossip_gap,
+    part="contraction",
     subject=lambda graph: Gossip(graph=graph),
     mutants={
         "a step of 0.9 towards the neighbours": lambda graph: ChocoGossip(RandK(3), graph, gamma=0.9),

@@ -39,11 +39,7 @@ def signs(rng, d):
 @claim(
     "qsgd.gradient-noise",
     of=bounds.averaged_variance,
-    title="Noise of a quantized stochastic gradient",
-    statement="E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on top of the"
-    " sampling noise.",
-    source="derived; the correct reading of [alistarh2017qsgd], Theorems 3.2 and 3.4",
-    kind="upper",
+    part="gradient-noise",
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
 )

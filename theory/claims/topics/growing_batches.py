@@ -42,15 +42,8 @@ def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, repl
 
 @claim(
     "cr-psgd.equality",
-    title="CR-PSGD on the isotropic quadratic",
-    statement="On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t (f(x_1) -"
-    " f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.",
-    latex=r"\mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}",
-    source="derived; the recursion behind [yu2019computation], Theorem 1, with equality",
-    kind="identity",
-    proof="E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad f||^2 ="
-    " 2 L (f - f*).",
     of=bounds.cr_psgd,
+    part="equality",
     subject=lambda rho, first, workers: (GrowingBatch(rho, first), workers),
     mutants={
         "batches stay as they are": lambda rho, first, workers: (first, workers),
@@ -153,13 +146,8 @@ def _(context):
 
 @claim(
     "cr-psgd.rate",
-    title="CR-PSGD: the rate 1/(N T)",
-    statement="With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.",
-    latex=r"\mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)",
-    source="[yu2019computation], Theorem 1",
-    kind="rate",
-    proof="cr-psgd.closed-form.",
     of=bounds.cr_psgd_rate,
+    part="rate",
     subject=lambda rho, workers: (GrowingBatch(rho, 4), workers),
     mutants={
         "batches of four throughout": lambda rho, workers: (4, workers),
@@ -205,15 +193,8 @@ def wavy_pl() -> float:
 
 @claim(
     "cr-psgd.nonconvex",
-    title="CR-PSGD on a function that is not convex",
-    statement="On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound, comes to what"
-    " the bound gives for the curvature 8 at the minimum, and falls like 1/T and 1/N, in the rounds of cr-psgd.rounds.",
-    latex=r"f(x)=x^2+3\sin^2x",
-    source="[yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2",
-    kind="rate",
-    attained="a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu",
-    proof="cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.",
     of=bounds.cr_psgd,
+    part="nonconvex",
     subject=lambda rho: lambda t: np.floor(rho**t),
     mutants={"batches of one throughout": lambda rho: lambda t: np.ones_like(t)},
 )

@@ -59,14 +59,8 @@ def _omega(change):
 
 @claim(
     "growing.linear-rate.recursion",
-    title="The induction behind the linear rate",
-    statement="The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below omega rho^t for all t,"
-    " with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).",
-    latex=r"D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}",
-    source="[bottou2018optimization], Theorem 5.1, inequality (5.5)",
-    attained="gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta = 1 - alpha c mu/2",
-    proof="omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2), a = alpha c mu.",
     of=bounds.shrinking_noise,
+    part="linear-rate.recursion",
     subject=bounds.shrinking_noise,
     mutants={
         "rho = max(1 - alpha c mu, zeta)": _omega(lambda gap, low, a, zeta, t: max(low, gap) * max(1 - a, zeta) ** t),

@@ -180,10 +180,8 @@ def _(context):
 
 @claim(
     "local-sgd.speed-up",
-    title="Local SGD: N workers divide the error by N while H = O(sqrt(T/N))",
-    statement="On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H = sqrt(T/N).",
-    source="[stich2019local], Corollary 2.3",
     of=bounds.local_steps_limit,
+    part="speed-up",
     subject=bounds.local_steps_limit,
     mutants={"one exchange, at the end": lambda samples, workers: samples},
     see=("local-sgd.theorem",),

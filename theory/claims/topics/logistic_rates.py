@@ -112,11 +112,7 @@ def averages(steps, mu):
 @claim(
     "logistic.averages",
     of=bounds.sgd_average,
-    title="Averages on logistic regression",
-    statement="Weights t + 1 with steps 2/(mu (t + 2)), all alike and the last half with steps 1/(mu t): on logistic"
-    " regression, too, E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T) and the suffix's bound.",
-    source="[lacoste2012simpler]; [rakhlin2012making], Theorems 2 and 5",
-    attained="nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the way",
+    part="averages",
     certificate="composition",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
@@ -145,11 +141,7 @@ def _(context):
 @claim(
     "logistic.constant-step",
     of=bounds.bottou_constant_step,
-    title="Constant steps on logistic regression",
-    statement="sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on logistic regression.",
-    source="[yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6; [bubeck2015convex], Theorem 6.3",
-    kind="upper",
-    attained="nearly, with a strong l2 term and the largest variance on the way",
+    part="constant-step",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )

@@ -105,44 +105,25 @@ mechanism_law(
     "mechanism.drop-connect",
     lambda problem, x: DropConnect(DROP),
     {"one in five dropped, not two": lambda p, m, shared: diversified(p, DropConnect(0.2), shared)},
-    title="DropConnect",
-    statement="With coordinates dropped with probability p, B = B_D/(1 - p) for noise that is fresh in every draw, and"
-    " n A/(A + (1 - p) X) if repeats of a row share it; A = sum ||grad f_i||^2, X = sum_{j != k} <grad f_j, grad f_k>.",
-    latex=r"B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}",
-    proof="E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.",
 )
 
 mechanism_law(
     "mechanism.langevin",
     langevin,
     {"noise of twice the variance": lambda p, m, shared: diversified(p, Langevin(2**0.5 * m.deviation), shared)},
-    title="Langevin noise",
-    statement="With N(0, sigma^2 I) added, B = B_D (1 + d sigma^2/M^2) for fresh noise, and"
-    " (n A + n^2 d sigma^2)/(A + X + n d sigma^2) if repeats of a row share it.",
-    latex=r"B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}",
-    proof="E||g||^2 = ||v||^2 + d sigma^2.",
 )
 
 mechanism_law(
     "mechanism.quantized",
     lambda problem, x: QuantizedGradients(),
     {"the l2 term left out": lambda p, m, shared: diversified(p._replace(l2=0.0), m, shared)},
-    title="Quantized gradients",
-    statement="With each gradient quantized to one level of its norm and S = sum ||grad f_i||_1 ||grad f_i||_2,"
-    " B = S/(n ||grad f||^2) for fresh noise, and n S/(S + X) if repeats of a row share it.",
-    latex=r"B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla f_i\|_2",
-    proof="E||Q(v)||^2 = ||v||_1 ||v||_2.",
 )
 
 
 @claim(
     "mechanism.theorem-7",
-    title="What a mechanism does to the batch-size bound",
-    statement="With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n, and B > n"
-    " if B_D > n.",
-    source="[yin2018gradient], Theorem 7; B <= n: derived",
-    kind="lower",
     of=bounds.mechanism_batch_bound,
+    part="theorem-7",
     subject=batch_bound,
     mutants={
         "what is added to the second moment is the same for all rows": lambda noisy, x: (

@@ -44,12 +44,8 @@ def first_time_below(bound, level: float) -> int:
 
 @claim(
     "memsgd.theorem.rcv1",
-    title="Mem-SGD's Theorem 2.4 on RCV1",
-    statement="Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but is far above f(x_0) - f* at every T that"
-    " one runs; so does Lemma 3.2.",
-    source="[stich2018sparsified], Theorem 2.4",
-    proof="memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.",
     of=bounds.mem_sgd,
+    part="theorem.rcv1",
     subject=lambda k: (TopK(k), ErrorFeedback()),
     see=("memsgd.theorem", "memsgd.memory", "ef.identity"),
 )
@@ -91,12 +87,8 @@ def _slope(context, share, replicas, first, tolerance):
 
 @claim(
     "sgd.slope.rcv1",
-    title="The rate 1/T on RCV1",
-    statement="Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E f(xbar_T) - f* ~ 1/T"
-    " on logistic regression.",
-    source="[lacoste2012simpler] (weights t); [rakhlin2012making]",
-    kind="rate",
     of=bounds.sgd_weighted_average,
+    part="slope.rcv1",
     subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0, 1),
     mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02, 8)},
 )
@@ -106,13 +98,8 @@ def _(context):
 
 @claim(
     "memsgd.slope.rcv1",
-    title="The rate 1/T with top-10 and memory on RCV1",
-    statement="Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{G^2}{\mu T}\Big)\ \text{as}\ T\to\infty",
-    source="[stich2018sparsified], Remark 2.6",
-    kind="rate",
-    proof="In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.",
     of=bounds.mem_sgd,
+    part="slope.rcv1",
     subject=(TopK(10), ErrorFeedback(), "full", 2.0, 1),
     mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 4)},
 )

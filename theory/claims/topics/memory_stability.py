@@ -80,15 +80,8 @@ def without_memory(a):
 
 @claim(
     "frontier.ef.scaling",
-    title="Error feedback can take longer steps than gradient descent",
-    statement="With C(v) = a v and a memory, f = (lambda/2)||x||^2, x_t tends to 0 if and only if gamma lambda <"
-    " 2 (2 - a)/a, the frontier of infinitely many workers with Bernoulli(a); without memory it is 2/a, without"
-    " compression 2.",
-    latex=r"\gamma\lambda<\frac{2(2-a)}{a}",
-    source="derived; [karimireddy2019error]",
-    proof="x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the eigenvalue"
-    " -1 at the frontier.",
     of=bounds.ef_frontier,
+    part="ef.scaling",
     subject=(Scaling, with_memory),
     mutants={
         "a compressor that contracts half as much": (lambda delta: Scaling(delta / 2), with_memory),
@@ -132,10 +125,8 @@ def _(context):
 
 @claim(
     "frontier.ef21",
-    title="Longest step of EF21",
-    statement="With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.",
-    source="derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are one)",
     of=bounds.ef_frontier,
+    part="ef21",
     subject=ef21,
     mutants={
         SHARED: partial(ef21, shared=True),

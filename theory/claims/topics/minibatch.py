@@ -71,36 +71,19 @@ _step(
         "gradients summed": (with_replacement, SUM),
         "divided by B - 1": (with_replacement, ONE_SHORT),
     },
-    title="One mini-batch step",
-    statement="A step with the mean of B gradients drawn with replacement gives E||x+ - x*||^2 = ||x - x*||^2"
-    " - 2 eta <grad f, x - x*> + eta^2 (1 + (B-1)/B_D) M^2/B.",
-    latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
-    r"\Big(1+\tfrac{B-1}{B_D}\Big)M^2",
-    source="[yin2018gradient], Lemma 1 (which sums the gradients: its step times B)",
-    proof="Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2 ="
-    " M^2/B_D; there are B (B-1) such pairs.",
 )
 _step(
     "minibatch.step.without-replacement",
     4,
     (without_replacement, MEAN),
     {"rows drawn with replacement": (with_replacement, MEAN), "gradients summed": (without_replacement, SUM)},
-    title="One mini-batch step, rows without replacement",
-    statement="As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1)) M^2/B.",
-    latex=r"\mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla f,x-x^*\rangle+\tfrac{\eta^2}{B}"
-    r"\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2",
-    source="derived; the variant of [yin2018gradient], Lemma 1",
-    attained="everywhere; for B = n the noise is gone",
-    proof="Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).",
 )
 
 
 @claim(
     "minibatch.expected-smoothness",
     of=bounds.expected_smoothness,
-    statement="If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers' compressed batches of B"
-    " rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N.",
-    kind="tight",
+    part="expected-smoothness",
     subject=lambda k, batch, workers: (RandK(k, unbiased=True), batch, workers),
     mutants={
         "half of the batch": lambda k, batch, workers: (RandK(k, unbiased=True), batch // 2, workers),

@@ -108,11 +108,8 @@ def _any_plane(v, rng, samples: int) -> np.ndarray:
 
 @claim(
     "multilevel.digits",
-    title="One random binary digit",
-    statement="Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the"
-    " variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.",
-    source="derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability",
     of=bounds.ternary_variance_exact,
+    part="digits",
     subject=bit_planes,
     mutants={
         "equally likely digits": _any_plane,

@@ -60,11 +60,8 @@ def _(context):
 
 @claim(
     "natural.dithering",
-    title="Variance of natural dithering, as in the paper's transcript",
-    statement="E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).",
-    source="[horvath2022natural], Theorem 7",
-    kind="upper",
     of=partial(bounds.natural_dithering_variance, form="paper"),
+    part="dithering",
     subject=NaturalDithering,
     mutants={
         "rounding with the probability inverted": lambda s: WrongRounding(s - 1, fault=INVERTED),

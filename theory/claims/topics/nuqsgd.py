@@ -85,11 +85,8 @@ compressor_law(
     samples=8_000,
     quick=600,
     of=bounds.chord_variance,
+    part="variance.exact",
     mutants=ROUNDED | ZERO | SHIFT | FEWER | SWAP,
-    title="Variance of NUQSGD at one vector, as a chord sum",
-    statement="E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi joins the points (l, l^2) at the levels by"
-    " chords; with the maximum norm as scale likewise.",
-    source="derived",
 )
 
 compressor_law(
@@ -153,15 +150,8 @@ def variance_with_threshold(context, form: str):
 
 @claim(
     "nuqsgd.variance.threshold-1",
-    title="Variance of NUQSGD with the threshold 2^(2s+1)",
-    statement="E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+1) and 2^-s sqrt(d) - 7/8"
-    " from there on: false for s = 3, d = 128, where (2/3, 1/3 and 126 equal ones) gives 0.5604 > 0.5392.",
-    latex=r"\omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+1})",
-    source="[ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand",
-    kind="upper",
-    proof="The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to sqrt(2) - 7/8 = 0.539; two"
-    " large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the branches meet.",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
+    part="variance.threshold-1",
     subject=NUQSGD,
     text="quoted",
     see=("nuqsgd.variance.threshold-2", "nuqsgd.variance"),
@@ -172,12 +162,8 @@ def _(context):
 
 @claim(
     "nuqsgd.variance.threshold-2",
-    title="Variance of NUQSGD with the threshold 2^(2s+2)",
-    statement="E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2) and 2^-s sqrt(d) - 7/8"
-    " from there on; the two branches meet at 9/8.",
-    source="[ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand; the threshold is derived",
-    kind="upper",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+2)"),
+    part="variance.threshold-2",
     subject=NUQSGD,
     mutants=SHIFT | FEWER,
     see=("nuqsgd.variance",),

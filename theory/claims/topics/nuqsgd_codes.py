@@ -34,14 +34,11 @@ compressor_law(
     samples=4_000,
     quick=1_000,
     of=partial(bounds.nuqsgd_nonzeros, form="paper"),
+    part="nonzeros.paper",
     mutants={"rounding with the probability inverted": ROUNDED["rounding with the probability inverted"]}
     | ZERO
     | {"two levels more": lambda s: NUQSGD(s + 2)},
     see=("nuqsgd.nonzeros",),
-    title="Non-zeros of NUQSGD, as remembered from print",
-    statement="E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).",
-    source="[ramezani2021nuqsgd], as remembered; the text was not at hand",
-    kind="upper",
 )
 
 
@@ -69,12 +66,8 @@ def _(context):
 
 @claim(
     "nuqsgd.ratio",
-    title="The best ratio of NUQSGD",
-    statement="For s levels between 0 and 1 and dimension d, the worst variance is least at a ratio that depends on"
-    " both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.",
-    source="derived",
-    kind="upper",
     of=bounds.optimal_ratio,
+    part="ratio",
     subject=bounds.optimal_ratio,
     mutants={
         "always 1/2": lambda s, d: 0.5,

@@ -18,12 +18,8 @@ from .nuqsgd import two_two_one
 
 @claim(
     "nuqsgd.released",
-    title="The levels of NUQSGD's released code",
-    statement="Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance of the"
-    " chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})",
-    source="the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived; [ramezani2021nuqsgd]",
     of=bounds.chord_variance,
+    part="released",
     subject=NUQSGDReleased,
     mutants={
         "with a zero, as in the paper": lambda bits: NUQSGD(7),
@@ -112,14 +108,8 @@ def orderings(context):
 
 @claim(
     "nuqsgd.tails",
-    title="NUQSGD against QSGD at 4 bits and buckets of 8192, released levels",
-    statement="At 4 bits and buckets of 8192, NUQSGD has less than a tenth of QSGD's variance; QSGD with the maximum"
-    " norm beats NUQSGD on light tails (Gaussian, Laplace) and loses to it on heavy ones (Student t, lognormal).",
-    latex=r"\mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{ on"
-    r" light ones}",
-    source="[ramezani2021nuqsgd], section on experiments, says that NUQSGD and QSGD with the maximum norm are about equal",
-    kind="upper",
     of=bounds.chord_variance,
+    part="tails",
     subject=four_bits,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
 )
@@ -129,11 +119,8 @@ def _(context):
 
 @claim(
     "nuqsgd.tails.textbook",
-    title="NUQSGD against QSGD at 4 bits and buckets of 8192, levels with a zero",
-    statement="The same orderings hold for the levels of the papers, among which is zero.",
-    source="derived; the released code has no zero; [ramezani2021nuqsgd]",
-    kind="upper",
     of=bounds.chord_variance,
+    part="tails.textbook",
     subject=four_bits_textbook,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
     see=("nuqsgd.tails",),

@@ -48,11 +48,8 @@ def least_second_moment(v, budget: float) -> float:
 
 @claim(
     "optimal.closed-form",
-    title="The optimal probabilities",
-    statement="p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's algorithm, the"
-    " compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.",
-    source="[wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is derived",
     of=bounds.optimal_probabilities,
+    part="closed-form",
     subject=lambda v, budget: bounds.optimal_probabilities(v, budget=budget),
     mutants={
         "clipped at 1, what that leaves not spread": lambda v, budget: bounds.greedy_probabilities(v, budget, 1),
@@ -154,11 +151,8 @@ def non_zeros(v, rho) -> float:
 
 @claim(
     "sparsifier.sparsity",
-    title="Approximately sparse vectors need few coordinates",
-    statement="If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho with at most"
-    " (1 + rho) s expected non-zeros.",
-    source="[wangni2018gradient], the lemma on (rho, s)-approximate sparsity",
     of=bounds.sparsity_lemma,
+    part="sparsity",
     subject=non_zeros,
     mutants={
         "the same probability for all": lambda v, rho: v.size / (1.0 + rho),

@@ -27,11 +27,7 @@ def _descent(context, problem, start, step, steps):
 @claim(
     "pl.gd",
     of=bounds.pl_gd,
-    title="Gradient descent without convexity",
-    statement="With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/"
-    "(2 L + mu).",
-    source="[karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3",
-    kind="tight",
+    part="gd",
     subject=1.0,
     mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
 )
@@ -52,12 +48,8 @@ def _(context):
 
 @claim(
     "pl.gd.one-step",
-    title="The worst step of gradient descent on x^2 + 3 sin^2 x",
-    statement="A step 1/L leaves at most the share 1 - mu/L of f - f*; on x^2 + 3 sin^2 x the worst is 0.95533.",
-    latex=r"\max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L",
-    source="[karimi2016linear], Theorem 1",
-    proof="pl.gd with T = 1.",
     of=bounds.pl_gd,
+    part="gd.one-step",
     subject=1.0,
     mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
 )

@@ -78,12 +78,7 @@ def _(context):
 @claim(
     "pl.sgd.constant.sine",
     of=bounds.pl_sgd_constant_step,
-    title="SGD with a constant step on x^2 + 3 sin^2 x",
-    statement="The bound of pl.sgd.constant holds without convexity: C^2 is the largest second moment on the way.",
-    source="[karimi2016linear], Theorem 4",
-    kind="upper",
-    attained="nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is steeper",
-    proof="pl.sgd.constant.",
+    part="sgd.constant.sine",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
     see=("pl.sgd.constant", "pl.sgd.step"),
@@ -162,13 +157,8 @@ def _(context):
 
 @claim(
     "pl.sgd.decreasing.slope",
-    title="The rate 1/T under the Polyak-Lojasiewicz inequality",
-    statement="With the step (2t + 1)/(2 mu (t + 1)^2), log E(f(x_T) - f*) falls by 1 per log T.",
-    latex=r"\frac{d\log\mathbb{E}(f(x_T)-f^*)}{d\log T}=-1",
-    source="[karimi2016linear], Theorem 4",
-    kind="rate",
-    proof="pl.sgd.decreasing.exact.",
     of=bounds.pl_sgd_decreasing_exact,
+    part="sgd.decreasing.slope",
     subject=PolyakLojasiewicz(MU),
     mutants={
         "mu taken 8 times as large: the rate is T^(-1/4)": PolyakLojasiewicz(8.0 * MU),

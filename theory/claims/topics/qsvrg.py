@@ -102,14 +102,9 @@ def _(context):
 
 @claim(
     "qsvrg.rate",
-    title="QSVRG gains a factor of 0.9 an epoch",
-    statement="With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) - f* <="
-    " 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.",
-    latex=r"\mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)",
-    source="[alistarh2017qsgd], Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived",
     certificate="composition",
-    proof="qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.",
     of=bounds.qsvrg_factor,
+    part="rate",
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
 )

@@ -35,10 +35,7 @@ def _problem(data):
 @claim(
     "ridge.minimum.rcv1",
     of=bounds.ridge_minimum,
-    title="The minimum of ridge regression on RCV1",
-    statement="With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what conjugate gradients"
-    " give for the dual is the certified minimum of the primal.",
-    source="folklore; the identity is derived at bounds.ridge_minimum",
+    part="minimum.rcv1",
     subject=(1.0, 1.0),
     mutants={
         "lambda I in place of n lambda I": (0.0, 1.0),
@@ -62,11 +59,7 @@ def _(context):
 @claim(
     "ridge.sgd.rcv1",
     of=bounds.sgd_average,
-    title="SGD on ridge regression, RCV1",
-    statement="With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge"
-    " regression is below the bound for averaged SGD with the constants of the level set of the start.",
-    source="[lacoste2012simpler] (weights t); derived for these weights (bounds.sgd_average)",
-    attained="nowhere near here: the constants are those of the start, and the data is benign (sgd.average)",
+    part="sgd.rcv1",
     subject=1.0,
     mutants={"steps a thousand times too small": 1e-3},
     see=("sgd.average",),

@@ -50,11 +50,8 @@ def _(context):
 
 @claim(
     "robust.price",
-    title="What the median costs where nobody lies",
-    statement="The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346 times"
-    " for N = 3.",
-    source="Laplace; the density of a middle order statistic",
     of=bounds.normal_median_variance,
+    part="price",
     subject=lambda draws: np.median(draws, axis=1),
     mutants={
         "the mean": lambda draws: draws.mean(axis=1),

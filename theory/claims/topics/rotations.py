@@ -166,11 +166,8 @@ def _(context):
 
 @claim(
     "rotation.eden.hadamard",
-    title="EDEN is biased after random signs and Hadamard's matrix",
-    statement="For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit restores (1 + r^2) a e_i:"
-    " the squared bias is r^2 ||v||^2, for every d.",
-    source="derived; [vargaftik2022eden], use this rotation in practice",
     of=bounds.hadamard_sign_bias,
+    part="eden.hadamard",
     subject=partial(eden, 1),
     mutants={
         "a uniform rotation": partial(eden, 1, uniform=True),
@@ -206,13 +203,8 @@ def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
 
 @claim(
     "rotation.workers",
-    title="Each worker rotates in its own way",
-    statement="The mean of N workers' messages for the same v, with independent uniform rotations, has 1/N of the"
-    " variance of one.",
-    latex=r"\mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2",
-    source="derived; stated in [vargaftik2021drive]",
-    proof="The errors are independent, with mean 0.",
     of=bounds.rotated_sign_variance,
+    part="workers",
     subject=own_rotations,
     mutants={"the same rotation on every worker": one_rotation, "random signs times Hadamard": _hadamard_mean},
 )

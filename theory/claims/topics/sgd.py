@@ -100,13 +100,7 @@ def _(context):
 @claim(
     "sgd.inverse-time.bound",
     of=bounds.sgd_inverse_time,
-    title="SGD with the step 1/(mu t), in general",
-    statement="E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), at most G^2/(mu^2 (T + 1)), if E||g||^2 <= G^2.",
-    latex=r"\mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}",
-    source="derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4",
-    kind="tight",
-    attained="(mu/2) x^2 at every T, with noise of two values that fills E g^2 up to G^2",
-    proof="a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.",
+    part="inverse-time.bound",
     subject=1.0,
     mutants={"c = 2: steps twice as large": 2.0, "c = 0.25: steps a quarter as large": 0.25},
 )
@@ -124,12 +118,7 @@ def _(context):
 @claim(
     "sgd.inverse-time.slope",
     of=bounds.sgd_inverse_time_exact,
-    title="The rate 1/T",
-    statement="With the step 1/(mu t), log E||x_T - x*||^2 falls by 1 per log T.",
-    latex=r"\frac{d\log\mathbb{E}\|x_T-x^*\|^2}{d\log T}=-1",
-    source="[rakhlin2012making], Lemma 1",
-    kind="rate",
-    proof="sgd.inverse-time.",
+    part="inverse-time.slope",
     subject=InverseTime(c=1.0, mu=MU, shift=1.0),
     mutants={
         "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),

@@ -54,9 +54,7 @@ def averaging(context, step, average, steps=100):
 @claim(
     "sgd.average",
     of=bounds.sgd_average,
-    statement="Before Jensen's inequality, and with what the proof drops at its end, the bound on E f(xbar_T) - f* for"
-    " any weights and steps is an equality on (mu/2) x^2 with noise that fills E g^2 up to G^2.",
-    kind="tight",
+    part="average",
     certificate="composition",
     subject=1.0,
     mutants=SCALED,
@@ -96,10 +94,6 @@ _named_average(
     "sgd.weighted-average",
     bounds.sgd_weighted_average,
     *LINEAR,
-    statement="Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)), where G^2 bounds the"
-    " second moment of the gradient that is applied: the mean over workers.",
-    latex=r"\mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}",
-    source="[lacoste2012simpler]; [bubeck2015convex], Theorem 3.9",
 )
 _named_average(
     "sgd.uniform-average",
@@ -151,10 +145,7 @@ def _(context):
 @claim(
     "sgd.uniform-average.logarithm",
     of=bounds.sgd_uniform_average_logarithm,
-    title="The logarithm of plain averaging, with its factor",
-    statement="In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of log T, kappa = 0.2020; the"
-    " averages of the last half and with weights t + 1 do not grow.",
-    source="derived; sharpens the factor c/16 of [rakhlin2012making], Theorem 3",
+    part="uniform-average.logarithm",
     subject=PLAIN,
     mutants={
         "steps twice as large": (InverseTime(2.0, 1.0, 1.0), Uniform()),
@@ -183,9 +174,7 @@ def on_quadratic(context, step, average, steps, replicas, workers=1):
 @claim(
     "sgd.average.exact",
     of=bounds.quadratic_average_exact,
-    title="Averages on a quadratic, exactly",
-    statement="On a diagonal quadratic with drawn noise the second moments of x_t and of any weighted average of the"
-    " iterates follow a recursion of three numbers a coordinate, for any steps and weights.",
+    part="average.exact",
     subject=lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 1),
     mutants={
         "the steps begin one late": lambda weights: (InverseTime(1.0, 0.5, 5.0), weights, 1),

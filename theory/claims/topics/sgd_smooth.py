@@ -116,20 +116,8 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
 
 @claim(
     "qsgd.step.printed",
-    title="The step size for N workers, as printed",
-    statement="With N workers, second moments of at most B and eta = 1/(L + sqrt(N)/gamma), gamma = R sqrt(2/(B T)),"
-    " the mean of x_1, ..., x_T has E f - f* = O(R sqrt(2 B/(N T)) + L R^2/T): false whatever the constant, as that"
-    " step tends to 0 when N grows.",
-    latex=r"\eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*=O\Big("
-    r"R\sqrt{\frac{2B}{NT}}+\frac{LR^2}{T}\Big)",
-    source="[alistarh2017qsgd], Corollary 2.2; the same step stands in Theorem 3.4, with B' for B",
-    kind="upper",
-    proof="f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to infinity eta tends"
-    " to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows like sqrt(N)/8,"
-    " beyond every constant. (sigma^2 is B, as Theorem 3.4 has it; Corollary 2.2 does not say.) The mean of N"
-    " gradients has sigma/sqrt(N) for sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N);"
-    " the printed step multiplies by it.",
     of=bounds.sgd_smooth_convex_step,
+    part="step.printed",
     subject="printed",
     text="in print",
     quote=r"Suppose we run parallel SGD on $K$ processors, each with access to independent stochastic gradients with"

@@ -20,9 +20,7 @@ NJLS = "[nemirovski2009robust]"
 @claim(
     "sgd.steps-for",
     of=bounds.sgd_steps_for,
-    title="Step size and number of steps for an accuracy",
-    statement="gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.",
-    source="[yin2018gradient], Theorem 5 with B = 1",
+    part="steps-for",
     subject=(1.0, 1.0),
     mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},
 )
@@ -39,10 +37,7 @@ def _(context):
 @claim(
     "sgd.theta",
     of=bounds.sgd_scaled_inverse_time,
-    title="Steps c/(mu t) for any c above 1/2",
-    statement="E||x_T - x*||^2 <= (c G/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.",
-    source="derived; what the induction of [nemirovski2009robust], (2.9) and (2.10), gives (as remembered)",
-    kind="tight",
+    part="theta",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
 )
@@ -74,20 +69,8 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
 
 @claim(
     "sgd.theta.quoted",
-    title="Steps c/(mu t) for any c above 1/2, as quoted",
-    statement="E||x_T - x*||^2 <= max(c^2 G^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1), where E||g||^2 <= G^2 on all of"
-    " W: not so for c > 3/4, as the induction multiplies by 1 - 2c, which is negative, in the first step. With the"
-    " factor 9/4 it holds for every c > 1/2.",
-    latex=r"\mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)",
-    source="[nemirovski2009robust], (2.9) and (2.10), with theta = c/mu; the formulas were read in a fragment of the text, what is assumed of W and G is remembered",
-    kind="upper",
-    proof="||x - x*|| <= G/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2 G^2/(mu (T+1))^2."
-    " So for T <= 2c the ratio of a_T to what is stated is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2), which is largest"
-    " for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; then the induction is right and the ratio does not grow."
-    " It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to the"
-    " edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise"
-    " across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.",
     of=bounds.sgd_scaled_inverse_time,
+    part="theta.quoted",
     subject=_all_paths,
     text="quoted",
     see=("sgd.theta",),

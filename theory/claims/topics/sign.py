@@ -97,14 +97,8 @@ def _(context):
 
 @claim(
     "sign.l2.contraction",
-    title="The sign with the l2 scale as a contraction",
-    statement="The signs (of 0, too, +1 or -1) times ||v||_2/sqrt(d), the operator of 1-bit Adam, satisfy"
-    " ||C(v) - v||^2 <= ||v||^2.",
-    latex=r"\Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2",
-    source="our question about the operator of [tang2021bit], who do not claim it: they assume a bounded memory",
-    kind="upper",
-    proof="False where phi < 1/2: a spike in 10,000 dimensions has the error 1.98 ||v||^2.",
     of=bounds.l2_sign_error,
+    part="l2.contraction",
     subject=L2,
     text="reading",
     see=("sign.l2.error", "sign.contraction"),

@@ -38,11 +38,8 @@ def gradients(problem, optimum, rng):
 
 @claim(
     "sign.density.rcv1",
-    title="Density of real gradients",
-    statement="EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2 on the"
-    " digits; below 0.1 and the share of non-zeros on RCV1, where the sign with the l2 scale is no contraction.",
-    source="[karimireddy2019error], Lemma 8 and the figure on the density of gradients; Cauchy and Schwarz",
     of=bounds.sign_density,
+    part="density.rcv1",
     subject=(ScaledSign, L2),
     mutants={
         "the scale ||v||_2/sqrt(d)": (L2, L2),

@@ -121,11 +121,8 @@ compressor_law(
 
 @claim(
     "sketch.median",
-    title="The median of three rows, against one row with as many counters",
-    statement="For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2 w^3)"
-    " ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.",
-    source="derived",
     of=bounds.median_sketch_spike,
+    part="median",
     subject=partial(CountSketch, rows=3, median=True),
     mutants={
         "the mean of the rows": partial(CountSketch, rows=3),

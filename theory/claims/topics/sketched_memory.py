@@ -79,11 +79,8 @@ def _(context):
 
 @claim(
     "sketch-memory.whole",
-    title="Where a sketch with one hash explodes, if a whole bucket is sent",
-    statement="If n coordinates of a bucket are sent in every step, its counter is multiplied by 1 - (1 - beta) n, so"
-    " it is stable if and only if (1 - beta) n < 2: for n = 3, 5, 10 from beta = 1/3, 3/5, 4/5 on.",
-    source="derived; algorithm: the released code of [li2023contractive]",
     of=bounds.linear_sketch_factor,
+    part="whole",
     subject=lambda beta: sketched(1, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda beta: sketched(1, 1.0 - beta),
@@ -111,13 +108,8 @@ def _(context):
 
 @claim(
     "sketch-memory.factor",
-    title="Where a sketch with one hash explodes, with random-k",
-    statement="If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 - (1 -"
-    " beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.",
-    latex=r"\mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2",
-    source="derived; algorithm: the released code of [li2023contractive]",
-    proof="K is fresh in every step; with random-k it is hypergeometric.",
     of=bounds.linear_sketch_factor,
+    part="factor",
     subject=sketched,
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: sketched(width, 1.0 - beta),
@@ -153,11 +145,8 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
 
 @claim(
     "sketch-memory.kept",
-    title="How many coordinates of a bucket are sent",
-    statement="E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over the"
-    " pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.",
-    source="derived; random blocks are those of the released code of [li2023contractive]",
     of=bounds.block_kept_square,
+    part="kept",
     subject=lambda k: (RandK(k), RandomBlock(k)),
     mutants={
         "one coordinate fewer": lambda k: (RandK(k - 1), RandomBlock(k - 1)),

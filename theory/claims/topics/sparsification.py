@@ -49,14 +49,8 @@ WRONG_BLOCKS = {
 
 @claim(
     "block.unbiased",
-    title="A random block with the factor d/k",
-    statement="k coordinates one after another from a uniform start, wrapping round, times d/k: E Q(v) = v and"
-    " E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.",
-    latex=r"\mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2",
-    source="derived; random blocks are what public code of error feedback sends",
-    attained="everywhere",
-    proof="Exactly k of the d starts hold a given coordinate.",
     of=bounds.rand_k_variance,
+    part="unbiased",
     subject=partial(RandomBlock, unbiased=True),
     mutants=WRONG_BLOCKS | {"factor d/k forgotten": RandomBlock},
 )
@@ -77,12 +71,8 @@ compressor_law(
     quick=10_000,
     mutants={name: partial(wrong, unbiased=False) for name, wrong in WRONG_BLOCKS.items()}
     | {"factor d/k applied": partial(RandomBlock, unbiased=True)},
-    title="A random block contracts",
-    statement="E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they are.",
-    latex=r"\mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2",
-    source="derived; as for random-k",
-    attained="everywhere",
     of=bounds.rand_k_contraction,
+    part="contraction",
 )
 
 
@@ -128,11 +118,8 @@ def _(context):
 
 @claim(
     "bernoulli.law",
-    title="Uniform sparsification",
-    statement="Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 ="
-    " (1/p - 1) ||v||^2, and p d coordinates are sent.",
-    source="derived; [wangni2018gradient], has it as the baseline",
     of=bounds.bernoulli_variance,
+    part="law",
     subject=Bernoulli,
     mutants={
         "not divided by p": lambda p: WrongSparsifier(round(64 * p), UNDIVIDED),
@@ -150,10 +137,8 @@ def _(context):
 
 @claim(
     "ultra.contraction",
-    title="Ultra-sparsification contracts",
-    statement="One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 ="
-    " (1 - k/d) ||v||^2.",
     of=bounds.ultra_contraction,
+    part="contraction",
     subject=Ultra,
     mutants={
         "one coordinate always": lambda k: RandK(1),

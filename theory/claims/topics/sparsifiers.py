@@ -68,10 +68,8 @@ compressor_law(
 
 @claim(
     "topk.contraction",
-    title="Top-k contracts",
-    statement="||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.",
-    source="[stich2018sparsified], Definition 2.1",
     of=bounds.top_k_contraction,
+    part="contraction",
     subject=TopK,
     mutants={
         "one coordinate fewer": lambda k: TopK(max(1, k - 1)),

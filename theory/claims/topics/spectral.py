@@ -68,14 +68,8 @@ compressor_law(
 
 @claim(
     "spectrum.variance",
-    title="Variance of rounded singular values",
-    statement="E||Q(X) - X||_F^2 is that of QSGD at the vector of singular values; at most that of QSGD for the"
-    " dimension min(rows, columns).",
-    latex=r"\mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad"
-    r" f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)",
-    source="derived",
-    proof="The matrices u_i v_i' are orthonormal, so squared errors of the values add up.",
     of=bounds.qsgd_variance_exact,
+    part="variance",
     subject=rounded,
     mutants=SPECTRUM_MUTANTS | {"levels counted with zero, so one too many": lambda s: rounded(s + 1)},
 )

@@ -26,11 +26,8 @@ def after(problem, w, v, step, batch):
 
 @claim(
     "stability.round",
-    title="One round does not part two runs",
-    statement="For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <="
-    " ||w - w'||^2 with the same B draws, gradients summed.",
-    source="[yin2018gradient], Proposition 7, here without the term 1/(n - 1) of its condition: derived",
     of=bounds.stability_step,
+    part="round",
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),

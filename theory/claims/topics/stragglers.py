@@ -105,11 +105,8 @@ def _(context):
 
 @claim(
     "stragglers.inclusion",
-    title="Who is among the fastest",
-    statement="With rates mu_i, worker i is among the k fastest with the probability that a sum over all sets gives:"
-    " each step adds a worker in proportion to its rate among those that are left.",
-    source="derived",
     of=bounds.inclusion_probabilities,
+    part="inclusion",
     subject=lambda rates: rates,
     mutants={
         "all workers alike": lambda rates: np.ones(len(rates)),
@@ -128,11 +125,8 @@ def _(context):
 
 @claim(
     "stragglers.wall-clock",
-    title="Wall clock of fastest-k SGD",
-    statement="On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t)"
-    " gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.",
-    source="derived",
     of=bounds.fastest_rounds,
+    part="wall-clock",
     subject=lambda k, step: {"fastest": k, "step": step},
     mutants={
         "one worker less": lambda k, step: {"fastest": k - 1, "step": step},
@@ -168,13 +162,8 @@ def settled(context, weights, speeds):
 
 @claim(
     "stragglers.bias",
-    title="The fastest are not everybody",
-    statement="Plain averaging of the k fastest workers' gradients minimises sum_i (pi_i/k) f_i instead of the mean of"
-    " all f_i.",
-    latex=r"\mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i",
-    source="derived",
-    proof="E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.",
     of=bounds.inclusion_probabilities,
+    part="bias",
     subject=("plain", RATES),
     mutants={
         "all workers alike: no bias": ("plain", None),
@@ -189,11 +178,8 @@ def _(context):
 
 @claim(
     "stragglers.horvitz-thompson",
-    title="The cure of the bias",
-    statement="With weights 1/(n pi_i), pi_i the probability that worker i counts, the fastest workers' gradients have"
-    " the mean of all as their expectation.",
-    source="[horvitz1952generalization]",
     of=bounds.horvitz_thompson_weights,
+    part="horvitz-thompson",
     subject=lambda weights: weights,
     mutants={
         "plain averaging": lambda weights: np.full(weights.size, 0.5),

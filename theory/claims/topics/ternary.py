@@ -80,10 +80,8 @@ def _(context):
 
 @claim(
     "ternary.product",
-    title="No scale is better than another",
-    statement="(second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.",
-    source="derived",
     of=bounds.ternary_product,
+    part="product",
     subject=make_ternary,
     mutants=TWO | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
 )
@@ -154,12 +152,8 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
 
 @claim(
     "ternary.iterations",
-    title="Ternary quantization with the 2-norm costs up to sqrt(d) times as many iterations",
-    statement="With the scale ||v||_2 and flat gradients, SGD with the step that its theorem chooses takes a number of"
-    " iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.",
-    source="lecture; derived: the second moment of the gradients, hence the number of iterations, grows by"
-    " ||v||_1/||v||_2 <= sqrt(d)",
     of=bounds.ternary_iterations,
+    part="iterations",
     subject=lambda d: (QSGD(1), bounds.ternary_iterations(d)),
     mutants={
         "the scale max|v_i| (TernGrad), with its own step": lambda d: (TernGrad(), typical_factor(d, math.inf)),

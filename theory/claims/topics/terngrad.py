@@ -37,6 +37,7 @@ compressor_law(
     at=[(extremal(400), {}), (gaussian(400), {}, "upper"), (gaussian(400, 3), {}, "upper")],
     formula=lambda v: bounds.ternary_inf_variance(v.size),
     of=bounds.ternary_inf_variance,
+    part="variance",
     quick=4_000,
     mutants={
         "the 2-norm as the scale": lambda: QSGD(1),
@@ -44,8 +45,6 @@ compressor_law(
         "to the nearest level": lambda: WrongRounding(0, norm=math.inf, fault=NEAREST),
         "clipped first": ClippedTernGrad,
     },
-    title="Worst variance of TernGrad",
-    statement="With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization can have.",
 )
 
 
@@ -89,11 +88,8 @@ def _(context):
 
 @claim(
     "terngrad.clip",
-    title="TernGrad with clipping, on a Gaussian vector",
-    statement="Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985 ||v||^2"
-    " as the second moment and a squared bias of 0.24 %.",
-    source="derived, for the clipping of [wen2017terngrad]",
     of=bounds.clipped_gaussian,
+    part="clip",
     subject=ClippedTernGrad,
     mutants={
         "clipped at 3": lambda: ClippedTernGrad(3.0),

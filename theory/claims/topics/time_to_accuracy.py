@@ -114,12 +114,8 @@ def _(context):
 
 @claim(
     "time.best-ranks",
-    title="How many ranks pay",
-    statement="p ranks that share W seconds of gradients and add n words in a ring are fastest near p* = sqrt((W - n (2"
-    " beta + gamma))/(2 alpha)).",
-    source="derived",
-    kind="lower",
     of=bounds.ring_best_ranks,
+    part="best-ranks",
     subject=bounds.ring_best_ranks,
     mutants={
         "the words forgotten": lambda words, **k: bounds.ring_best_ranks(words=0.0, **k),

@@ -26,11 +26,8 @@ def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
 
 @claim(
     "bits.least",
-    title="Bits and variance cannot both be small",
-    statement="An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in"
-    " expectation.",
-    source="derived; [safaryan2021uncertainty], for contractions",
     of=bounds.least_unbiased_bits,
+    part="least",
     subject=qsgd,
     mutants={
         "the signs are not counted": lambda s, v, seed: qsgd(s, v, seed, np.abs),

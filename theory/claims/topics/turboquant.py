@@ -75,11 +75,8 @@ def _long_errors(context, c, samples: int, *path) -> np.ndarray:
 
 @claim(
     "rotation.eden.limit",
-    title="EDEN with b bits for long vectors",
-    statement="Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased scale, and the"
-    " error D with the best one: 0.571, 0.133, 0.0358 and 0.0096 against 0.363, 0.117, 0.0345 and 0.0095.",
-    source="derived; stated in [vargaftik2022eden]",
     of=bounds.eden_variance,
+    part="eden.limit",
     subject=eden,
     mutants={
         "the best scale": lambda bits, unbiased: eden(bits, False),
@@ -132,11 +129,8 @@ def _without_factor(x, rng) -> np.ndarray:
 
 @claim(
     "qjl.variance",
-    title="Signs of Gaussian projections",
-    statement="One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the variance"
-    " (pi/2 - 1/d) ||v||^2.",
-    source="derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024; [zandieh2024qjl]",
     of=bounds.qjl_variance,
+    part="variance",
     subject=qjl,
     mutants={
         "orthogonal projections": _orthogonal,
@@ -181,11 +175,8 @@ def _prod_with_rotation(x, bits: int, rng) -> np.ndarray:
 
 @claim(
     "rotation.turboquant",
-    title="Variance of TurboQuant's unbiased quantizer",
-    statement="On d normal coordinates b - 1 bits of Lloyd-Max levels, and one bit of Gaussian projections of what they"
-    " leave out, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.",
-    source="derived; the operator is that of [zandieh2025turboquant]",
     of=bounds.turboquant_prod_variance,
+    part="turboquant",
     subject=turboquant_prod,
     mutants={
         "all bits in the levels": _mse_alone,
@@ -205,15 +196,8 @@ def _(context):
 
 @claim(
     "rotation.eden.turboquant",
-    title="EDEN with b bits against TurboQuant with b + 1",
-    statement="For long vectors the unbiased EDEN with b >= 2 bits has less variance than the unbiased TurboQuant with"
-    " b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. With 2 bits against 3 it is 0.133 against 0.185.",
-    latex=r"\frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi",
-    source="derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874; [zandieh2025turboquant]",
-    kind="upper",
-    attained="b = 1",
-    proof="The two closed forms; D_b falls with b.",
     of=bounds.turboquant_prod_variance,
+    part="eden.turboquant",
     subject=eden,
     mutants={
         "one bit fewer": lambda bits: eden(max(1, bits - 1)),

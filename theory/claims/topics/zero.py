@@ -95,14 +95,8 @@ def _(context):
 
 @claim(
     "zero.example",
-    title="The example of ZeRO, and what error feedback adds to it",
-    statement="7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker by stage; stage 3 sends"
-    " half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17 times"
-    " its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and 31.7 %"
-    " of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.",
-    source="[rajbhandari2020zero], figure 1 and section 7; with a memory: derived",
-    proof="Count.",
     of=bounds.zero_memory,
+    part="example",
     subject=(bounds.zero_memory, bounds.zero_volume),
     mutants={
         "8 bytes of moments": (
