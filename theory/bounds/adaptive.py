@@ -21,7 +21,8 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t that are not all 0.
     Statement: |x_{t+1} - x_t| <= eta (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2)) sqrt((1 - r^t)/(1 - r)),
     r = beta1^2/beta2.
-    Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step). Latex:
+    Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
+    Latex:
     |x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
     r=\frac{\beta_1^2}{\beta_2}
     Attained: gradients that grow by beta2/beta1 in every step: the same for all t.

@@ -30,8 +30,9 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second
     moment sum g_i^2/p_i.
     Kind: identity.
-    Latex: \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
-    Proof: Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m = 1/c^2.
+    Latex (optimal): \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
+    Proof (optimal): Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m =
+    1/c^2.
     Source: [wang2018atomo], Theorem 3 and Algorithm 1.
     Source (optimal): [wang2018atomo], Theorem 3 and Algorithm 1.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.

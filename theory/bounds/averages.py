@@ -31,9 +31,11 @@ def averaged_variance(
     Kind: identity (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
     Kind (gradient-noise): upper.
     Latex: \mathbb{E}\Big\|\tfrac1N\sum_wQ(g^w)-\nabla f\Big\|^2=\frac{\sigma^2+\omega(\sigma^2+\|\nabla f\|^2)}{N}
+    Latex (gradient-noise): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\sigma^2+\min(d/s^2,\sqrt d/s)\,\mathbb{E}\|g\|^2
     Attained: compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k.
     Proof: Given g, the error Q(g) - g has mean zero, so E||Q(g) - grad f||^2 = omega E||g||^2 + sigma^2; workers are
     independent.
+    Proof (gradient-noise): Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. ([alistarh2017qsgd], Theorem 3.2 prints
     only the first part as the variance; see the claim qsgd.gradient-noise.)
     Source (gradient-noise): derived; the correct reading of [alistarh2017qsgd], Theorems 3.2 and 3.4.
@@ -82,8 +84,8 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     Kind: upper.
     Kind (weighted-average): upper.
     Kind (slope.rcv1): rate.
-    Latex: \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
     Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
+    Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
     Attained (weighted-average): (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's
     inequality and what x_T leaves.
     Proof (weighted-average): sgd.average, with sums in closed form.
@@ -135,12 +137,12 @@ def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distanc
     regression is below the bound for averaged SGD with the constants of the level set of the start.
     Kind: upper. It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
     Kind (average): tight.
-    Latex: \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
-    Attained: as stated; Jensen's inequality is strict there
+    Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
     Attained (averages): nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the
     way.
     Attained (sgd.rcv1): nowhere near here: the constants are those of the start, and the data is benign (sgd.average)
-    Proof: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
+    Attained (average): as stated; Jensen's inequality is strict there.
+    Proof (average): 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
     Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
     times w_t/(2 eta_t), summed; then Jensen's inequality. G^2 as in sgd_weighted_average.
     Source (averages): [lacoste2012simpler]; [rakhlin2012making], Theorems 2 and 5.

@@ -63,8 +63,8 @@ def minibatch_smooth_schedule(
     their bounds are (1 + delta/2) eps; so the largest batch for 1.5 eps is B_D + 1.
     Kind: upper.
     Kind (printed): identity.
-    Latex: B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
-    Proof: Half of eps is what is left of the start, the other half, times 1 + delta, the noise.
+    Latex (printed): B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
+    Proof (printed): Half of eps is what is left of the start, the other half, times 1 + delta, the noise.
     Source: [yin2018gradient], Theorem 2, as printed.
     Source (printed): [yin2018gradient], Theorems 2 to 5.
     accuracy: eps, above 0.

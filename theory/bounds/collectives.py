@@ -81,12 +81,12 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     Statement (rabenseifner.rounded): For every p it sends at most 4 n words and adds at most 3 n/2.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
     Kind (rabenseifner.rounded): upper.
-    Latex: \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
     Latex (rabenseifner.rounded): (2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma
-    Attained: where p (for Rabenseifner's: the power of two below) divides n
+    Latex (allreduce): \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
     Attained (rabenseifner.rounded): in the limit of many ranks.
-    Proof: Count the rounds: in each a rank sends one message and receives one.
+    Attained (allreduce): where p (for Rabenseifner's: the power of two below) divides n.
     Proof (rabenseifner.rounded): 2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.
+    Proof (allreduce): Count the rounds: in each a rank sends one message and receives one.
     Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
     p up to 4 n and the additions to 3 n/2); servers derived.
     Source (allreduce): [thakur2005optimization]; servers derived.
@@ -130,8 +130,8 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     Statement (allgather): Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave
     every message on every rank.
     Kind: identity.
-    Latex: (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
-    Proof: Count the rounds; every rank must receive p - 1 messages.
+    Latex (allgather): (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
+    Proof (allgather): Count the rounds; every rank must receive p - 1 messages.
     Source: [thakur2005optimization] (which writes n for p m).
     Source (allgather): [thakur2005optimization].
     ranks: p.
@@ -158,9 +158,9 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     Statement: at least 2 ((p-1)/p) n.
     Statement (bandwidth): In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
-    Latex: \text{words}\ge2\,\frac{p-1}{p}\,n
-    Attained: ring, shards, Rabenseifner's with p a power of two
-    Proof: Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
+    Latex (bandwidth): \text{words}\ge2\,\frac{p-1}{p}\,n
+    Attained (bandwidth): ring, shards, Rabenseifner's with p a power of two.
+    Proof (bandwidth): Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
     Source: [patarasuk2009bandwidth].
     Source (bandwidth): [patarasuk2009bandwidth].
     ranks: p.
@@ -261,9 +261,9 @@ def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gam
     sqrt((W - n (2 beta + gamma))/(2 alpha)).
     Kind: identity (p as a real number).
     Kind (best-ranks): lower.
-    Latex: p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
-    Attained: the fastest integer is p* rounded up or down
-    Proof: The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
+    Latex (best-ranks): p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
+    Attained (best-ranks): the fastest integer is p* rounded up or down.
+    Proof (best-ranks): The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
     Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
     Source (best-ranks): derived.
     work: W.

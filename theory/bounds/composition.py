@@ -16,9 +16,9 @@ def composed_variance(outer: float, inner: float) -> float:
     Statement (variance): E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with
     equality where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.
     Kind: tight (where both are: E||Q1(u)||^2 <= (1 + outer) ||u||^2 is an equality at u = Q2(v), and so on).
-    Latex: \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
-    Attained: equal magnitudes, s <= sqrt(k)/2
-    Proof: E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.
+    Latex (variance): \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
+    Attained (variance): equal magnitudes, s <= sqrt(k)/2.
+    Proof (variance): E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.
     Source: [horvath2022natural], Theorem 5.
 
     Returns
@@ -44,9 +44,9 @@ def composed_contraction(outer: float, inner: float) -> float:
     Statement (contraction): If the kept part has the share delta2 and the rounding of its values is unbiased with
     omega1 < 1, the error is at most (1 - delta2 (1 - omega1)) ||v||^2.
     Kind: tight (where both are).
-    Latex: \mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2
-    Attained: top-k of equal magnitudes, where QSGD attains its bound: s/sqrt(k) halfway between levels
-    Proof: Errors on kept and on dropped coordinates are orthogonal.
+    Latex (contraction): \mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2
+    Attained (contraction): top-k of equal magnitudes, where QSGD attains its bound: s/sqrt(k) halfway between levels.
+    Proof (contraction): Errors on kept and on dropped coordinates are orthogonal.
     Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most (1 - outer)
     ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
     Source (contraction): derived.

@@ -44,10 +44,11 @@ def conef_factor(theta: float, residual: float) -> float:
     Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
     Kind (frontier): identity.
     Kind (quantizer): upper.
-    Latex: 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
     Latex (frontier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2
-    Attained: vectors whose entries lie half-way between two levels
-    Proof: theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the chord sum.
+    Latex (quantizer): 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
+    Attained (quantizer): vectors whose entries lie half-way between two levels.
+    Proof (quantizer): theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the
+    chord sum.
     Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2. Algorithm: [li2023contractive].
     Source (quantizer): derived; algorithm: [li2023contractive].
 
@@ -98,10 +99,14 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     Statement (identity): x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's
     errors; these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by
     N.
-    Kind: tight (an equality if C's error is one: ``equal C``). Latex:
+    Kind: tight (an equality if C's error is one: ``equal C``).
+    Latex:
     x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
     Kind (identity): identity.
-    Proof: x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) - u).
+    Latex (identity):
+    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
+    Proof (identity): x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) -
+    u).
     Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
     memory: M.
 

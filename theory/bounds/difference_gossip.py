@@ -61,8 +61,8 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
     v_i = (1 - lambda_i)^2, over the modes i >= 2; the mean's own moment grows by what they add to it.
     Statement (run): After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.
     Kind: identity.
-    Latex: P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)
-    Proof: rand-k without bias errs by (d/k - 1)||z||^2, independently for each worker.
+    Latex (run): P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)
+    Proof (run): rand-k without bias errs by (d/k - 1)||z||^2, independently for each worker.
     Source: derived, as :func:`dcd_threshold`.
     Source (run): derived.
     eigenvalues (array_like, shape (N,)): Of W.

@@ -47,6 +47,7 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     Kind: lower.
     Kind (random-features): rate.
     Latex (asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
+    Latex (random-features): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)). Asymptotic constant
     derived from sigma_max ~ sqrt(n) + sqrt(d). Guaranteed: derived. E sigma_max <= sqrt(pi/2) E of that for Gaussian
     entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex and

@@ -247,10 +247,13 @@ def cr_psgd_rate(
     - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
     Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
     Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a budget
-    that the next round would exceed by 1). Latex (whole):
+    that the next round would exceed by 1).
+    Latex (whole):
     \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
     Kind (rate): rate.
     Latex (rate): \mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)
+    Latex (whole):
+    \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
     Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
     Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho
     against a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.

@@ -50,10 +50,10 @@ def expected_elias_bits(u) -> float:
     Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
     Statement (code-length.exact): The expected length of the Elias code of a given vector, as a finite sum.
     Kind: identity.
-    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
+    Latex (code-length.exact): \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
     p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)
-    Proof: Coordinates are rounded independently; a gap longer than g behind i has probability prod (1 - p_j) over the g
-    coordinates before.
+    Proof (code-length.exact): Coordinates are rounded independently; a gap longer than g behind i has probability prod
+    (1 - p_j) over the g coordinates before.
     Source: derived; the code is that of [alistarh2017qsgd], section 3.2, with the number of non-zeros in front.
     u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 

@@ -22,9 +22,9 @@ def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: i
     Statement (fixed-point): If each worker has a quadratic of its own, rounds of H local steps of size eta end in the
     minimiser of other quadratics, those with the curvatures I - (I - eta A_k)^H.
     Kind: identity.
-    Latex: x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
-    Proof: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row drawn afresh for each step does
-    not depend on where the worker is, so E x moves in the same way.
+    Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
+    Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row drawn afresh for
+    each step does not depend on where the worker is, so E x moves in the same way.
     Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. That the fixed point of local
     steps differs from the minimiser: [malinovskiy2020local].
     Source (fixed-point): derived; [malinovskiy2020local].

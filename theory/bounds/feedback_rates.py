@@ -60,6 +60,8 @@ def ef_sgd(
     M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
     LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    Latex (nonconvex): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
+    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
     Attained (nonconvex.sharp): delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +
     sqrt(1 - delta)) v there.
     Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is
@@ -70,6 +72,8 @@ def ef_sgd(
     q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
     raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the
     half.
+    Proof (nonconvex): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>,
+    which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
     Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the text was not at hand); the form
     with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t
     and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
@@ -197,18 +201,17 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
     r"""Mean squared norm of a memory after a step, from that before it.
 
     Setting: C contracts with the factor delta; E g = grad f, E||g - grad f||^2 <= sigma^2.
-    Statement: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2
-    + (1 - delta) gamma^2 sigma^2.
-    Kind: upper.  For C(v) = (1 - sqrt(1 - delta)) v and delta e_t = 2 (1 - delta) gamma grad f(x_t), only the middle
+    Statement: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2 + (1 -
+    delta) gamma^2 sigma^2.
+    Kind: upper. For C(v) = (1 - sqrt(1 - delta)) v and delta e_t = 2 (1 - delta) gamma grad f(x_t), only the middle
     term is larger than needed, by the factor 1/(1 - delta/2).
     Latex:
     \mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2\mathbb{E}\|\nabla
     f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2
-    Attained: C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma
-    grad f
+    Attained: C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma grad f
     Proof: Young's inequality with the parameter delta/(2 (1 - delta)).
-    Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with
-    b = delta/(2 (1 - delta)).
+    Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with b = delta/(2 (1 -
+    delta)).
     memory: E||e_t||^2.
     gradient: E||grad f(x_t)||^2.
 

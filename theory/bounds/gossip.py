@@ -23,10 +23,10 @@ def ring_gossip_factor(workers: int) -> float:
     Statement (ring): If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean
     stays and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).
     Kind: tight (x_k = cos(2 pi k/N)).
-    Latex: \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
-    Attained: a cosine around the ring
-    Proof: W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1, and from
-    N = 4 on that is at least 1/3, while none is below -1/3.
+    Latex (ring): \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
+    Attained (ring): a cosine around the ring.
+    Proof (ring): W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,
+    and from N = 4 on that is at least 1/3, while none is below -1/3.
     Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
     Source (ring): derived, from the eigenvalues of a circulant matrix.
 

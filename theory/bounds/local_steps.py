@@ -215,8 +215,8 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     Statement (speed-up): On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H =
     sqrt(T/N).
     Kind: rate.
-    Latex: \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
-    Proof: local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
+    Latex (speed-up): \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
+    Proof (speed-up): local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
     Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     Source (speed-up): [stich2019local], Corollary 2.3.
     samples: T.

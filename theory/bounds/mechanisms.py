@@ -102,25 +102,22 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     Kind (langevin): identity.
     Kind (quantized): identity.
     Kind (theorem-7): lower.
-    Latex: B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
     Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
     Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
     Latex (quantized): B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla
     f_i\|_2
-    Proof: 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
+    Latex (theorem-7): B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
     Proof (drop-connect): E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.
     Proof (langevin): E||g||^2 = ||v||^2 + d sigma^2.
     Proof (quantized): E||Q(v)||^2 = ||v||_1 ||v||_2.
+    Proof (theorem-7): 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
     Source: shared: [yin2018gradient], section 4.4, supplement 4 and Theorem 7, in one formula for all three mechanisms;
     fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
     DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
     ||grad f_i||_2, for quantization.
-    Source (drop-connect): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
-    section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (langevin): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
-    section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (quantized): Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018,
-    section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (drop-connect): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (langevin): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
     Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.

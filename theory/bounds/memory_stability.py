@@ -64,8 +64,9 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     compression 2.
     Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
     Kind: identity.
-    Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Latex (ef.scaling): \gamma\lambda<\frac{2(2-a)}{a}
+    Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
+    Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Proof (ef.scaling): x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the
     eigenvalue -1 at the frontier.
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (A

@@ -72,11 +72,15 @@ def expected_smoothness(
     Statement (expected-smoothness): If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers'
     compressed batches of B rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) +
     L_max/B)/N.
-    Kind: upper. Latex:
+    Kind: upper.
+    Latex:
     \mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)
     Kind (expected-smoothness): tight.
-    Attained: least squares with orthogonal rows of one norm, and random-k
-    Proof: ||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and independence.
+    Latex (expected-smoothness):
+    \mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)
+    Attained (expected-smoothness): least squares with orthogonal rows of one norm, and random-k.
+    Proof (expected-smoothness): ||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and
+    independence.
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
     with replacement (the text was not at hand).

@@ -87,9 +87,12 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     Kind (dithering): upper.
     Latex (paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
+    Latex (dithering): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first summand is
     attained where many levels leave x small, the second where one level makes it large
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s
+    Attained (dithering): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first
+    summand is attained where many levels leave x small, the second where one level makes it large.
     Source: [horvath2022natural], Theorem 7 (paper); sharp is derived.
     Source (sharp): derived; sharpens [horvath2022natural], Theorem 7.
     Source (dithering): [horvath2022natural], Theorem 7.

@@ -86,12 +86,13 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
     Kind: identity.
     Kind (tails): upper.
     Kind (tails.textbook): upper.
-    Latex: \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)
     Latex (released): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})
     Latex (tails): \mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{
     on light ones}
-    Attained: everywhere
-    Proof: An unbiased choice between a and b has the second moment of the chord of r^2 through a and b.
+    Latex (variance.exact): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)
+    Attained (variance.exact): everywhere.
+    Proof (variance.exact): An unbiased choice between a and b has the second moment of the chord of r^2 through a and
+    b.
     Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
     Source (variance.exact): derived.
     Source (released): the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived;

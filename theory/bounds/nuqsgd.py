@@ -91,6 +91,8 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
     Latex (variance.threshold-1): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
     2^{2s+1})
+    Latex (variance.threshold-2): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
+    2^{2s+2})
     Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
     (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
     Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
@@ -99,6 +101,7 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Proof (variance.threshold-1): The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to
     sqrt(2) - 7/8 = 0.539; two large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the
     branches meet.
+    Proof (variance.threshold-2): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
     Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text was not at hand, and in particular
     not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
     every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
@@ -231,8 +234,10 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Kind (nonzeros.paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
     Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Latex (nonzeros.paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
     Attained (sharp): equal magnitudes
     Attained (paper): nowhere; the term 2^(2s) is not needed
+    Attained (nonzeros.paper): nowhere; the term 2^(2s) is not needed.
     Proof (sharp): P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) = min(1,
     r_i/p^s) and sum r_i <= sqrt(d).
@@ -290,7 +295,7 @@ def optimal_ratio(s: int, d: int) -> float:
     on both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.
     Kind: identity (found numerically, to about 1e-8).
     Kind (ratio): upper.
-    Latex: p^\star = \arg\min_p\, \omega(p)
+    Latex (ratio): p^\star = \arg\min_p\, \omega(p)
     Source: derived.
     Source (ratio): derived.
 

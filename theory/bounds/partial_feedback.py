@@ -29,6 +29,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
     Kind (partial): identity.
     Latex (sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
+    Latex (partial): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
     Source (partial): derived; the rule is that of the talk on contractive error feedback; [li2023contractive].

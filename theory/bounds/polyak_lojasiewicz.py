@@ -62,9 +62,12 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     Kind (gd): tight.
     Latex (simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Latex (gd.one-step): \max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L
+    Latex (gd): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Attained (simple): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step
+    Attained (gd): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step.
     Proof (simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Proof (gd.one-step): pl.gd with T = 1.
+    Proof (gd): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Source: [karimi2016linear], Theorem 1 (simple, gamma = 1/L; otherwise derived from f(x_+) <= f(x) - gamma (1 - c/2)
     ||grad f(x)||^2); [abbaszadehpeivasti2023conditions], Theorem 3 (sharp).
     Source (gd): [karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3.
@@ -177,6 +180,7 @@ def pl_sgd_constant_step(
     moment on the way.
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
     Kind (sgd.constant.sine): upper.
+    Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
     Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
     Attained: (mu/2) x^2 at every T with noise that fills E g^2 up to C^2
     Attained (sgd.constant.sine): nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is
@@ -226,9 +230,12 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     Statement (simple): With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum ((2t + 1)/(t
     + 1))^2, at most L C^2/(2 mu^2 T), from any start.
     Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t; the simple
-    form is larger by a factor that tends to 1). Latex (simple):
+    form is larger by a factor that tends to 1).
+    Latex (simple):
     \mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}
     Kind (simple): tight.
+    Latex (simple):
+    \mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}
     Attained (simple): (mu/2) x^2 at every T, with noise that fills E g^2 up to C^2
     Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L C^2
     (t + 1)^2 alpha_t^2/2; it telescopes.

@@ -32,8 +32,8 @@ def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndar
     SGD with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order
     sigma^2/(mu N T).
     Kind: identity.
-    Latex: \mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]
-    Proof: Gossip preserves the mean, and the mean of the gradients is the gradient at the mean.
+    Latex (mean): \mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]
+    Proof (mean): Gossip preserves the mean, and the mean of the gradients is the gradient at the mean.
     Source: derived.
     Source (mean): derived; the rate is that of [koloskova2019decentralized], Theorem 4.
     step_sizes (array_like, shape (T,)): The step size of each step.
@@ -68,8 +68,8 @@ def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -
     Statement (average.exact): On a diagonal quadratic with drawn noise the second moments of x_t and of any weighted
     average of the iterates follow a recursion of three numbers a coordinate, for any steps and weights.
     Kind: identity.
-    Latex: \mathbb{E}x_{t+1}^2=(1-\eta_th)^2\,\mathbb{E}x_t^2+\eta_t^2c
-    Proof: x_{t+1} = (1 - eta h) x_t - eta xi with xi independent of x_t and of the sum of the iterates.
+    Latex (average.exact): \mathbb{E}x_{t+1}^2=(1-\eta_th)^2\,\mathbb{E}x_t^2+\eta_t^2c
+    Proof (average.exact): x_{t+1} = (1 - eta h) x_t - eta xi with xi independent of x_t and of the sum of the iterates.
     Source: derived.
     step_sizes, weights (array_like, shape (T,)): The weights are not all 0.
     diagonal (array_like, shape (d,)): As for `quadratic_moments_exact`.

@@ -140,6 +140,7 @@ def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
     Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
     f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
+    Attained (variance): everywhere.
     Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
     Proof (variance): The matrices u_i v_i' are orthonormal, so squared errors of the values add up.

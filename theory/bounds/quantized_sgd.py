@@ -60,41 +60,36 @@ def quantized_sgd_convex(
 ) -> float:
     r"""Convergence of quantized parallel SGD on a smooth convex function.
 
-    Title (sharp): The step size for N workers, with QSGD in the run.
     Title (convergence): Convergence with QSGD, smooth and convex.
     Title (nuqsgd.convergence): Convergence with NUQSGD, smooth and convex.
+    Title (same step): The step size for N workers, with QSGD in the run.
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
-    x*||.
-    Statement: with v = (sigma^2 + omega B)/N, E f(mean) - f* is at most sharp: R sqrt(v/T) + L R^2/(2 T); same step:
-    (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), with the paper's step; paper: sqrt 2 R sqrt(v/T) + L R^2/T.
-    Statement (sharp): With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)), the
-    mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.
-    Statement (convergence): With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R), the mean of x_1, ..., x_T has
-    E f - f* <= R sqrt(v/T) + L R^2/(2 T).
-    Statement (nuqsgd.convergence): With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R), the mean of x_1, ...,
-    x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
+    x*||; v = (sigma^2 + omega B)/N.
+    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R),
+    the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
+    Statement (same step): With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)),
+    the mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) +
+    L R^2/T.
+    Statement (paper): With that step E f - f* <= sqrt 2 R sqrt(v/T) + L R^2/T.
     Kind: upper.
-    Latex (sharp): \eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    Latex (same step): \eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
-    Latex (convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
-    Latex (nuqsgd.convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad
+    Latex (sharp, convergence, nuqsgd.convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad
     v=\frac{\sigma^2+\omega B}N
-    Attained (convergence): asymptotically: a function with a small slope far from its minimum and a steep wall behind
-    it, gradients with much noise.
-    Attained (nuqsgd.convergence): asymptotically: a function with a small slope far from its minimum and a steep wall
-    behind it, gradients with much noise.
-    Proof (sharp): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
+    Attained (sharp, convergence, nuqsgd.convergence): asymptotically: a function with a small slope far from its
+    minimum and a steep wall behind it, gradients with much noise.
+    Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
     variance of the mean message (qsgd.gradient-noise); sum up.
-    Proof (convergence): As for qsgd.step; the step balances both parts.
-    Proof (nuqsgd.convergence): As for qsgd.step; the step balances both parts.
+    Proof (sharp, convergence, nuqsgd.convergence): As for qsgd.step; the step balances both parts.
+    Source (convergence): [alistarh2017qsgd], Theorem 3.4, its noise completed; the constants are derived.
+    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
     Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
     sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
     22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
     Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
-    Source (convergence): QSGD, NIPS 2017, Theorem 3.4, its noise completed; the constants are derived.
-    Source (nuqsgd.convergence): Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, as remembered; the constants are
-    derived.
+    Source (convergence): [alistarh2017qsgd], Theorem 3.4, its noise completed; the constants are derived.
+    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.

@@ -15,7 +15,7 @@ def ridge_minimum(product: float, *, l2: float) -> float:
     Statement (minimum.rcv1): With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what
     conjugate gradients give for the dual is the certified minimum of the primal.
     Kind: identity.
-    Latex: f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
+    Latex (minimum.rcv1): f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that f* = (n lambda^2/2)||alpha||^2 +
     (lambda/2)||A'alpha||^2 = (lambda/2) alpha'(AA' + n lambda I) alpha.
     Source (minimum.rcv1): folklore; the identity is derived at bounds.ridge_minimum.

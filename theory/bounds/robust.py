@@ -55,9 +55,9 @@ def normal_median_variance(workers: float) -> float:
     Statement (price): The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346
     times for N = 3.
     Kind: identity.
-    Latex: N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}
-    Proof: The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the normal
-    law, integrated.
+    Latex (price): N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}
+    Proof (price): The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the
+    normal law, integrated.
     Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
     Source (price): Laplace; the density of a middle order statistic.
     workers (int): N, odd; math.inf gives pi/2.

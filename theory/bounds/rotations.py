@@ -133,8 +133,9 @@ def hadamard_sign_bias(ratio: float) -> float:
     Statement (eden.hadamard): For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit restores (1
     + r^2) a e_i: the squared bias is r^2 ||v||^2, for every d.
     Kind: identity.
-    Latex: Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2
-    Proof: An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) = +-sqrt(d) e_i.
+    Latex (eden.hadamard): Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2
+    Proof (eden.hadamard): An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) =
+    +-sqrt(d) e_i.
     Source: derived: the sign of each entry of Rv is that of the larger one's part, and ||Rv||_1 = sqrt(d) |a|.
     Source (eden.hadamard): derived; [vargaftik2022eden], use this rotation in practice.
 
@@ -166,9 +167,9 @@ def eden_variance(bits: int) -> float:
     Statement (eden.limit): Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased
     scale, and the error D with the best one: 0.571, 0.133, 0.0358 and 0.0096 against 0.363, 0.117, 0.0345 and 0.0095.
     Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
-    Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}
-    Attained: everywhere
-    Proof: The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.
+    Latex (eden.limit): \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}
+    Attained (eden.limit): everywhere.
+    Proof (eden.limit): The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.
     Source: [vargaftik2022eden]; also derived: the error is ``||q||^2/<u, q>^2 - 1`` at u = x/||x||, and E q^2 = E x q =
     1 - D for the normal law.
     Source (eden.limit): derived; stated in [vargaftik2022eden].
@@ -197,9 +198,9 @@ def qjl_variance(d: int) -> float:
     Statement (variance): One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the
     variance (pi/2 - 1/d) ||v||^2.
     Kind: identity.
-    Latex: \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)\|v\|^2
-    Attained: everywhere
-    Proof: A row g has E||g||^2 = d, and E g sign<g, v> = sqrt(2/pi) v/||v||.
+    Latex (variance): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)\|v\|^2
+    Attained (variance): everywhere.
+    Proof (variance): A row g has E||g||^2 = d, and E g sign<g, v> = sqrt(2/pi) v/||v||.
     Source: Zandieh, Daliri, Han, "QJL", 2024 (the operator); the law is derived: for a row g and a unit vector,
     E||g||^2 = d, and the mean of g sign(<g, v>) has the norm sqrt(2/pi).
     Source (variance): derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024; [zandieh2024qjl].
@@ -231,12 +232,12 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     0.185.
     Kind: identity.
     Kind (eden.turboquant): upper.
-    Latex: \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
     Latex (eden.turboquant): \frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi
-    Attained: everywhere
+    Latex (turboquant): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
     Attained (eden.turboquant): b = 1.
-    Proof: Given the first stage the second one has the variance of qjl.variance at what is left out.
+    Attained (turboquant): everywhere.
     Proof (eden.turboquant): The two closed forms; D_b falls with b.
+    Proof (turboquant): Given the first stage the second one has the variance of qjl.variance at what is left out.
     Source: [zandieh2025turboquant] (the operator); the law is derived: the second stage is unbiased and has the factor
     qjl_variance(d).
     Source (turboquant): derived; the operator is that of [zandieh2025turboquant].

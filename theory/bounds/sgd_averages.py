@@ -25,9 +25,12 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
     Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at
     most L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
-    Kind: rate and upper; the constant 1/2 of the simple form cannot be improved. Latex (sharp):
+    Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
+    Latex (sharp):
     \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
     Kind (sharp): tight.
+    Latex (sharp):
+    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
     Attained (sharp): (mu/2) x^2 at every T, with noise that fills E g^2 up to G^2
     Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
     Source: [rakhlin2012making], Theorem 1 (paper, whose T counts the start); sharp is derived.
@@ -141,10 +144,10 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     Statement (uniform-average.logarithm): In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of
     log T, kappa = 0.2020; the averages of the last half and with weights t + 1 do not grow.
     Kind: rate.
-    Latex: \frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar x_S)-f^*]}{\log(T/S)}\to
-    c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}
-    Proof: t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is Spitzer's sum; the mean of
-    c E V/t over t < T is c kappa log(T)/T.
+    Latex (uniform-average.logarithm): \frac{T\,\mathbb{E}[f(\bar x_T)-f^*]-S\,\mathbb{E}[f(\bar
+    x_S)-f^*]}{\log(T/S)}\to c\sum_{n\ge1}\frac{\mathbb{E}[S_n^+]}{n}
+    Proof (uniform-average.logarithm): t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is
+    Spitzer's sum; the mean of c E V/t over t < T is c kappa log(T)/T.
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
     whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
     Source (uniform-average.logarithm): derived; sharpens the factor c/16 of [rakhlin2012making], Theorem 3.

@@ -26,9 +26,10 @@ def sgd_steps_for(
     eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
     Statement (steps-for): gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.
     Kind: upper.
-    Latex: \gamma=\frac{\varepsilon\mu}{M^2},\quad T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}
-    Attained: as eps falls, on (mu/2) x^2 with noise that fills E g^2 up to M^2
-    Proof: Each of the two terms of sgd.constant-step.bound is eps/2.
+    Latex (steps-for): \gamma=\frac{\varepsilon\mu}{M^2},\quad
+    T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}
+    Attained (steps-for): as eps falls, on (mu/2) x^2 with noise that fills E g^2 up to M^2.
+    Proof (steps-for): Each of the two terms of sgd.constant-step.bound is eps/2.
     Source: [yin2018gradient], Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
     Source (steps-for): [yin2018gradient], Theorem 5 with B = 1.
     accuracy: eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
@@ -125,8 +126,13 @@ def sgd_scaled_inverse_time(
     Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
+    Latex (theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
+    Latex (theta.quoted):
+    \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
     Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
     with noise that begins in step 2c and then fills E g^2 up to G^2
+    Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
+    with noise that begins in step 2c and then fills E g^2 up to G^2.
     Proof (sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
     or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
     1).
@@ -136,6 +142,9 @@ def sgd_scaled_inverse_time(
     not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to
     the edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise
     across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.
+    Proof (theta): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
+    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
+    1).
     Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the text was
     not at hand). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there a_2 <= Q, and
     nothing better, so that 2Q has to stand beside Q/(2c - 1). From t >= 2c on the induction is right.

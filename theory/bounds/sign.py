@@ -21,8 +21,8 @@ def sign_density(v) -> float:
     Statement (density.rcv1): EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2
     on the digits; below 0.1 and the share of non-zeros on RCV1, where the sign with the l2 scale is no contraction.
     Kind: identity.
-    Latex: \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
-    Proof: sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
+    Latex (density.rcv1): \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
+    Proof (density.rcv1): sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
     Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of
     [karimireddy2019error], section 4.
     Source (density.rcv1): [karimireddy2019error], Lemma 8 and the figure on the density of gradients; Cauchy and
@@ -180,6 +180,7 @@ def sign_line_floor(A, b) -> float:
     Latex: x_t\in\operatorname{span}\{\mathbf 1\},\quad f(x_t)\ge\frac1{2n}\Big(\|b\|^2-\frac{\langle b,A\mathbf
     1\rangle^2}{\|A\mathbf 1\|^2}\Big)
     Proof: The gradient of row i is a positive or negative multiple of a_i, whose signs are all equal.
+    Proof (fixes.line): x - e stays in the span of the rows' gradients, which is everything, and gradients vanish at x*.
     Source: derived; the lecture's example, Theorem I of [karimireddy2019error].
     Source (fixes.line): lecture; [karimireddy2019error], Theorem I.
     A (array_like, shape (n, d)): Positive numbers.

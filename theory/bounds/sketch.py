@@ -138,10 +138,11 @@ def median_sketch_spike(d: int, width: int) -> float:
     Statement (median): For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2
     w^3) ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.
     Kind: identity.
-    Latex: \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
-    Attained: vectors with one non-zero
-    Proof: Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal signs. Many
-    collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the mean.
+    Latex (median): \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
+    Attained (median): vectors with one non-zero.
+    Proof (median): Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal
+    signs. Many collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the
+    mean.
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
     Source (median): derived.

@@ -35,8 +35,12 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     fresh sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.
     Kind: identity (fresh, balanced), lower (linear).
     Latex (fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
+    Latex (width): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
     Attained (fresh): equally full buckets and whole 1/r
+    Attained (width): equally full buckets and whole 1/r.
     Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
+    is (d - 1) times the chance of a collision.
+    Proof (width): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
     is (d - 1) times the chance of a collision.
     Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets 1 +
     theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
@@ -104,8 +108,8 @@ def block_kept_square(positions, d: int, k: int) -> float:
     Statement (kept): E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over
     the pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.
     Kind: identity.
-    Latex: \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
-    Proof: The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.
+    Latex (kept): \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
+    Proof (kept): The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.
     Source: derived: so many of the d starts put both i and j into the block.
     Source (kept): derived; random blocks are those of the released code of [li2023contractive].
     positions (array_like of int): Different numbers in 0 .. d-1, at least one.
@@ -145,11 +149,11 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     Statement (factor): If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 -
     (1 - beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.
     Kind: identity.
-    Latex: S_b\leftarrow\big(1-(1-\beta)n\big)S_b
     Latex (factor): \mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2
-    Attained: everywhere
-    Proof: Each of the n coordinates takes (1 - beta) S_b away from the counter.
+    Latex (whole): S_b\leftarrow\big(1-(1-\beta)n\big)S_b
+    Attained (whole): everywhere.
     Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
+    Proof (whole): Each of the n coordinates takes (1 - beta) S_b away from the counter.
     Source: derived. Algorithm: the code that accompanies [li2023contractive].
     Source (whole): derived; algorithm: the released code of [li2023contractive].
     Source (factor): derived; algorithm: the released code of [li2023contractive].

@@ -49,6 +49,7 @@ def rand_k_contraction(d: int, k: int) -> float:
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Latex (contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Attained (contraction): everywhere.
+    Proof (contraction): Each coordinate is lost with probability 1 - k/d.
     Proof: Each coordinate is lost with probability 1 - k/d.
     Source: [stich2018sparsified], Definition 2.1 and the lines below it.
     Source (contraction): derived; as for random-k.
@@ -75,9 +76,9 @@ def top_k_contraction(d: int, k: int) -> float:
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
     Statement (contraction): ||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.
     Kind: tight (attained if and only if all magnitudes are equal, or k = d).
-    Latex: \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
-    Attained: vectors of equal magnitudes, and only there (or k = d)
-    Proof: The mean of the d - k smallest squares is at most the mean of all.
+    Latex (contraction): \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
+    Attained (contraction): vectors of equal magnitudes, and only there (or k = d)
+    Proof (contraction): The mean of the d - k smallest squares is at most the mean of all.
     Source: [stich2018sparsified], Definition 2.1; the mean of the d - k smallest squares is at most that of all.
     Source (contraction): [stich2018sparsified], Definition 2.1.
     k: From 1 to d.

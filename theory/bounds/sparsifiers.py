@@ -34,9 +34,9 @@ def bernoulli_variance(p: float) -> float:
     Statement (law): Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 = (1/p - 1)
     ||v||^2, and p d coordinates are sent.
     Kind: identity.
-    Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
-    Attained: everywhere
-    Proof: The second moment of a coordinate is p (v_i/p)^2.
+    Latex (law): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
+    Attained (law): everywhere.
+    Proof (law): The second moment of a coordinate is p (v_i/p)^2.
     Source: derived; [wangni2018gradient].
     Source (law): derived; [wangni2018gradient], has it as the baseline.
 
@@ -61,9 +61,9 @@ def ultra_contraction(d: int, k: float) -> float:
     Statement (contraction): One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 =
     (1 - k/d) ||v||^2.
     Kind: identity.
-    Latex: \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
-    Attained: everywhere
-    Proof: A coordinate is sent with probability k/d.
+    Latex (contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Attained (contraction): everywhere.
+    Proof (contraction): A coordinate is sent with probability k/d.
     Source: [stich2018sparsified], Remark 2.3.
     k: Between 0 and 1.
 
@@ -138,9 +138,9 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     Statement (closed-form): p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's
     algorithm, the compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.
     Kind: identity.
-    Latex: p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
-    Proof: Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for sum min(1,
-    |v_i|/m) = s, which is concave and piecewise linear in 1/m.
+    Latex (closed-form): p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
+    Proof (closed-form): Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for
+    sum min(1, |v_i|/m) = s, which is concave and piecewise linear in 1/m.
     Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget): each is the other's
     dual.
     Source (closed-form): [wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is
@@ -289,10 +289,10 @@ def sparsity_lemma(rho: float, s: float) -> float:
     Statement (sparsity): If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho
     with at most (1 + rho) s expected non-zeros.
     Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
-    Latex: \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
-    Attained: nearly, where v_S has equal magnitudes and the rest is long and small
-    Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the
-    second moment.
+    Latex (sparsity): \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
+    Attained (sparsity): nearly, where v_S has equal magnitudes and the rest is long and small.
+    Proof (sparsity): p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho
+    ||v_S||_2^2 to the second moment.
     Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity; proof derived.
     Source (sparsity): [wangni2018gradient], the lemma on (rho, s)-approximate sparsity.
 

@@ -157,7 +157,8 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
     Setting: the same matrix X is compressed again and again, Q = X'P of the last step being the next start.
     Statement: On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor
     (s_{r+1}/s_r)^4 a step.
-    Kind: rate. Latex:
+    Kind: rate.
+    Latex:
     \frac{\|C_{t+1}(X)-X\|_F^2-\sum_{j>r}s_j^2}{\|C_t(X)-X\|_F^2-\sum_{j>r}s_j^2}\to\Big(\frac{s_{r+1}}{s_r}\Big)^4
     Proof: A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in them.
     Source: derived (subspace iteration: a step multiplies by X X', and the excess is quadratic in the angle).

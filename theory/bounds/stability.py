@@ -48,9 +48,12 @@ def stability_step(
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
     Latex (derived): \mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2
+    Latex (round): \gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\ \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2
     Attained (derived): at the largest step: f_i whose Hessian is lambda or beta along w - w'.
     Proof (derived): As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta +
     lambda).
+    Proof (round): Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D)
+    mean ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).
     Source: [yin2018gradient], Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's); derived: their Lemma 1 for
     the differences of gradients, and co-coercivity.
     Source (derived): [yin2018gradient], Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda):
@@ -85,7 +88,12 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     exchanged; for E||w_T - w'_T|| divide by L.
     Kind: identity (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2
     gamma L whenever I is drawn).
+    Title (logistic): Stability of logistic regression.
+    Kind (logistic): tight.
     Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
+    Latex (logistic): \epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}
+    Attained (logistic): nearly, far from the minimum, where the losses of two nearly opposite rows are linear.
+    Proof (logistic): stability.round, and 2 gamma L for every draw of the row that differs.
     Proof: Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.
     Source: [yin2018gradient], Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
     gradients: T.

@@ -193,8 +193,10 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     Statement (wall-clock): On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1
     - r^t) gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.
     Kind: identity (t as a real number).
-    Latex: t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}
-    Proof: sgd.constant-step with the variance of a mean of k; who is fast does not depend on the gradients.
+    Latex (wall-clock): t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log
+    r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}
+    Proof (wall-clock): sgd.constant-step with the variance of a mean of k; who is fast does not depend on the
+    gradients.
     Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.sgd_constant_step_exact>` with variance
     sigma^2/k.
     Source (wall-clock): derived.
@@ -235,10 +237,10 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
     Statement (bias): Plain averaging of the k fastest workers' gradients minimises sum_i (pi_i/k) f_i instead of the
     mean of all f_i.
     Kind: identity.
-    Latex: P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
     Latex (bias): \mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i
-    Proof: Exponential times have no memory.
+    Latex (inclusion): P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
     Proof (bias): E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.
+    Proof (inclusion): Exponential times have no memory.
     Source: derived: exponential times have no memory.
     Source (inclusion): derived.
     Source (bias): derived.
@@ -285,8 +287,8 @@ def horvitz_thompson_weights(probabilities) -> np.ndarray:
     Statement (horvitz-thompson): With weights 1/(n pi_i), pi_i the probability that worker i counts, the fastest
     workers' gradients have the mean of all as their expectation.
     Kind: identity.
-    Latex: \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
-    Proof: E of the indicator of i in S is pi_i.
+    Latex (horvitz-thompson): \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
+    Proof (horvitz-thompson): E of the indicator of i in S is pi_i.
     Source: [horvitz1952generalization].
     Source (horvitz-thompson): [horvitz1952generalization].
     probabilities (array_like, shape (n,)): The pi_i in (0, 1].

@@ -32,8 +32,12 @@ def ternary_variance_exact(v, scale: float) -> float:
     variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
-    Attained: everywhere
+    Latex (digits): \mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2
+    Attained (digits): everywhere.
+    Attained: everywhere.
     Proof: E Q_i^2 = C^2 |v_i|/C.
+    Proof (digits): Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are
+    dependent.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
     Source (digits): derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability.
     scale: C, above 0 and at least ``max|v_i|``.
@@ -70,8 +74,8 @@ def ternary_product(v) -> float:
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
     Statement (product): (second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.
     Kind: identity.
-    Latex: \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
-    Attained: everywhere; no unbiased operator has a smaller product
+    Latex (product): \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
+    Attained (product): everywhere; no unbiased operator has a smaller product.
     Source: derived (``C ||v||_1`` times ``||v||_1 / C``). No unbiased operator has a smaller product (`product_bound`),
     so every C is optimal for its own number of non-zeros.
     Source (product): derived.
@@ -112,8 +116,9 @@ def ternary_iterations(d: int) -> float:
     Statement (iterations): With the scale ||v||_2 and flat gradients, SGD with the step that its theorem chooses takes
     a number of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
     Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
-    Latex: T(d)\propto\sqrt d
-    Proof: E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p = 1/sqrt(d).
+    Latex (iterations): T(d)\propto\sqrt d
+    Proof (iterations): E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p =
+    1/sqrt(d).
     Source: derived from :func:`ternary_l2_variance`.
     Source (iterations): lecture; derived: the second moment of the gradients, hence the number of iterations, grows by
     ||v||_1/||v||_2 <= sqrt(d)
@@ -134,9 +139,9 @@ def ternary_inf_variance(d: int) -> float:
     Statement (variance): With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization
     can have.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
-    Latex: \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
+    Latex (variance): \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
     \tfrac12(\sqrt d - 1)
-    Attained: one coordinate 1, the others 1/(sqrt(d) + 1)
+    Attained (variance): one coordinate 1, the others 1/(sqrt(d) + 1)
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
 
     >>> ternary_inf_variance(100)
@@ -211,9 +216,9 @@ def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     Statement (clip): Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985
     ||v||^2 as the second moment and a squared bias of 0.24 %.
     Kind: identity, in the limit d to infinity.
-    Latex: \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad \mathrm{bias}^2 =
-    \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
-    Attained: as d grows; here d = 20000
+    Latex (clip): \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad
+    \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
+    Attained (clip): as d grows; here d = 20000.
     Source: derived; the clipping is that of [wen2017terngrad].
     Source (clip): derived, for the clipping of [wen2017terngrad].
     clip: c.

@@ -22,7 +22,7 @@ __all__ = ["FIELDS", "KINDS", "Theorem", "completed", "parts", "theorem"]
 FIELDS = ("Title", "Setting", "Statement", "Kind", "Latex", "Attained", "Proof", "Source", "Known")
 KINDS = ("identity", "tight", "upper", "lower", "rate")
 RAISED = "Raises\n------\nValueError\n    If an argument is outside its domain."
-PART = re.compile(rf"^(?P<field>{'|'.join(FIELDS)})(?: \((?P<parts>[^():]*)\))?: ", re.MULTILINE)
+PART = re.compile(rf"^(?P<field>{'|'.join(FIELDS)})(?: \((?P<parts>[^():]*)\))?:(?: |$)", re.MULTILINE)
 ENTRY = re.compile(
     r"^(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$", re.MULTILINE
 )

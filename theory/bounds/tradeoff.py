@@ -71,10 +71,10 @@ def least_unbiased_bits(d: int, omega: float) -> float:
     Statement (least): An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in
     expectation.
     Kind: lower (approached for Gaussian v as d grows: v plus independent noise of variance omega sigma^2).
-    Latex: b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)
-    Attained: approached for Gaussian vectors as d grows, by no compressor of this package
-    Proof: Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, and that at least
-    the rate of a Gaussian at this distortion.
+    Latex (least): b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)
+    Attained (least): approached for Gaussian vectors as d grows, by no compressor of this package.
+    Proof (least): Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, and that at
+    least the rate of a Gaussian at this distortion.
     Source: derived: Q/(1 + omega) contracts with delta = 1/(1 + omega) (`scaled_contraction`); then `least_bits`.
     Source (least): derived; [safaryan2021uncertainty], for contractions.
     omega: At least 0; at 0 the answer is infinite.

@@ -15,8 +15,8 @@ compressor, a method, a formula), and yields checks of measured against predicte
         yield identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v)))
 
 What the claim states (title, statement, kind, source, formula in LaTeX, where it is attained, a proof) is the record of
-the formula that ``of`` names, in `theory.bounds`.  A claim without a formula says it itself; one that states something
-else, such as the slope of a bound, has a statement of its own, and with it the other fields that differ.
+the formula that ``of`` names, in `theory.bounds`; a consequence, such as the slope of a bound, is a part of it.  Only a
+claim without a formula says it itself.
 ``verify(id)`` measures the subject, applies the rule of each check, and does the same to every mutant.
 """
 
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
-from ..bounds.bibliography import source_known as known_source
+from ..bounds.bibliography import source_known as known_as
 from ..bounds.theorems import KINDS, Theorem, theorem
 from .checks import Check, Context
 from .display import claim_card
@@ -154,13 +154,7 @@ def _place() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")
-WITH_A_STATEMENT = tuple(name for name in OWN if name != "statement")  # only if it is not the formula's
-MIGRATING = True
 
 
 def claim(
@@ -198,17 +192,15 @@ def claim(
         The closed form that the claim is about, from :mod:`theory.bounds`, or a `functools.partial` that fixes its
         form; or your own, for a claim outside the package.  What it states is the record in its docstring.
     part : str
-        The part of that record, where the form does not say it.
-    title, statement, kind : str
-        Without ``of``, or where the claim states something else: a few words, for tables; one sentence; and
-        "identity", "tight", "upper", "lower" or "rate".
-    latex, attained, proof : str
-        With a statement of one's own: the formula; where the bound is attained; a short sketch.
+        The part of that record that is claimed, such as a consequence; by default the form that ``of`` has.
+    title, statement, kind, latex, attained, proof : str
+        Of a claim without ``of``: a few words, for tables; one sentence; "identity", "tight", "upper", "lower" or
+        "rate"; the formula; where a bound is attained; a short sketch.
     source : str
-        With a statement of one's own: keys of the bibliography in brackets with the theorem's number,
+        Of a claim without ``of``: keys of the bibliography in brackets with the theorem's number,
         ``"[alistarh2017qsgd], Lemma 3.1"``, or "derived".
     source_known : {"read", "quoted", "remembered", "derived"}
-        How well the source is known, where the bibliography does not say it.
+        Of a claim without ``of``: how well the source is known, where the bibliography does not say it.
     bibtex : str
         A BibTeX entry of your own, for a source that the bibliography does not have.
     mutants : dict
@@ -242,9 +234,6 @@ def claim(
     """
     own = dict(zip(OWN, (title, statement, kind, latex, attained, proof, source, source_known), strict=True))
     facts = _facts(id, of, part, own)
-    if bibtex in entries() and not keys(facts["source"]):  # MIGRATION
-        facts["source_known"] = facts["source_known"] if own["source_known"] else known_source(bibtex)
-        facts["source"] += f" [{bibtex}]"
     for name, value, allowed in (
         ("kind", facts["kind"], KINDS),
         ("certificate", certificate, ("", *CERTIFICATES)),
@@ -291,23 +280,20 @@ def claim(
 
 
 def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> dict[str, str]:
-    """What a claim states: its formula's record, and what it says itself because it states something else."""
-    record = theorem(of, part) if of is not None else Theorem("")
-    for name in WITH_A_STATEMENT if of is not None and not own["statement"] else ():
-        if own[name] and not MIGRATING:
-            raise ValueError(f"{name}: got one for {id!r}, allowed: none, as {record.formula} has a record")
-    corollary = of is not None and bool(own["statement"])  # another statement has another proof, formula and equality
-    said = {name: getattr(record, "known" if name == "source_known" else name) for name in OWN}
-    if corollary and not MIGRATING:
-        said |= dict.fromkeys(("latex", "attained", "proof"), "")
-    facts = {name: own[name] or said[name] for name in OWN} | {"setting": record.setting}
-    facts["statement"] = _sentence(facts["statement"])
+    """What a claim states: the record of its formula, or what it says itself; nothing has two homes."""
+    record = theorem(of, part) if of is not None else Theorem("", **{n: own[n] for n in OWN[:-1]}, known=own[OWN[-1]])
+    for name in OWN if of is not None else ():
+        if own[name]:
+            raise ValueError(
+                f"{name}: got one for {id!r}, allowed: none, as the record of {record.formula} has its home"
+            )
+    facts = {name: getattr(record, name) for name in ("setting", *OWN[:-1])}
+    facts["statement"] = facts["statement"][:1].upper() + facts["statement"][1:]
     facts["source"] = facts["source"].rstrip(".")
     for name in ("title", "statement", "source"):
         if not facts[name]:
             raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a formula whose record has it")
-    facts["source_known"] = facts["source_known"] or known_source(facts["source"])
-    return facts
+    return facts | {"source_known": record.known or known_as(facts["source"])}
 
 
 def list_claims() -> list[str]:

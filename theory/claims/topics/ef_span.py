@@ -80,7 +80,8 @@ def _(context):
     statement="On wilson_data all methods fit the training rows, but the scaled sign's mean squared error on the"
     " held-out rows is more than five times that of the scaled sign with a memory, which is within 0.05 of gradient"
     " descent's.",
-    source="[karimireddy2019error], the experiment on least squares with 80 full batches; held up for the sign of 0 sent as +1 or as 0",
+    source="[karimireddy2019error], the experiment on least squares with 80 full batches; held up for the sign of 0"
+    " sent as +1 or as 0",
     kind="upper",
     proof="The solution in the span has the least norm and puts its weight on the feature that all rows share; ef.span"
     " keeps error feedback near it.",

@@ -14,7 +14,6 @@ from ...methods.sgd import ParallelSGD
 from ...problems import DropConnect, Langevin, QuantizedGradients, batch_bound, diversified, ridge, second_moment
 from ...problems import gradient as gradient_of
 from ..base import claim
-from ..batch_sums import YIN
 from ..checks import equality, identity, lower, upper
 from .diversity import rows_of
 
@@ -87,10 +86,8 @@ def mechanism_law(id, mechanism_at, mutants, **facts):
 
     return claim(
         id,
-        source=f"{YIN}, section 4.4 and supplement 4 (shared); fresh: derived",
-        bibtex="yin2018gradient",
-        kind="identity",
         of=bounds.mechanism_batch_bound,
+        part=id.split(".")[1],
         subject=diversified,
         mutants={
             "shared for fresh, fresh for shared": lambda p, m, shared: diversified(p, m, not shared),

@@ -36,7 +36,7 @@ def scaled(factor):
 MEAN, SUM, ONE_SHORT = scaled(lambda B: 1.0), scaled(float), scaled(lambda B: B / max(1, B - 1))
 
 
-def _step(id, n_in_formula, subject, mutants, **facts):
+def _step(id, n_in_formula, subject, mutants):
     """E||x+ - x*||^2 after one step, over all batches, and the formula; n is None for draws with replacement."""
 
     def measure(context):
@@ -58,8 +58,7 @@ def _step(id, n_in_formula, subject, mutants, **facts):
             yield identity(f"E||g||^2, {label}", moment, bounds.minibatch_second_moment(second, squared, **known))
         yield "all batches enumerated; gradients averaged over the batch (the source sums them)"
 
-    facts |= {"of": bounds.minibatch_step, "bibtex": "yin2018gradient", "kind": "identity"}
-    claim(id, subject=subject, mutants=mutants, **facts)(measure)
+    claim(id, of=bounds.minibatch_step, part=id.split(".", 1)[1], subject=subject, mutants=mutants)(measure)
 
 
 _step(

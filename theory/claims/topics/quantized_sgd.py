@@ -99,7 +99,7 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
 @claim(
     "qsgd.step",
     certificate="composition",
-    of=bounds.quantized_sgd_convex,
+    of=partial(bounds.quantized_sgd_convex, form="same step"),
     subject=(1.0, QSGD_4[0], 4),
     mutants={
         "sqrt N on the other side, as printed": (0.25, QSGD_4[0], 4),
@@ -110,24 +110,13 @@ def _(context):
     return convergence(context, QSGD_4[1], "paper", "same step")
 
 
-for name, bibtex, theorem, (make, omega) in (
-    ("QSGD", "alistarh2017qsgd", "QSGD, NIPS 2017, Theorem 3.4, its noise completed", QSGD_4),
-    ("NUQSGD", "ramezani2021nuqsgd", "Ramezani-Kebrya et al., NUQSGD, JMLR 22(114), 2021, as remembered", NUQSGD_1),
-):
+for name, part, (make, omega) in (("qsgd", "convergence", QSGD_4), ("nuqsgd", "nuqsgd.convergence", NUQSGD_1)):
 
     @claim(
-        f"{name.lower()}.convergence",
-        title=f"Convergence with {name}, smooth and convex",
-        statement="With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R), the mean of x_1, ..., x_T has E f - f*"
-        " <= R sqrt(v/T) + L R^2/(2 T).",
-        latex=r"\mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N",
-        source=f"{theorem}; the constants are derived",
-        bibtex=bibtex,
-        certificate="composition",
-        attained="asymptotically: a function with a small slope far from its minimum and a steep wall behind it,"
-        " gradients with much noise",
-        proof="As for qsgd.step; the step balances both parts.",
+        f"{name}.convergence",
         of=bounds.quantized_sgd_convex,
+        part=part,
+        certificate="composition",
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},
     )

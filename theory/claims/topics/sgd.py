@@ -100,7 +100,6 @@ def _(context):
 @claim(
     "sgd.inverse-time.bound",
     of=bounds.sgd_inverse_time,
-    part="inverse-time.bound",
     subject=1.0,
     mutants={"c = 2: steps twice as large": 2.0, "c = 0.25: steps a quarter as large": 0.25},
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def _(context):
         yield condition
 
 
-def _named_average(id, of, step, average, **facts):
+def _named_average(id, of, step, average, part=""):
     """A named theorem on averages: its proof's sum is attained for large T, and the average is below it."""
 
     def measure(context):
@@ -79,32 +78,12 @@ def _named_average(id, of, step, average, **facts):
         yield upper("E f(xbar_T) - f*, T=100", gap, promised)
         yield condition
 
-    tight = (
-        "(mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what x_T leaves"
-    )
-    shared: dict[str, Any] = {
-        "attained": tight,
-        "certificate": "composition",
-        "proof": "sgd.average, with sums in closed form.",
-    }
-    claim(id, of=of, kind="upper", subject=1.0, mutants=SCALED, **shared, **facts)(measure)
+    claim(id, of=of, part=part, subject=1.0, mutants=SCALED, certificate="composition")(measure)
 
 
-_named_average(
-    "sgd.weighted-average",
-    bounds.sgd_weighted_average,
-    *LINEAR,
-)
-_named_average(
-    "sgd.uniform-average",
-    bounds.sgd_uniform_average,
-    *PLAIN,
-)
-_named_average(
-    "sgd.suffix-average",
-    partial(bounds.sgd_suffix_average, alpha=0.5),
-    *HALF,
-)
+_named_average("sgd.weighted-average", bounds.sgd_weighted_average, *LINEAR, part="weighted-average")
+_named_average("sgd.uniform-average", bounds.sgd_uniform_average, *PLAIN)
+_named_average("sgd.suffix-average", partial(bounds.sgd_suffix_average, alpha=0.5), *HALF)
 
 
 # --- at the edge of the constraint ------------------------------------------------------------------------------------

@@ -112,11 +112,8 @@ def _(context):
 
 @claim(
     "stability.logistic",
-    title="Stability of logistic regression",
-    latex=r"\epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}",
-    attained="nearly, far from the minimum, where the losses of two nearly opposite rows are linear",
-    proof="stability.round, and 2 gamma L for every draw of the row that differs.",
     of=bounds.sgd_stability,
+    part="logistic",
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
     certificate="composition",
