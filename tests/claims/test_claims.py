@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import theory as th
+from theory import bounds
 from theory.bounds.bibliography import entries, fields, source_known
+from theory.bounds.theorems import theorem
 from theory.claims import (
     claim,
     equality,
@@ -223,3 +225,21 @@ def test_a_claim_without_mutants_is_refused(own):
         claim("coin.sure", **facts(bibtex="nobody1999", mutants={"bent": 0.7}))
     with pytest.raises(ValueError, match="^id: "):
         claim("qsgd.variance", **facts(mutants={"bent": 0.7}))(gamble)
+
+
+@pytest.mark.parametrize(
+    "field", ["title", "statement", "kind", "latex", "attained", "proof", "source", "source_known"]
+)
+def test_a_claim_may_not_say_again_what_the_record_of_its_formula_says(own, field):
+    with pytest.raises(ValueError, match=f"^{field}: got one for 'coin.sure', allowed: none"):
+        claim("coin.sure", of=bounds.qsgd_variance, subject=1, mutants={"two": 2}, **{field: "derived"})
+    record = theorem(bounds.qsgd_variance)
+    known = claim("coin.sure", of=bounds.qsgd_variance, subject=1, mutants={"two": 2})(gamble)
+    assert (known.title, known.statement, known.kind) == (record.title, record.statement.rstrip(), record.kind)
+
+
+def test_no_two_claims_state_the_same():
+    said = {}
+    for id in list_claims():
+        said.setdefault((find_claim(id).statement, find_claim(id).title), []).append(id)
+    assert [ids for ids in said.values() if len(ids) > 1] == []

@@ -214,7 +214,7 @@ def test_a_claim_takes_what_its_bound_says(own):
     def measure(context):
         yield equality("variance", context.subject, th.bounds.rand_k_variance(100, 10))
 
-    claim("short.claim", of=th.bounds.rand_k_variance, subject=9.0, mutants={"m": 8.0}, kind="identity")(measure)
+    claim("short.claim", of=th.bounds.rand_k_variance, subject=9.0, mutants={"m": 8.0})(measure)
     known = find_claim("short.claim")
     assert known.title == "Relative variance of unbiased random-k" and "d/k" in known.statement and known.cited
     with pytest.raises(ValueError, match="^statement: got none for 'no.statement'"):

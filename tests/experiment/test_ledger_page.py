@@ -183,7 +183,7 @@ def test_each_claim_stands_once_with_all_that_is_known(results):
     assert "@@" not in text
     for result in results:
         known, shown = find_claim(result.id), reader.texts[result.id]
-        for fact in (known.title, known.statement, known.cited, known.proof, *known.mutants, known.bibtex):
+        for fact in (known.title, known.statement, known.cited, known.proof, *known.mutants, *known.bibtex):
             assert fact in shown
         assert all(check.label in shown for check in result.checks)
         assert f"python -m theory.experiment verify {result.id} --seed 0 --quick" in shown

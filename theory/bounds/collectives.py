@@ -231,7 +231,7 @@ def gather_break_even(
     return ranks / (2.0 + gamma / beta + ranks * alpha / (words * beta))
 
 
-@formula("work > 0")
+@formula("work > 0", "beta >= 0")
 def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Speed-up of p ranks over one, on the same batch.
 

@@ -142,7 +142,7 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
     return theta**2 if version == "v1" else theta * residual
 
 
-@formula("form in ('sharp', 'minkowski')")
+@formula("form in ('sharp', 'minkowski')", "steps >= 0")
 def conef_memory(
     theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
@@ -217,7 +217,7 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
     return second_moment * np.asarray(found)
 
 
-@formula
+@formula("steps >= 0")
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:

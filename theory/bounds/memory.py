@@ -13,7 +13,7 @@ from ..core import require
 from .closed_form import formula
 
 
-@formula("form in ('sharp', 'paper')")
+@formula("form in ('sharp', 'paper')", "steps >= 0")
 def memory_error(
     delta: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:

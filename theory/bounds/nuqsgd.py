@@ -22,7 +22,7 @@ def _geometric(d: int, s: int, ratio: float) -> None:
     require(0 < ratio < 1, "ratio", ratio, "a number in (0, 1)")
 
 
-@formula
+@formula("s >= 0")
 def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     """The levels of NUQSGD.
 
@@ -62,7 +62,7 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     return geometric_levels(2 ** (bits - 1) - 1)[1:]
 
 
-@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')")
+@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')", "s >= 0")
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
@@ -170,7 +170,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     return None
 
 
-@formula
+@formula("s >= 0")
 def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Worst relative variance of NUQSGD with the maximum norm.
 
@@ -220,7 +220,7 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
 
 
-@formula("form in ('sharp', 'paper')")
+@formula("form in ('sharp', 'paper')", "s >= 0")
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
@@ -253,7 +253,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
 
 
-@formula
+@formula("s >= 0")
 def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Expected bits of NUQSGD's Elias code, with all constants.
 

@@ -108,8 +108,8 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
     Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.
     Source: [rakhlin2012making], Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, times t (t
     + 1), telescopes and forgets the start.
-    Source (logistic): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and Theorem
-    1.
+    Source (logistic): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
+    Theorem 1.
     Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
 
     >>> [round(sgd_inverse_time(2, mu=1.0, second_moment=1.0, form=form), 4) for form in ("sharp", "simple", "paper")]

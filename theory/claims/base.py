@@ -280,13 +280,14 @@ def claim(
 
 
 def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> dict[str, str]:
-    """What a claim states: the record of its formula, or what it says itself; nothing has two homes."""
-    record = theorem(of, part) if of is not None else Theorem("", **{n: own[n] for n in OWN[:-1]}, known=own[OWN[-1]])
-    for name in OWN if of is not None else ():
-        if own[name]:
-            raise ValueError(
-                f"{name}: got one for {id!r}, allowed: none, as the record of {record.formula} has its home"
-            )
+    """What a claim states: the record of its formula, or what it says itself."""
+    record = theorem(of, part) if of is not None else Theorem("")
+    if record.statement and hasattr(getattr(of, "func", of), "theorem"):
+        for name in OWN:
+            if own[name]:
+                raise ValueError(f"{name}: got one for {id!r}, allowed: none; {record.formula} has a record")
+    given = {"known" if name == "source_known" else name: text for name, text in own.items() if text}
+    record = record._replace(**given)  # of a claim without a formula, or with a plain function
     facts = {name: getattr(record, name) for name in ("setting", *OWN[:-1])}
     facts["statement"] = facts["statement"][:1].upper() + facts["statement"][1:]
     facts["source"] = facts["source"].rstrip(".")

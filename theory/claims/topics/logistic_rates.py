@@ -189,7 +189,7 @@ def full_gradient(problem, step, steps):
     " for budgets of n and of 3 n gradients: gradient descent with the best of 31 constant"
     " steps, SGD with the best of three; not so with L/mu = 1.1, nor for a budget"
     " of 5 n with L/mu = 11.",
-    source="derived; a remark in the talk on CR-PSGD, which attributes it to [bottou2018optimization] without exceptions",
+    source="derived; a remark in the talk on CR-PSGD, which attributes it to [bottou2018optimization]",
     kind="upper",
     proof="A step with one row costs n times less and moves x as far; what it adds is noise, and that is a matter of"
     " the last digits. It turns round after so many passes that gradient descent's factor, at most ((L - mu)/(L +"
