@@ -329,7 +329,7 @@ def test_cr_psgd_chooses_what_the_theorem_says():
         ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
         ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
         ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
-        ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
+        ("mu", [1.0, 4.0], {"mu": 5.0}, r"a number in \(0, lipschitz = 4\]"),
     ],
 )
 def test_cr_psgd_refuses(name, problem, options, message):
