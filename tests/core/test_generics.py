@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_cache, generic, question, require, setting
+from theory.core import compile_bar, generic, question, require, setting, stored_code
 from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
@@ -88,8 +88,8 @@ def test_digests_tell_types_values_and_arrays_apart():
 
 def test_code_for_a_type_from_elsewhere_is_not_stored():
     signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
-    assert not compile_cache._mentions_external(signature)
-    assert compile_cache._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
+    assert not stored_code._mentions_external(signature)
+    assert stored_code._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
 
 
 @pytest.mark.slow
@@ -165,25 +165,25 @@ def test_whoever_watches_is_told_once_what_is_compiled(fresh_cache):
     line = re.compile(r"theory: compiling (.*) \(some seconds; next time it is loaded from (.*)\)$")
     told = [line.match(text) for text in first]
     assert all(told), first
-    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_cache.SHARED_PIECES]
+    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_bar.SHARED_PIECES]
     assert {found[2] for found in told} == {str(fresh_cache)}
     assert at_a_terminal(WATCHED) == []
 
 
 def test_whose_kernel_it_is_stands_in_its_signature():
     number, sign = numba.int64, numba.typeof(th.Sign())
-    assert compile_cache._piece((sign, number)) == "Sign"
-    assert compile_cache._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
-    assert compile_cache._piece((number,)) == compile_cache._piece(()) == compile_cache.SHARED_PIECES
+    assert compile_bar._piece((sign, number)) == "Sign"
+    assert compile_bar._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
+    assert compile_bar._piece((number,)) == compile_bar._piece(()) == compile_bar.SHARED_PIECES
 
 
 def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
-    compile_cache._tell_who_watches("Sign", ROOT, True)
+    compile_bar._tell_who_watches("Sign", ROOT, True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compile_cache._tell_who_watches("Sign", ROOT, True)
+    compile_bar._tell_who_watches("Sign", ROOT, True)
     assert capsys.readouterr().err == ""
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    compile_cache._tell_who_watches("Sign", ROOT, False)
+    compile_bar._tell_who_watches("Sign", ROOT, False)
     assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err
 
 
