@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import sys
 import time
 
 import pytest
-from small_package import SmallPackage
+from conftest import run_group
+from small_package import CORE, SmallPackage
 
 from theory.core import stored_code
+from theory.core.compile_bar import SHARED_PIECES
 from theory.core.private_files import write
 from theory.core.stored_code import prune
 
@@ -179,3 +184,40 @@ def test_the_newest_states_of_a_kernel_are_kept(tmp_path):
     stored_code._prune(folder, "0")
     kept = sorted(path.name for path in folder.glob("0-*"))
     assert kept == [f"0-{number:02}" for number in range(20 - 2 * stored_code.KEPT_STATES, 20, 2)]
+
+
+TWO_COMPRESSORS = """
+import json
+import numpy as np, theory as th
+from theory.core.compile_cache import when_compiling
+
+pieces = []
+when_compiling(lambda what, folder, stored: pieces.append(what))
+v = np.ones(4)
+for compressor in th.Sign(), th.TopK(2):
+    th.decode(th.encode(compressor, v, 1))
+    th.run(th.ParallelSGD(compressor, th.Constant(0.1)), th.quadratic(v, covariance=0.0), workers=2, steps=2)
+print(json.dumps([th.compress(th.Sign(), v, 0).tolist(), sorted(pieces)]))
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_compressor_compiles_that_compressor_again(tmp_path):
+    shutil.copytree(CORE.parent, tmp_path / "theory", ignore=shutil.ignore_patterns("__pycache__"))
+    variables = {"PYTHONPATH": str(tmp_path), "THEORY_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run():
+        done = run_group([sys.executable, "-c", TWO_COMPRESSORS], timeout=400, env=variables, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert run() == [[1.0] * 4, ["Quadratic", "Sign", "TopK", SHARED_PIECES]]
+    assert run() == [[1.0] * 4, []]
+    path = tmp_path / "theory" / "compressors" / "sign.py"
+    text = path.read_text()
+    for old in ("plus, minus = out.dtype.type(1), out.dtype.type(-1)", '"""'):
+        assert old in text
+        text = text.replace(old, old.replace("type(1)", "type(3)").replace('"""', '"""New: '), 1)
+    path.write_text(text)
+    assert run() == [[3.0] * 4, ["Sign"]]
+    assert run() == [[3.0] * 4, []]
