@@ -1,6 +1,6 @@
 """Lloyd-Max quantizers of the normal law: the levels with the least mean squared error, and that error.
 
-The levels are compiled into the kernels of :class:`theory.LloydMax`; see ``SHARED`` in ``core/compile_cache.py``.
+The levels are compiled into the kernels of :class:`theory.LloydMax`.
 """
 
 from __future__ import annotations
