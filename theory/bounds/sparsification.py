@@ -41,18 +41,19 @@ def rand_k_variance(d: int, k: int) -> float:
 def rand_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of random-k without the factor d/k.
 
-    Title (contraction): A random block contracts.
+    Title (block.contraction): A random block contracts.
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
-    Statement (contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they are.
+    Statement (block.contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they
+    are.
     Kind: identity.
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
-    Latex (contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
-    Attained (contraction): everywhere.
-    Proof (contraction): Each coordinate is lost with probability 1 - k/d.
+    Latex (block.contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Attained (block.contraction): everywhere.
+    Proof (block.contraction): Each coordinate is lost with probability 1 - k/d.
     Proof: Each coordinate is lost with probability 1 - k/d.
     Source: [stich2018sparsified], Definition 2.1 and the lines below it.
-    Source (contraction): derived; as for random-k.
+    Source (block.contraction): derived; as for random-k.
     k: From 1 to d.
 
     Returns

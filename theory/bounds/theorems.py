@@ -92,7 +92,7 @@ def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
 
 def parts(function: Callable[..., Any]) -> list[str]:
     """The forms about which a docstring says something of their own."""
-    return [part for part in _fields(inspect.unwrap(function)) if part]
+    return [part for part in _fields(inspect.unwrap(getattr(function, "func", function))) if part]
 
 
 def theorem(of: Callable[..., Any], part: str = "") -> Theorem:

@@ -33,7 +33,7 @@ from typing import Any
 
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
 from ..bounds.bibliography import source_known as known_as
-from ..bounds.theorems import KINDS, Theorem, theorem
+from ..bounds.theorems import KINDS, Theorem, parts, theorem
 from .checks import Check, Context
 from .display import claim_card
 
@@ -192,7 +192,8 @@ def claim(
         The closed form that the claim is about, from :mod:`theory.bounds`, or a `functools.partial` that fixes its
         form; or your own, for a claim outside the package.  What it states is the record in its docstring.
     part : str
-        The part of that record that is claimed, such as a consequence; by default the form that ``of`` has.
+        The part of that record that is claimed, such as a consequence; by default the one that has the claim's id as
+        its name, or the id without its topic, and if there is none, the form that ``of`` has.
     title, statement, kind, latex, attained, proof : str
         Of a claim without ``of``: a few words, for tables; one sentence; "identity", "tight", "upper", "lower" or
         "rate"; the formula; where a bound is attained; a short sketch.
@@ -281,6 +282,8 @@ def claim(
 
 def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> dict[str, str]:
     """What a claim states: the record of its formula, or what it says itself."""
+    if of is not None and not part:
+        part = next((name for name in (id, id.partition(".")[2]) if name in parts(of)), "")
     record = theorem(of, part) if of is not None else Theorem("")
     if record.statement and hasattr(getattr(of, "func", of), "theorem"):
         for name in OWN:

@@ -8,22 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sign import ScaledSign
-from ...compressors.sparsifiers import TopK
-from ...methods.adaptive import LAMB, Adam
-from ...methods.feedback import ErrorFeedback, NoFeedback
-from ...methods.one_bit_adam import OneBitAdam
+from ...compressors import Identity, ScaledSign, TopK
+from ...methods import LAMB, Adam, ErrorFeedback, Momentum, NoFeedback, OneBitAdam, ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.server import Momentum
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import function, quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import LeakyFeedback, Scaling
 
-ADAM = "[kingma2015adam]"
 FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
 LONG = 1500  # steps, after which the bias corrections of the recommended factors are nearly 1
 

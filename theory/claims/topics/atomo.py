@@ -9,9 +9,8 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from ... import bounds
-from ...compressors.spectral import SpectralAtomo
-from ..base import claim
-from ..checks import equality, identity
+from ...compressors import SpectralAtomo
+from .. import claim, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo
 
@@ -132,7 +131,6 @@ def least_by_search(g, budget: float) -> float:
 @claim(
     "atomo.optimal",
     of=bounds.atomo_probabilities,
-    part="optimal",
     subject=bounds.atomo_probabilities,
     mutants={
         "cut off at 1 without sharing what that saves": lambda g, budget: np.minimum(

@@ -17,9 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
-from ..base import claim
+from .. import Check, assumption, claim, equality, identity, upper
 from ..batch_sums import not_scaled, one_for_all, path, sums, thrice
-from ..checks import Check, assumption, equality, identity, upper
 
 MUTANTS = {"one gradient, counted B times": one_for_all, "steps three times as large": thrice}
 GIVEN: dict[str, Any] = {
@@ -168,7 +167,6 @@ def _(context):
 @claim(
     "batch.printed",
     of=bounds.minibatch_smooth_schedule,
-    part="printed",
     subject=lambda how: (how.step, how.gradients),
     mutants={
         "half of the gradients": lambda how: (how.step, 0.5 * how.gradients),

@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import function
+from .. import claim, equality, identity, upper
 from .sgd import CONSTANT, MU, SIGMA2, distances
 from .sgd_averages import schedule
-
-BCN = "[bottou2018optimization]"
-KEY = "bottou2018optimization"
 
 
 def gaps(step_sizes, diagonal, variance, gap):
@@ -49,7 +45,6 @@ def _(context):
 @claim(
     "bottou.constant-step.paper",
     of=bounds.bottou_constant_step,
-    part="constant-step.paper",
     subject=1.0,
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
 )
@@ -135,7 +130,6 @@ def _(context):
 @claim(
     "bottou.minibatch",
     of=bounds.bottou_constant_step_floor,
-    part="minibatch",
     subject=lambda alpha, m: ((alpha, 1.0 / m), (alpha / m, 1.0)),
     mutants={
         "the single gradients keep the step alpha": lambda alpha, m: ((alpha, 1.0 / m), (alpha, 1.0)),

@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.base import delta
-from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
-from ...compressors.sparsifiers import RandK, TopK
-from ...compressors.wrappers.factor import Scaled
-from ...methods.choco_sgd import ChocoSGD
-from ...methods.gossip import ChocoGossip, Gossip
-from ...methods.graphs import Complete, Hypercube, Ring, Torus, mixing
+from ...compressors import QSGD, Identity, RandK, Scaled, TopK, delta
+from ...methods import ChocoGossip, ChocoSGD, Complete, Gossip, Hypercube, Ring, Torus, mixing
 from ...methods.schedules import Constant, InverseTime
-from ...problems.linear import logistic
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...problems import logistic, quadratic
+from .. import claim, equality, identity, lower, upper
 from .gossip import WIDE, flat
 
 CHOCO = "Koloskova, Stich, Jaggi, Decentralized stochastic optimization and gossip algorithms with compressed"
@@ -37,7 +29,6 @@ def times(factor: float):
     "choco.gossip",
     certificate="composition",
     of=functools.partial(bounds.choco_rate, form="derived"),
-    part="gossip",
     subject=bounds.choco_gamma,
     mutants={
         "rho^2 in the numerator": lambda rho, beta, delta: bounds.choco_gamma(rho, beta, delta, form="quoted"),
@@ -59,7 +50,6 @@ def _(context):
     "choco.gossip.quoted",
     text="quoted",
     of=bounds.choco_gossip,
-    part="gossip.quoted",
     subject="quoted",
     see=("choco.gossip",),
     mutants={},
@@ -154,7 +144,6 @@ def _against_the_run(context, W, kept: float, gamma: float):
     "choco.best-gamma",
     certificate="identity",
     of=bounds.choco_factor,
-    part="best-gamma",
     subject=bounds.choco_best_gamma,
     mutants={
         "the theorem's": lambda values, kept: bounds.choco_gamma(1.0 - values[-2], 1.0 - values[0], kept),
@@ -175,7 +164,6 @@ def _(context):
 @claim(
     "choco-sgd.mean",
     of=bounds.quadratic_moments_exact,
-    part="mean",
     subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
     mutants={
         "batches of two": lambda c, graph: ChocoSGD(

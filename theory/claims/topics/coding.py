@@ -8,15 +8,11 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, upper
+from .. import claim, equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
 from .qsgd import half_odd
-
-SOURCE = "[alistarh2017qsgd]"
 
 
 def as_sent(found):
@@ -47,7 +43,6 @@ SPARSE = {
 @claim(
     "qsgd.code-length",
     of=bounds.qsgd_code_length,
-    part="code-length",
     subject=(as_sent, partial(QSGD, elias=True)),
     mutants=SPARSE,
     see=("qsgd.elias-length",),
@@ -121,7 +116,6 @@ def wide_gaps(context, v, s, samples):
 @claim(
     "qsgd.code-length.exact",
     of=bounds.expected_elias_bits,
-    part="code-length.exact",
     subject=as_formula,
     mutants={"sign bits forgotten": without_signs, "gaps off by one": wide_gaps},
 )

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.qsgd import QSGD
-from ...compressors.sketch import BALANCED, FIXED, FRESH
-from ...compressors.sparsifiers import RandK
-from ...methods.feedback import NoFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.saturating import saturating_quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, lower, upper
+from ...compressors import BALANCED, FIXED, FRESH, QSGD, RandK
+from ...methods import NoFeedback, ParallelSGD
+from ...problems import saturating_quadratic
+from .. import assumption, claim, equality, identity, lower, upper
 from .contractive import ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
 from .contractive_variants import improved
 from .feedback import unchanging
@@ -23,7 +19,6 @@ from .feedback import unchanging
 @claim(
     "conef.noise",
     of=bounds.conef_noise,
-    part="noise",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -138,7 +133,6 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
     "conef.improved.theorem",
     certificate="composition",
     of=bounds.conef,
-    part="improved.theorem",
     subject=(unchanging, composed_in_parts),
     mutants={
         "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed_in_parts),
@@ -173,7 +167,6 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
 @claim(
     "conef.width",
     of=bounds.sketch_frontier,
-    part="width",
     subject=shared_bucket,
     mutants={
         "the hashes exchanged": lambda width, hash, d: shared_bucket(width, FRESH + BALANCED - hash, d),
@@ -199,7 +192,6 @@ def _(context):
 @claim(
     "conef.quantizer",
     of=bounds.conef_factor,
-    part="quantizer",
     subject=lambda s, bucket: (QSGD(s), bucket),
     mutants={
         "one norm for 4000 coordinates": lambda s, bucket: (QSGD(s), 4000),

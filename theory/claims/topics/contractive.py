@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.bernoulli import Bernoulli
-from ...compressors.sketch import BALANCED, FIXED, FRESH, CountSketch
-from ...compressors.sparsifiers import RandK
-from ...methods.conef import ContractiveErrorFeedback
+from ...compressors import BALANCED, FIXED, FRESH, Bernoulli, CountSketch, RandK
+from ...methods import ContractiveErrorFeedback, ParallelSGD
 from ...methods.schedules import InverseTime, step_size
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, lower, upper
+from ...problems import function, quadratic
+from .. import claim, equality, lower, upper
 from ..mutants.shared import Scaling
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
-CONEF = "[li2023contractive]"
 D, K = 12, 9  # random-k sends 9 of 12 coordinates: the residual is 1/4
 RESIDUAL = 1 - K / D
 ETA = 0.5
@@ -69,7 +63,6 @@ WRONG_MEMORIES = {
 @claim(
     "conef.identity",
     of=bounds.conef_loss,
-    part="identity",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -177,7 +170,6 @@ def _(context):
 @claim(
     "conef.frontier",
     of=bounds.conef_factor,
-    part="frontier",
     subject=held,
     mutants=WRONG_MEMORIES,
 )

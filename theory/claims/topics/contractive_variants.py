@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors.bernoulli import Bernoulli
-from ...compressors.sketch import BALANCED, FIXED, CountSketch
-from ...methods.conef import ContractiveErrorFeedback
-from ...methods.iconef import ImprovedContractiveErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...compressors import BALANCED, FIXED, Bernoulli, CountSketch
+from ...methods import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, ParallelSGD
+from .. import claim, equality, identity, lower, upper
 from ..mutants.shared import Scaling
 from .contractive import ETA, KICK, RESIDUAL, D, K, held, pure_noise, repeat, sizes, variance
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
@@ -20,7 +16,6 @@ from .feedback import beyond_the_frontier, constant_gradient, unchanging
 @claim(
     "conef.partial",
     of=bounds.partial_factor,
-    part="partial",
     subject=lambda width, beta: held(width, BALANCED, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),

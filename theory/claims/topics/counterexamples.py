@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sign import ScaledSign
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...compressors import Identity, ScaledSign, TopK
+from ...methods import ErrorFeedback, ParallelSGD
+from .. import claim, equality, identity, upper
 from ..mutants.shared import Scaling
 from ..paths import follow
 from .feedback import constant_gradient, unchanging
-
-EF = "[karimireddy2019error]"
 
 
 def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
@@ -102,7 +96,6 @@ def _(context):
 @claim(
     "ef.fixes.kink",
     of=bounds.ef_sgd_convex,
-    part="fixes.kink",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.kink", "ef.convex"),
@@ -161,7 +154,6 @@ def _(context):
 @claim(
     "ef.fixes.line",
     of=bounds.sign_line_floor,
-    part="fixes.line",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.line", "ef.identity"),

@@ -10,19 +10,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.cr_psgd_catalyst import catalyst
-from ...compressors.identity import Identity
+from ...cluster import catalyst
+from ...compressors import Identity
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.evaluate import gradient, value
-from ...problems.proximal_point import proximal
-from ...problems.quadratics import quadratic
-from ...problems.saturating import saturating_quadratic
-from ..base import claim
-from ..checks import assumption, identity, rate, upper
+from ...problems import gradient, proximal, quadratic, saturating_quadratic, value
+from .. import assumption, claim, identity, rate, upper
 
-YU = "[yu2019computation]"
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 
 
@@ -118,7 +113,6 @@ def _(context):
 @claim(
     "catalyst.rate",
     of=bounds.catalyst,
-    part="rate",
     subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
         "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),

@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...compressors.numpy_function import compressor
-from ...compressors.sparsifiers import RandK
-from ...methods.difference_gossip import DCDPSGD, ECDPSGD
-from ...methods.graphs import Complete, Hypercube, Ring, Torus, mixing
+from ...compressors import RandK, compressor
+from ...methods import DCDPSGD, ECDPSGD, Complete, Hypercube, Ring, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant, InverseTime
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from .. import claim, equality, identity, lower, upper
 from .gossip import WIDE, flat, ring_with
 
 GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
@@ -74,7 +71,6 @@ def _(context):
 @claim(
     "dcd.run",
     of=bounds.dcd_energy_factor,
-    part="run",
     subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
     mutants={
         "rand-k without d/k": lambda c: DCDPSGD(RandK(c.k), Constant(1.0), shards="shared"),

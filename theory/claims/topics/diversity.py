@@ -10,8 +10,7 @@ from ... import bounds
 from ...measure import diversity, diversity_floor, loglog_slope
 from ...problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ...problems.constants import one_thread
-from ..base import claim
-from ..checks import equality, identity, lower, rate
+from .. import claim, equality, identity, lower, rate
 
 
 def rows_of(problem, x, other=None):
@@ -79,7 +78,6 @@ def _(context):
 @claim(
     "diversity.differential",
     of=bounds.batch_bound,
-    part="differential",
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
         "that at the first point": lambda problem, x, y: diversity(problem, x).batch_bound,
@@ -98,7 +96,6 @@ def _(context):
 @claim(
     "diversity.sampled",
     of=bounds.batch_bound,
-    part="sampled",
     subject=lambda problem, x, **options: diversity(problem, x, **options).intervals,
     mutants={
         "f_i without its l2 term": lambda problem, x, **options: diversity(bare(problem), x, **options).intervals,
@@ -175,7 +172,6 @@ def of_random(draw, rng, sizes, matrices):
 @claim(
     "diversity.random-features",
     of=bounds.random_features_batch_bound,
-    part="random-features",
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
     mutants={
         "0 or 1 for the signs": lambda rng, n, d: rng.integers(0, 2, (n, d)) * 1.0,

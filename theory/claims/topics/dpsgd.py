@@ -7,16 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK
-from ...methods.choco_sgd import ChocoSGD
-from ...methods.dpsgd import DPSGD
-from ...methods.gradient_tracking import GradientTracking
-from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, mixing
+from ...compressors import RandK
+from ...methods import DPSGD, ChocoSGD, Complete, GradientTracking, Hypercube, MixingMatrix, Ring, Star, mixing
 from ...methods.schedules import Constant
-from ...problems.linear import ridge
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity
+from ...problems import quadratic, ridge
+from .. import claim, equality, identity
 from .gossip import WIDE
 
 STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7

@@ -7,21 +7,18 @@ import functools
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK, TopK
+from ...compressors import RandK, TopK
 from ...measure import loglog_slope
-from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import rate
+from ...problems import quadratic
+from .. import claim, rate
 from ..mutants.shared import WrongFeedback
 
 
 @claim(
     "ef.free",
     of=bounds.mem_sgd,
-    part="free",
     subject=(TopK, ErrorFeedback(), np.float32),
     mutants={  # in float64 messages, the type that another claim has compiled
         "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
@@ -53,7 +50,6 @@ def _(context):
 @claim(
     "ef.workers",
     of=bounds.ef_sgd_variance,
-    part="workers",
     subject=lambda N: (ErrorFeedback(), N),
     mutants={
         "workers that share one random stream": lambda N: (ErrorFeedback(), 1),

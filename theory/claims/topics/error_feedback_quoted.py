@@ -9,11 +9,9 @@ import numpy as np
 
 from ... import bounds
 from ...core.random import key
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ..base import claim
-from ..checks import upper
+from ...methods import ErrorFeedback, ParallelSGD
+from ...problems import function
+from .. import claim, upper
 from ..mutants.shared import Scaling
 from ..scalar_ef import over, squared_gradients
 from .feedback import unchanging
@@ -34,7 +32,6 @@ def _bounded_gradient(x, rng) -> np.ndarray:
 @claim(
     "ef.nonconvex.quoted",
     of=bounds.ef_sgd,
-    part="nonconvex.quoted",
     subject=Scaling,
     text="quoted",
     see=("ef.nonconvex", "ef.nonconvex.sharp"),

@@ -12,16 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...methods import ErrorFeedback, ParallelSGD
+from ...problems import quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
 from .feedback import beyond_the_frontier, unchanging
 
-ONE = "Berg Thomsen, Taylor, Dieuleveut, Tight analyses of first-order methods with error feedback, NeurIPS 2025"
-MANY = "Berg Thomsen, Taylor, Dieuleveut, A tight theory of error feedback algorithms, arXiv 2605.31594"
 RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
 
 
@@ -185,7 +181,6 @@ def _(context):
 @claim(
     "ef.exact.workers",
     of=bounds.exact_feedback_rate,
-    part="exact.workers",
     subject=(Proof(), ErrorFeedback()),
     mutants={name: (proof, ErrorFeedback()) for name, proof in WRONG_PROOFS.items()}
     | {"messages summed, not averaged": (Proof(), WrongFeedback(outside=3.0))},

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...methods.local_sgd import LocalSGD
+from ...compressors import Identity
+from ...methods import LocalSGD
 from ...methods.schedules import Constant
-from ...problems.linear import ridge
-from ..base import claim
-from ..checks import equality, identity
+from ...problems import ridge
+from .. import claim, equality, identity
 
 WORKERS = 4
 
@@ -20,7 +19,6 @@ WORKERS = 4
 @claim(
     "federated.fixed-point",
     of=bounds.local_sgd_fixed_point,
-    part="fixed-point",
     subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={
         "one local step": lambda step, local_steps: (step, 1, "contiguous"),

@@ -9,18 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
+from ...compressors import Identity, TopK
+from ...methods import ErrorFeedback, ParallelSGD, UnstableMemoryWarning
 from ...methods.schedules import InverseTime, Polynomial, step_size
-from ...methods.sgd import ParallelSGD
-from ...methods.stability import UnstableMemoryWarning
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import Forgetful, Scaling, WrongFeedback
-
-EF = "[karimireddy2019error]"
 
 
 @contextmanager

@@ -7,16 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...compressors.numpy_function import compressor
-from ...compressors.qsgd import QSGD
-from ...compressors.sparsifiers import RandK
-from ...methods.gossip import ChocoGossip, Gossip
-from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
+from ...compressors import QSGD, RandK, compressor
+from ...methods import ChocoGossip, Complete, Gossip, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, upper
 
 WIDE: dict[str, Any] = {"wire_dtype": np.float64, "record_every": 10**9}
 GRAPHS: tuple[tuple[str, Any, int], ...] = (
@@ -76,7 +72,6 @@ def chain(x):
 @claim(
     "gossip.ring",
     of=bounds.ring_gossip_factor,
-    part="ring",
     subject=weighted(1 / 3, 1 / 3, 1 / 3),
     mutants={
         "a chain: one link is cut": chain,
@@ -125,7 +120,6 @@ def _equal(graph, workers: int) -> np.ndarray:
 @claim(
     "gossip.contraction",
     of=bounds.gossip_gap,
-    part="contraction",
     subject=lambda graph: Gossip(graph=graph),
     mutants={
         "a step of 0.9 towards the neighbours": lambda graph: ChocoGossip(RandK(3), graph, gamma=0.9),

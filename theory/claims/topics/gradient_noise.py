@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import upper
+from .. import claim, upper
 
 GAUSSIAN = "grad f = (1/4, ..., 1/4), g - grad f standard normal in 64 dimensions: sigma^2 = 64 and E||g||^2 = 68"
 
@@ -39,7 +37,6 @@ def signs(rng, d):
 @claim(
     "qsgd.gradient-noise",
     of=bounds.averaged_variance,
-    part="gradient-noise",
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
 )

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
-from ...methods.sgd import ParallelSGD
-from ...problems.pl_examples import sine_quadratic
-from ...problems.polyak_lojasiewicz import pl_constant
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, rate, upper
+from ...problems import pl_constant, quadratic, sine_quadratic
+from .. import claim, equality, identity, rate, upper
 
-YU = "[yu2019computation]"
 SIGMA2 = 4.0  # variance of a gradient
 
 
@@ -43,7 +39,6 @@ def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, repl
 @claim(
     "cr-psgd.equality",
     of=bounds.cr_psgd,
-    part="equality",
     subject=lambda rho, first, workers: (GrowingBatch(rho, first), workers),
     mutants={
         "batches stay as they are": lambda rho, first, workers: (first, workers),
@@ -147,7 +142,6 @@ def _(context):
 @claim(
     "cr-psgd.rate",
     of=bounds.cr_psgd_rate,
-    part="rate",
     subject=lambda rho, workers: (GrowingBatch(rho, 4), workers),
     mutants={
         "batches of four throughout": lambda rho, workers: (4, workers),
@@ -194,7 +188,6 @@ def wavy_pl() -> float:
 @claim(
     "cr-psgd.nonconvex",
     of=bounds.cr_psgd,
-    part="nonconvex",
     subject=lambda rho: lambda t: np.floor(rho**t),
     mutants={"batches of one throughout": lambda rho: lambda t: np.ones_like(t)},
 )

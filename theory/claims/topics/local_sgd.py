@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import loglog_slope
-from ...methods.local_sgd import LocalSGD
+from ...methods import LocalSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, rate, upper
+from ...problems import quadratic
+from .. import assumption, claim, equality, identity, rate, upper
 from ..paths import local_steps_path
 
-STICH = "[stich2019local]"
 SIGMA2 = 0.5  # variance of a gradient
 
 
@@ -181,7 +179,6 @@ def _(context):
 @claim(
     "local-sgd.speed-up",
     of=bounds.local_steps_limit,
-    part="speed-up",
     subject=bounds.local_steps_limit,
     mutants={"one exchange, at the end": lambda samples, workers: samples},
     see=("local-sgd.theorem",),

@@ -7,14 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...data import load_data
 from ...measure import mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Last, Polynomial, Suffix, Uniform
-from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, second_moment, solve, value
-from ..base import claim
-from ..checks import SURE, assumption, upper
+from .. import assumption, claim, upper
+from ..checks import SURE
 from .sgd_averages import schedule, telescoped
 
 ROWS, ALL, STEPS, L2 = 100, 569, 300, 0.1
@@ -78,7 +78,6 @@ def squares(x, best):
 @claim(
     "logistic.last",
     of=bounds.sgd_inverse_time,
-    part="logistic",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -113,7 +112,6 @@ def averages(steps, mu):
 @claim(
     "logistic.averages",
     of=bounds.sgd_average,
-    part="averages",
     certificate="composition",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
@@ -142,7 +140,6 @@ def _(context):
 @claim(
     "logistic.constant-step",
     of=bounds.bottou_constant_step,
-    part="constant-step",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )

@@ -8,11 +8,9 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...methods import ErrorFeedback, ParallelSGD
+from ...problems import quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import Scaling
 from ..mutants.stability import descent, diana, ef21, error_feedback, growth, marina, moment_matrix, scaling
 from .feedback import unchanging
@@ -81,7 +79,6 @@ def without_memory(a):
 @claim(
     "frontier.ef.scaling",
     of=bounds.ef_frontier,
-    part="ef.scaling",
     subject=(Scaling, with_memory),
     mutants={
         "a compressor that contracts half as much": (lambda delta: Scaling(delta / 2), with_memory),
@@ -126,7 +123,6 @@ def _(context):
 @claim(
     "frontier.ef21",
     of=bounds.ef_frontier,
-    part="ef21",
     subject=ef21,
     mutants={
         SHARED: partial(ef21, shared=True),

@@ -7,15 +7,12 @@ import itertools
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK
+from ...compressors import RandK
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
 from ...problems import batch_bound, batch_gradient, gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment
 from ...problems import value as f
-from ..base import claim
-from ..checks import equality, identity, upper
-
-YIN = "[yin2018gradient]"
+from .. import claim, equality, identity, upper
 
 
 def with_replacement(n, size):
@@ -58,7 +55,7 @@ def _step(id, n_in_formula, subject, mutants):
             yield identity(f"E||g||^2, {label}", moment, bounds.minibatch_second_moment(second, squared, **known))
         yield "all batches enumerated; gradients averaged over the batch (the source sums them)"
 
-    claim(id, of=bounds.minibatch_step, part=id.split(".", 1)[1], subject=subject, mutants=mutants)(measure)
+    claim(id, of=bounds.minibatch_step, subject=subject, mutants=mutants)(measure)
 
 
 _step(
@@ -82,7 +79,6 @@ _step(
 @claim(
     "minibatch.expected-smoothness",
     of=bounds.expected_smoothness,
-    part="expected-smoothness",
     subject=lambda k, batch, workers: (RandK(k, unbiased=True), batch, workers),
     mutants={
         "half of the batch": lambda k, batch, workers: (RandK(k, unbiased=True), batch // 2, workers),

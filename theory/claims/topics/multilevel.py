@@ -6,12 +6,9 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Multilevel, RandK
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .rotations import sampled
-
-SOURCE = "derived; multilevel Monte Carlo of Giles, Operations Research 56, 2008"
 
 
 def levels_of(v, k: int) -> np.ndarray:
@@ -109,7 +106,6 @@ def _any_plane(v, rng, samples: int) -> np.ndarray:
 @claim(
     "multilevel.digits",
     of=bounds.ternary_variance_exact,
-    part="digits",
     subject=bit_planes,
     mutants={
         "equally likely digits": _any_plane,

@@ -8,17 +8,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import compress
-from ...compressors.half_precision import HalfPrecision
-from ...compressors.natural import Natural, NaturalDithering
-from ...compressors.nuqsgd import NUQSGD
+from ...compressors import NUQSGD, HalfPrecision, Natural, NaturalDithering, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 
-SOURCE = "[horvath2022natural]"
 POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
 MUTANTS = {
     "rounding with the probability inverted": lambda: POWERS(fault=INVERTED),
@@ -61,7 +56,6 @@ def _(context):
 @claim(
     "natural.dithering",
     of=partial(bounds.natural_dithering_variance, form="paper"),
-    part="dithering",
     subject=NaturalDithering,
     mutants={
         "rounding with the probability inverted": lambda s: WrongRounding(s - 1, fault=INVERTED),

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import RandK
-from ...methods.local_sgd import LocalSGD
+from ...compressors import Identity, RandK
+from ...methods import LocalSGD, Momentum, OuterStep, ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.server import Momentum, OuterStep
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, upper
 from ..mutants.shared import LeakyFeedback
 
 CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import loglog_slope, mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, PolyakLojasiewicz
-from ...methods.sgd import ParallelSGD
-from ...problems import lipschitz, pl_constant
-from ...problems.numpy_function import function
-from ...problems.pl_examples import sine_quadratic
-from ..base import claim
-from ..checks import SURE, assumption, equality, identity, rate, upper
+from ...problems import function, lipschitz, pl_constant, sine_quadratic
+from .. import assumption, claim, equality, identity, rate, upper
+from ..checks import SURE
 from .polyak_lojasiewicz import searched, sine, sine_ratio
 from .sgd import MU, SIGMA2, distances, filled, fits
 
@@ -78,7 +76,6 @@ def _(context):
 @claim(
     "pl.sgd.constant.sine",
     of=bounds.pl_sgd_constant_step,
-    part="sgd.constant.sine",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
     see=("pl.sgd.constant", "pl.sgd.step"),
@@ -158,7 +155,6 @@ def _(context):
 @claim(
     "pl.sgd.decreasing.slope",
     of=bounds.pl_sgd_decreasing_exact,
-    part="sgd.decreasing.slope",
     subject=PolyakLojasiewicz(MU),
     mutants={
         "mu taken 8 times as large: the rate is T^(-1/4)": PolyakLojasiewicz(8.0 * MU),

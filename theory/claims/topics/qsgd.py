@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 

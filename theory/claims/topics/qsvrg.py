@@ -9,20 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...cluster.variance_reduction import VarianceReduced, qsvrg
-from ...compressors.base import omega
-from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
+from ...cluster import VarianceReduced, qsvrg
+from ...compressors import QSGD, Identity, omega
 from ...methods.schedules import Constant
-from ...problems.constants import max_lipschitz, strong_convexity
-from ...problems.evaluate import gradient
-from ...problems.linear import ridge
-from ...problems.newton import solve
-from ...wire.bits import bits_for
-from ..base import claim
-from ..checks import equality, identity, upper
-
-SOURCE = "[alistarh2017qsgd]"
+from ...problems import gradient, max_lipschitz, ridge, solve, strong_convexity
+from ...wire import bits_for
+from .. import claim, equality, identity, upper
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 
@@ -104,7 +96,6 @@ def _(context):
     "qsvrg.rate",
     certificate="composition",
     of=bounds.qsvrg_factor,
-    part="rate",
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
 )

@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.nuqsgd import NUQSGD
-from ...compressors.qsgd import QSGD
+from ...compressors import NUQSGD, QSGD
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, identity, upper
+from ...problems import function, quadratic
+from .. import assumption, claim, identity, upper
 
 D, N, STEPS = 64, 2, 200
 QSGD_4 = (partial(QSGD, 4, elias=True), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
@@ -110,12 +107,11 @@ def _(context):
     return convergence(context, QSGD_4[1], "paper", "same step")
 
 
-for name, part, (make, omega) in (("qsgd", "convergence", QSGD_4), ("nuqsgd", "nuqsgd.convergence", NUQSGD_1)):
+for name, (make, omega) in {"qsgd": QSGD_4, "nuqsgd": NUQSGD_1}.items():
 
     @claim(
         f"{name}.convergence",
         of=bounds.quantized_sgd_convex,
-        part=part,
         certificate="composition",
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},

@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import RandK
+from ...compressors import Identity, RandK
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems import gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment, value
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, rate, upper
+from ...problems import function, gradient, lipschitz, logistic, max_lipschitz, quadratic, ridge, second_moment, value
+from .. import assumption, claim, equality, identity, rate, upper
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
-RSS = "[rakhlin2012making]"
-YIN5 = "Yin et al., AISTATS 2018, Theorem 5 with B = 1"
 
 
 def isotropic():
@@ -117,7 +111,6 @@ def _(context):
 @claim(
     "sgd.inverse-time.slope",
     of=bounds.sgd_inverse_time_exact,
-    part="inverse-time.slope",
     subject=InverseTime(c=1.0, mu=MU, shift=1.0),
     mutants={
         "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),

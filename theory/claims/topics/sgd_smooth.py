@@ -10,16 +10,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import function, quadratic
+from .. import claim, identity, upper
 
-BUBECK = "[bubeck2015convex], Theorem 6.3"
 D, N, STEPS, SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4
 
 
@@ -117,7 +114,6 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
 @claim(
     "qsgd.step.printed",
     of=bounds.sgd_smooth_convex_step,
-    part="step.printed",
     subject="printed",
     text="in print",
     quote=r"Suppose we run parallel SGD on $K$ processors, each with access to independent stochastic gradients with"

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Uniform
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import function
+from .. import claim, equality, identity, upper
 from .sgd import filled, fits
 
 # --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------

@@ -8,27 +8,15 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.base import new_symbols, quantize, restore, summed
-from ...compressors.bernoulli import Bernoulli, Ultra
-from ...compressors.random_block import RandomBlock
-from ...compressors.sparsifiers import RandK, TopK
-from ...compressors.threshold import Threshold
+from ...compressors import Bernoulli, RandK, RandomBlock, Threshold, TopK, Ultra, new_symbols, quantize, restore, summed
 from ...core.random import key
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, rate, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, rate, upper
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
-
-MEM_SGD = "[stich2018sparsified]"
-WANGNI = (
-    "Wangni, Wang, Liu, Zhang, Gradient sparsification for communication-efficient distributed optimization, NeurIPS"
-    " 2018"
-)
-
 
 # --- random blocks ----------------------------------------------------------------------------------------------------
 
@@ -50,7 +38,6 @@ WRONG_BLOCKS = {
 @claim(
     "block.unbiased",
     of=bounds.rand_k_variance,
-    part="unbiased",
     subject=partial(RandomBlock, unbiased=True),
     mutants=WRONG_BLOCKS | {"factor d/k forgotten": RandomBlock},
 )
@@ -72,7 +59,6 @@ compressor_law(
     mutants={name: partial(wrong, unbiased=False) for name, wrong in WRONG_BLOCKS.items()}
     | {"factor d/k applied": partial(RandomBlock, unbiased=True)},
     of=bounds.rand_k_contraction,
-    part="contraction",
 )
 
 
@@ -119,7 +105,6 @@ def _(context):
 @claim(
     "bernoulli.law",
     of=bounds.bernoulli_variance,
-    part="law",
     subject=Bernoulli,
     mutants={
         "not divided by p": lambda p: WrongSparsifier(round(64 * p), UNDIVIDED),
@@ -138,7 +123,6 @@ def _(context):
 @claim(
     "ultra.contraction",
     of=bounds.ultra_contraction,
-    part="contraction",
     subject=Ultra,
     mutants={
         "one coordinate always": lambda k: RandK(1),

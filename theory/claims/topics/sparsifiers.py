@@ -8,14 +8,10 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK, TopK
-from ..base import claim
-from ..checks import identity, upper
+from ...compressors import RandK, TopK
+from .. import claim, identity, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 from ..mutants.sparsifiers import REPLACED, WrongSparsifier
-
-MEM_SGD = "[stich2018sparsified]"
-
 
 unbiased = partial(RandK, unbiased=True)
 REPLACEMENT: dict[str, Callable] = {"drawn with replacement": partial(WrongSparsifier, fault=REPLACED)}
@@ -69,7 +65,6 @@ compressor_law(
 @claim(
     "topk.contraction",
     of=bounds.top_k_contraction,
-    part="contraction",
     subject=TopK,
     mutants={
         "one coordinate fewer": lambda k: TopK(max(1, k - 1)),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import cache, partial
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.low_rank import PowerSGD
-from ...compressors.spectral import BestRank, QuantizedSpectrum, SpectralAtomo
-from ...measure.intervals import ratio_interval
+from ...compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
+from ...measure import ratio_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law
 from ..mutants.spectral import UNDIVIDED, WrongAtomo
 from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_of
@@ -69,7 +66,6 @@ compressor_law(
 @claim(
     "spectrum.variance",
     of=bounds.qsgd_variance_exact,
-    part="variance",
     subject=rounded,
     mutants=SPECTRUM_MUTANTS | {"levels counted with zero, so one too many": lambda s: rounded(s + 1)},
 )

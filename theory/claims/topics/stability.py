@@ -10,9 +10,8 @@ import numpy as np
 
 from ... import bounds
 from ...problems import logistic, ridge
-from ..base import claim
+from .. import assumption, claim, equality, identity, upper
 from ..batch_sums import sums, thrice
-from ..checks import assumption, equality, identity, upper
 from .diversity import by_definition, rows_of
 
 # --- one round --------------------------------------------------------------------------------------------------------
@@ -27,7 +26,6 @@ def after(problem, w, v, step, batch):
 @claim(
     "stability.round",
     of=bounds.stability_step,
-    part="round",
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),
@@ -113,7 +111,6 @@ def _(context):
 @claim(
     "stability.logistic",
     of=bounds.sgd_stability,
-    part="logistic",
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
     certificate="composition",

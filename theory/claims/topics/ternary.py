@@ -8,16 +8,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
-from ...compressors.ternary import ClippedTernGrad, Ternary, TernGrad
-from ...measure import loglog_slope, mean_interval
-from ...measure.intervals import Interval
+from ...compressors import QSGD, ClippedTernGrad, Identity, Ternary, TernGrad
+from ...measure import Interval, loglog_slope, mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, rate, upper
+from ...problems import quadratic
+from .. import claim, equality, rate, upper
 from ..laws import equal_magnitudes, gaussian, spike
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, WrongRounding
 
@@ -81,7 +77,6 @@ def _(context):
 @claim(
     "ternary.product",
     of=bounds.ternary_product,
-    part="product",
     subject=make_ternary,
     mutants=TWO | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
 )
@@ -153,7 +148,6 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
 @claim(
     "ternary.iterations",
     of=bounds.ternary_iterations,
-    part="iterations",
     subject=lambda d: (QSGD(1), bounds.ternary_iterations(d)),
     mutants={
         "the scale max|v_i| (TernGrad), with its own step": lambda d: (TernGrad(), typical_factor(d, math.inf)),

@@ -8,20 +8,14 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import compress
-from ...compressors.base import new_symbols, propose, quantize, settle, state_size
-from ...compressors.qsgd import QSGD
-from ...compressors.ternary import ClippedTernGrad, TernGrad
+from ...compressors import QSGD, ClippedTernGrad, TernGrad, compress, new_symbols, propose, quantize, settle, state_size
 from ...core.random import key
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, step_size
-from ...methods.sgd import ParallelSGD
-from ...problems.linear import ridge
-from ..base import claim
-from ..checks import assumption, equality, identity
+from ...problems import ridge
+from .. import assumption, claim, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, WrongRounding
-
-SOURCE = "[wen2017terngrad]"
 
 
 def extremal(d: int) -> Input:
@@ -37,7 +31,6 @@ compressor_law(
     at=[(extremal(400), {}), (gaussian(400), {}, "upper"), (gaussian(400, 3), {}, "upper")],
     formula=lambda v: bounds.ternary_inf_variance(v.size),
     of=bounds.ternary_inf_variance,
-    part="variance",
     quick=4_000,
     mutants={
         "the 2-norm as the scale": lambda: QSGD(1),
@@ -89,7 +82,6 @@ def _(context):
 @claim(
     "terngrad.clip",
     of=bounds.clipped_gaussian,
-    part="clip",
     subject=ClippedTernGrad,
     mutants={
         "clipped at 3": lambda: ClippedTernGrad(3.0),

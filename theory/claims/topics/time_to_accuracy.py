@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.collectives import simulate_allreduce
-from ...compressors.sparsifiers import RandK
+from ...cluster import simulate_allreduce
+from ...compressors import RandK
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, lower, upper
 
 D, MU, SIGMA2 = 20, 2.0, 30.0
 OMEGA = bounds.rand_k_variance(D, 5)
@@ -115,7 +114,6 @@ def _(context):
 @claim(
     "time.best-ranks",
     of=bounds.ring_best_ranks,
-    part="best-ranks",
     subject=bounds.ring_best_ranks,
     mutants={
         "the words forgotten": lambda words, **k: bounds.ring_best_ranks(words=0.0, **k),
