@@ -124,15 +124,24 @@ def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> f
     r"""Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.
+    Title (unbiased): Gradient tracking has no bias
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
+    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta
+    y_i.
     Statement: ||x - x*||, x* the mean of the b_i, is multiplied in the long run by the largest modulus of the mean's
     factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
     models converge to x*.
+    Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
+    of the mean, if the step is short.
     Kind: identity.
+    Kind (unbiased): identity.
     Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
+    Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
     Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the
     other root is 1, which tracking excludes.
+    Proof (unbiased): The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.
     Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
+    Source (unbiased): derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017).
     eigenvalues (array_like, shape (N,)): Of W.
     step: eta.
     curvature: a.

@@ -81,22 +81,30 @@ def rotated_sign_variance(d: int) -> float:
 
     Title: Variance of EDEN with one bit.
     Title (workers): Each worker rotates in its own way.
+    Title (eden.unbiased): EDEN is unbiased after a uniform rotation
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
+    Setting (eden.unbiased): R a uniform rotation of R^d, Q(v) = (||v||^2/<Rv, q>) R^T q.
     Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
     uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt -
     1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``. It grows to pi/2 - 1.
     Statement (workers): The mean of N workers' messages for the same v, with independent uniform rotations, has 1/N of
     the variance of one.
+    Statement (eden.unbiased): With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.
     Kind: identity.
+    Kind (eden.unbiased): identity.
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1=d(d-2)\int_0^\infty
     t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1
     Latex (workers): \mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2
+    Latex (eden.unbiased): \mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v
     Attained: everywhere
     Proof: ||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x) dt.
     Proof (workers): The errors are independent, with mean 0.
+    Proof (eden.unbiased): Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v>
+    = ||v||^2.
     Source: [vargaftik2022eden] (the operator); the law is derived: a Gaussian g = ||g|| u has E 1/||g||^2 = 1/(d - 2),
     independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
     Source (workers): derived; stated in [vargaftik2021drive].
+    Source (eden.unbiased): derived; stated in [vargaftik2022eden].
 
     Returns
     -------

@@ -15,19 +15,25 @@ def _kept(d: int, k: int) -> None:
 def rand_k_variance(d: int, k: int) -> float:
     r"""Relative variance of unbiased random-k.
 
-    Title (unbiased): A random block with the factor d/k.
+    Title (block.unbiased): A random block with the factor d/k.
+    Title (unbiased): Random-k with the factor d/k is unbiased
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
-    Statement (unbiased): k coordinates one after another from a uniform start, wrapping round, times d/k: E Q(v) = v
-    and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
+    Statement (block.unbiased): k coordinates one after another from a uniform start, wrapping round, times d/k: E Q(v)
+    = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
+    Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k: E Q(v) = v.
     Kind: identity.
+    Kind (unbiased): identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
-    Latex (unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
-    Attained (unbiased): everywhere.
+    Latex (block.unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Latex (unbiased): \mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v
+    Attained (block.unbiased): everywhere.
     Proof: A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.
-    Proof (unbiased): Exactly k of the d starts hold a given coordinate.
+    Proof (block.unbiased): Exactly k of the d starts hold a given coordinate.
+    Proof (unbiased): Each coordinate is kept with probability k/d.
     Source: derived; [stich2018sparsified], section 2.2.
-    Source (unbiased): derived; random blocks are what public code of error feedback sends.
+    Source (block.unbiased): derived; random blocks are what public code of error feedback sends.
+    Source (unbiased): [stich2018sparsified], section 2.2.
     k: From 1 to d.
 
     >>> rand_k_variance(d=100, k=10)

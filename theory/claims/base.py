@@ -147,11 +147,16 @@ def _origin(measure) -> str:
 
 
 def _place() -> tuple[str, int]:
-    """File and line of the statement that registers a claim, outside this file and the factories."""
+    """File and line of the statement that registers a claim, outside this file and the factories, and any of its own."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
         frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    if frame is None:
+        return "", 0
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    while frame is not None and frame.f_code.co_filename == file:
+        line, frame = frame.f_lineno, frame.f_back
+    return file, line
 
 
 OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")

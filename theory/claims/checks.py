@@ -311,6 +311,21 @@ class Context:
         self.used.add("run")
         return run(method, problem, **{"seed": self.stream(*path)} | options)
 
+    def run64(self, method, problem, *path: int | str, steps: int, **options):
+        """`run` with messages in float64, on one worker and recorded at the end, unless the options say otherwise."""
+        usual = {"workers": 1, "record_every": steps, "wire_dtype": np.float64}
+        return self.run(method, problem, *path, steps=steps, **usual | options)
+
+    def iterates(self, method, problem, *path: int | str, steps: int, of=lambda result: result.last, **options) -> list:
+        """x_0, ..., x_T of `run64`, or what ``of`` reads from the result at each; fewer if it diverges."""
+        seen: list = []
+
+        def see(intermediate_result):
+            seen.append(of(intermediate_result))
+
+        self.run64(method, problem, *path, steps=steps, callback=see, **{"record_every": 1} | options)
+        return seen
+
     def moments(self, compressor, v, samples: int, *path: int | str, **options):
         """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``.
 

@@ -54,12 +54,7 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=AGAIN | FORGOTTEN,
-    title="Spectral ATOMO is unbiased",
-    statement="Singular triplets kept with probability p_i and divided by it: E Q(X) = X.",
-    latex=r"\mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X",
-    source="[wang2018atomo], section 3",
-    kind="identity",
-    proof="E t_i = p_i.",
+    of=bounds.atomo_variance,
 )
 
 compressor_law(
@@ -94,12 +89,7 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=CUT_OFF | MORE,
-    title="Spectral ATOMO spends exactly its budget",
-    statement="The expected number of triplets sent is the budget, also where some have probability 1.",
-    latex=r"\sum_i p_i = b",
-    source="[wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
-    kind="identity",
-    proof="c is chosen so.",
+    of=bounds.atomo_probabilities,
     see=("atomo.spectral.unbiased",),
 )
 

@@ -220,14 +220,7 @@ def _(context):
 
 @claim(
     "qsgd.dense-code.exists",
-    title="2.8 bits a coordinate at s = sqrt(d), by some code",
-    statement="At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic code with a fixed"
-    " discrete Gaussian does.",
-    latex=r"\exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="[alistarh2017qsgd], Corollary 3.3, read as the existence of a code",
-    kind="upper",
-    attained="nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it",
-    proof="qsgd.arithmetic-length.",
+    of=bounds.qsgd_arithmetic_length,
     subject=gaussian_code,
     mutants={"the literal Elias code of zeta + 1": elias_dense},
     see=("qsgd.arithmetic-length", "qsgd.dense-elias.reading"),

@@ -12,6 +12,7 @@ from ...methods import DCDPSGD, ECDPSGD, Complete, Hypercube, Ring, Torus, mixin
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant, InverseTime
 from .. import claim, equality, identity, lower, upper
+from ..laws import crossing
 from .gossip import WIDE, flat, ring_with
 
 GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
@@ -54,12 +55,9 @@ def _(context):
     for graph, workers in GRAPHS:
         W = mixing(graph, workers).matrix
         values, name = np.linalg.eigvalsh(W), f"{type(graph).__name__}, N={workers}"
-        low, high = 0.0, 50.0
-        for _ in range(45):  # where the spectral radius of the covariance operator is 1
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if _radius(context.subject, W, middle) < 1.0 else (low, middle)
+        found = crossing(0.0, 50.0, lambda size: _radius(context.subject, W, size) < 1.0, 45)  # noqa: B023
         threshold = bounds.dcd_threshold(values)
-        yield identity(f"{name}: where the radius is 1", low, threshold, 1e-8)
+        yield identity(f"{name}: where the radius is 1", found, threshold, 1e-8)
         for share in (0.98, 1.02):
             factor = bounds.dcd_energy_factor(values, share * float(threshold))
             measured = _radius(context.subject, W, share * float(threshold))
@@ -100,11 +98,8 @@ def _(context):
 def _(context):
     for workers in (3, 6, 8):
         W = mixing(context.subject(workers), workers).matrix
-        low, high = 0.05, 1.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if _radius(covariance_round, W, 1.0 / middle - 1.0) < 1.0 else (middle, high)
-        yield identity(f"N={workers}", high, bounds.ring_dcd_share(workers), 1e-8)
+        found = crossing(0.05, 1.0, lambda kept: _radius(covariance_round, W, 1.0 / kept - 1.0) >= 1.0, 40)  # noqa: B023
+        yield identity(f"N={workers}", found, bounds.ring_dcd_share(workers), 1e-8)
     values = np.linalg.eigvalsh(mixing(context.subject(400), 400).matrix)
     limit = 1.0 / (1.0 + bounds.dcd_threshold(values))
     yield identity("N=400, against 1 - 1/sqrt(3)", float(limit), 1.0 - 3.0**-0.5, 1e-9)

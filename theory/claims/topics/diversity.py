@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from ... import bounds
-from ...measure import diversity, diversity_floor, loglog_slope
+from ...measure import diversity, diversity_floor
 from ...problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ...problems.constants import one_thread
-from .. import claim, equality, identity, lower, rate
+from .. import claim, equality, identity, lower
+from ..laws import loglog_rate
 
 
 def rows_of(problem, x, other=None):
@@ -182,8 +181,7 @@ def _(context):
     rng, sizes, matrices = np.random.default_rng(context.stream()), (20, 40, 80), context.samples(80, 48)
     found = of_random(context.subject, rng, sizes, matrices)
     certain = bounds.random_features_batch_bound(320, 80, form="guaranteed", failure=1e-7 / matrices)
-    slope = partial(loglog_slope, sizes, found)
-    yield rate("slope of the GLM bound in d, n = 4 d", lambda level: slope(level=level), 1.0, 0.15)
+    yield loglog_rate("slope of the GLM bound in d, n = 4 d", sizes, found, 1.0, 0.15)
     yield lower("the least of all matrices, d=80", found[:, -1].min(), certain, trivial=1.0)
     yield lower("mean, d=80, n=320", found[:, -1], bounds.random_features_batch_bound(320, 80))
     yield lower("mean, d=80, printed c = 1/4", found[:, -1], bounds.random_features_batch_bound(320, 80, "printed"))

@@ -107,14 +107,8 @@ def _(context):
 
 @claim(
     "tracking.unbiased",
-    title="Gradient tracking has no bias",
-    statement="With different data and curvatures every model of gradient tracking converges to the minimum of the"
-    " mean, if the step is short.",
-    latex=r"x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}",
-    source="derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017)",
-    kind="identity",
+    of=bounds.gradient_tracking_factor,
     subject=lambda graph: GradientTracking(step=Constant(SHORT), graph=graph),
-    proof="The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.",
     mutants={
         "D-PSGD": lambda graph: DPSGD(step=Constant(SHORT), graph=graph),
         "D-PSGD with a tenth of the step": lambda graph: DPSGD(step=Constant(SHORT / 10), graph=graph),

@@ -51,16 +51,7 @@ def _(context):
 
 @claim(
     "qsgd.gradient-noise.reading",
-    title="Noise of a quantized stochastic gradient, without that of the gradient itself",
-    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <= min(d/s^2,"
-    " sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there it holds, as"
-    " E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2, as in"
-    " Lemma 3.1, it holds.",
-    latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="[alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
-    kind="upper",
-    proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
-    " on top and does not depend on s.",
+    of=bounds.qsgd_variance,
     subject=QSGD,
     text="reading",
     quote=r"If $\hat g(x)$ is a stochastic gradient for $f$ at $x$ with second moment bound $B$, then $Q_s(\hat g(x))$"

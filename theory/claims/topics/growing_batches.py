@@ -11,11 +11,11 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Identity
-from ...measure import loglog_slope
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
 from ...problems import pl_constant, quadratic, sine_quadratic
-from .. import claim, equality, identity, rate, upper
+from .. import claim, equality, identity, upper
+from ..laws import loglog_rate
 
 SIGMA2 = 4.0  # variance of a gradient
 
@@ -159,11 +159,9 @@ def _(context):
         return run.history["samples"][-1] / workers, run.funs
 
     spent, by_budget = zip(*(cell(T, 1, 1.0) for T in (200, 2400)), strict=True)
-    in_T = functools.partial(loglog_slope, spent, np.stack(by_budget, axis=1))
-    yield rate("slope in T, 200 to 2400", lambda level: in_T(level=level), -1.0, 0.12)
+    yield loglog_rate("slope in T, 200 to 2400", spent, [*by_budget], -1.0, 0.12)
     counts = (1, 4, 16)
-    in_N = functools.partial(loglog_slope, counts, np.stack([cell(60, N, 0.0)[1] for N in counts], axis=1))
-    yield rate("slope in N, 1 to 16", lambda level: in_N(level=level), -1.0, 0.12)
+    yield loglog_rate("slope in N, 1 to 16", counts, [cell(60, N, 0.0)[1] for N in counts], -1.0, 0.12)
     yield "in T from a start that is forgotten; in N from the minimum"
 
 
@@ -206,8 +204,7 @@ def _(context):
         yield equality(f"{label}, the curvature for mu", found[T, N], bounds.cr_psgd(sizes, mu=L, **known), 1e-3)
         yield upper(label, found[T, N], bounds.cr_psgd(sizes, mu=mu, **known))
     for name, values, other in (("T", (2000, 32000), (32000, 1)), ("N", (1, 16), (2000, 16))):
-        both = np.stack([found[2000, 1], found[other]], axis=1)
-        yield rate(f"slope in {name}", lambda level, x=values, y=both: loglog_slope(x, y, level=level), -1.0, 0.1)
+        yield loglog_rate(f"slope in {name}", values, [found[2000, 1], found[other]], -1.0, 0.1)
     x = np.linspace(1.0, 4.0, 3001)
     left, before = wavy(x - wavy_slope(x) / L), wavy(x)
     i = int(np.argmax(left / before))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Identity
-from ...measure import loglog_slope
 from ...methods import LocalSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...problems import quadratic
 from .. import assumption, claim, equality, identity, rate, upper
+from ..laws import loglog_rate
 from ..paths import local_steps_path
 
 SIGMA2 = 0.5  # variance of a gradient
@@ -194,8 +193,7 @@ def _(context):
         own: dict[str, Any] = dict(local_steps=context.subject(steps, N), workers=N, replicas=replicas)
         means, _, _ = local_steps_path(lopsided, seed=context.stream(N), **known, **own)
         found.append(lopsided_value(weights @ means / weights.sum()) - lopsided_value(best))
-    law = functools.partial(loglog_slope, counts, np.stack(found, axis=1))
-    yield rate(f"slope in N, 1 to 16, T={steps}", lambda level: law(level=level), -1.0, 0.25)
+    yield loglog_rate(f"slope in N, 1 to 16, T={steps}", counts, found, -1.0, 0.25)
     T, known = 10**12, dict(mu=1.0, lipschitz=16.0, second_moment=1.0, variance=1.0, distance=1.0)
     values = [bounds.local_sgd(T, local_steps=bounds.local_steps_limit(T, N), workers=N, **known) for N in (1, 64)]
     yield rate(f"slope of the bound in N, 1 to 64, T={T:g}", math.log(values[1] / values[0]) / math.log(64), -1.0, 0.05)

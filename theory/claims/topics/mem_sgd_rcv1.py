@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from ... import bounds
 from ...compressors import Identity, TopK
 from ...data import load_data
-from ...measure import loglog_slope
 from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
 from ...problems import logistic, max_lipschitz, second_moment, solve
-from .. import claim, rate, upper
+from .. import claim, upper
+from ..laws import loglog_rate
 
 SOLVED: dict[tuple[int, float], tuple] = {}  # with the data, so that no other data get their address
 
@@ -71,8 +69,7 @@ def _slope(context, share, replicas, first, tolerance):
     options = dict(workers=1, steps=int(4 * first * n), replicas=context.effort * replicas // part, record_every=n // 4)
     result = context.run(method, problem, **options)
     gaps, times, window = result.replica_values.T - optimum.fun, result.history["step"], (int(first * n), 4 * first * n)
-    slope = functools.partial(loglog_slope, times, gaps, window=window)
-    yield rate("slope of E f(xbar_T) - f* in T", lambda level: slope(level=level), -1.0, tolerance)
+    yield loglog_rate("slope of E f(xbar_T) - f* in T", times, gaps, -1.0, tolerance, window=window)
     yield (
         f"{problem.name}, n={n}; window {first} n <= T <= {4 * first} n: before, T is not large against the shift n/4;"
         f" tolerance {tolerance} for what is left of that"

@@ -36,12 +36,7 @@ def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
 
 @claim(
     "multilevel.unbiased",
-    title="One random level has the right mean",
-    statement="What top-(l+1)k adds to top-lk, drawn with probability p_l and divided by it, has the mean v.",
-    latex=r"\mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v",
-    source="derived; multilevel Monte Carlo of [giles2008multilevel]",
-    kind="identity",
-    proof="The levels add up to v.",
+    of=bounds.multilevel_variance_exact,
     subject=Multilevel,
     mutants={
         "not divided by the probability": lambda k: drawn_plainly(k, divide=False),

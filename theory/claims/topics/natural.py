@@ -27,11 +27,7 @@ compressor_law(
     at=[(gaussian(64), {}), (gaussian(64, 3), {})],
     quantity="bias",
     mutants=MUTANTS,
-    title="Natural compression is unbiased",
-    statement="Random rounding to the two powers of two around a number keeps the mean.",
-    latex=r"\mathbb{E}\,C_{\mathrm{nat}}(v) = v",
-    source="[horvath2022natural], Theorem 3",
-    kind="identity",
+    of=bounds.natural_variance,
 )
 
 

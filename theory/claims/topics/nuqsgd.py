@@ -63,12 +63,7 @@ compressor_law(
     at=vectors(64),
     quantity="bias",
     mutants=ROUNDED | ZERO | SHIFT | {"rounding down": partial(WrongRounding, fault=DOWN)} | SWAP,
-    title="NUQSGD is unbiased",
-    statement="Random rounding to the levels 0, p^s, ..., p, 1 of a norm keeps the mean: E Q(v) = v.",
-    latex=r"\mathbb{E}\, Q(v) = v",
-    source="[ramezani2021nuqsgd]; for any ratio p derived",
-    kind="identity",
-    proof="Between levels a and b, b is drawn with probability (r - a)/(b - a).",
+    of=bounds.nuqsgd_variance,
 )
 
 compressor_law(

@@ -10,12 +10,13 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Identity
-from ...measure import loglog_slope, mean_interval
+from ...measure import mean_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, PolyakLojasiewicz
 from ...problems import function, lipschitz, pl_constant, sine_quadratic
-from .. import assumption, claim, equality, identity, rate, upper
+from .. import assumption, claim, equality, identity, upper
 from ..checks import SURE
+from ..laws import loglog_rate
 from .polyak_lojasiewicz import searched, sine, sine_ratio
 from .sgd import MU, SIGMA2, distances, filled, fits
 
@@ -163,9 +164,8 @@ def _(context):
 )
 def _(context):
     found = distances(context, context.subject, (20, 400), start=1.0, replicas=context.samples(1000, 500))
-    times = np.array([T for T in found if T])
-    gaps = np.stack([found[T] for T in times.tolist()], axis=1)
-    yield rate("slope of E f(x_T) - f* in T", lambda level: loglog_slope(times, gaps, level=level), -1.0, 0.1)
+    times = [T for T in found if T]
+    yield loglog_rate("slope of E f(x_T) - f* in T", times, [found[T] for T in times], -1.0, 0.1)
     exact = [bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2) for T in (20, 400)]
     bend = math.log(exact[1] / exact[0]) / math.log(20.0)
     yield f"window 20 <= T <= 400, where the exact law has the slope {bend:.4f}; tolerance 0.1"

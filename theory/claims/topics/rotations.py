@@ -122,12 +122,7 @@ def _(context):
 
 @claim(
     "rotation.eden.unbiased",
-    title="EDEN is unbiased after a uniform rotation",
-    statement="With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.",
-    latex=r"\mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v",
-    source="derived; stated in [vargaftik2022eden]",
-    kind="identity",
-    proof="Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v> = ||v||^2.",
+    of=bounds.rotated_sign_variance,
     subject=eden,
     mutants={
         "random signs times Hadamard": lambda bits, uniform: eden(bits),

@@ -9,11 +9,11 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Identity, RandK
-from ...measure import loglog_slope
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
 from ...problems import function, gradient, lipschitz, logistic, max_lipschitz, quadratic, ridge, second_moment, value
-from .. import assumption, claim, equality, identity, rate, upper
+from .. import assumption, claim, equality, identity, upper
+from ..laws import loglog_rate
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 
@@ -119,9 +119,8 @@ def _(context):
 )
 def _(context):
     found = distances(context, context.subject, (10, 200), start=1.0, replicas=context.samples(1000, 500))
-    times = np.array([T for T in found if T])
-    samples = np.stack([found[T] for T in times.tolist()], axis=1)
-    yield rate("slope of E||x_T||^2 in T", lambda level: loglog_slope(times, samples, level=level), -1.0, 0.05)
+    times = [T for T in found if T]
+    yield loglog_rate("slope of E||x_T||^2 in T", times, [found[T] for T in times], -1.0, 0.05)
     yield "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do; tolerance 0.05"
 
 
@@ -210,5 +209,4 @@ def _(context):
         yield equality(f"variance, N={N}", columns[-1], bounds.averaged_variance(SIGMA2, SIGMA2 + squared, **given))
         predicted = bounds.averaged_second_moment(SIGMA2, SIGMA2 + squared, **given)
         yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)
-    law = np.stack(columns, axis=1)
-    yield rate("slope in N", lambda level: loglog_slope(counts, law, level=level), -1.0, 0.1)
+    yield loglog_rate("slope in N", counts, columns, -1.0, 0.1)

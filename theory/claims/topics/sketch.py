@@ -32,12 +32,7 @@ compressor_law(
         "one sign for a bucket": lambda width, **_: WrongSketch(width, 1, COLLIDING_SIGNS),
         "one hash for ever": lambda width, rows, hash, median: CountSketch(width, rows, FIXED, median),
     },
-    title="A count sketch is unbiased",
-    statement="With a new hash in every message, the mean or the median of the rows' estimates has the mean v.",
-    latex=r"\mathbb{E}\,Q(v)=v",
-    source="[charikar2002finding], section 3",
-    kind="identity",
-    proof="What collides with v_i enters with independent signs, so its law is symmetric.",
+    of=bounds.count_sketch_variance,
 )
 
 compressor_law(

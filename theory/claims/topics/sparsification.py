@@ -10,12 +10,11 @@ import numpy as np
 from ... import bounds
 from ...compressors import Bernoulli, RandK, RandomBlock, Threshold, TopK, Ultra, new_symbols, quantize, restore, summed
 from ...core.random import key
-from ...measure import loglog_slope
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import quadratic
-from .. import claim, equality, identity, rate, upper
-from ..laws import Input, compressor_law, gaussian
+from .. import claim, equality, identity, upper
+from ..laws import Input, compressor_law, gaussian, loglog_rate
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
 
 # --- random blocks ----------------------------------------------------------------------------------------------------
@@ -205,8 +204,7 @@ def _(context):
         checks.append(equality(f"E||x_T||^2, p={p:g}, T={T}", found[:, times == T][:, 0], predicted))
     iterations = np.stack(taken, axis=1)
     for name, numbers, slope in (("iterations", iterations, 1.0), ("coordinates sent", iterations * SHARES, 0.0)):
-        more = partial(loglog_slope, factors, numbers)
-        yield rate(f"slope of {name} in 1/p", lambda level, more=more: more(level=level), slope, 0.1)
+        yield loglog_rate(f"slope of {name} in 1/p", factors, numbers, slope, 0.1)
     yield from checks
     yield (
         f"iterations until the mean of {GROUP} replicas of ||x||^2 is {ACCURACY} (from {START:g}), for p = 1, 1/2, 1/4,"

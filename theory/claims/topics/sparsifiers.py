@@ -24,12 +24,7 @@ compressor_law(
     samples=40_000,
     quick=10_000,
     mutants={"factor d/k forgotten": RandK, "the largest coordinates": TopK} | REPLACEMENT,
-    title="Random-k with the factor d/k is unbiased",
-    statement="k coordinates drawn without replacement and multiplied by d/k: E Q(v) = v.",
-    latex=r"\mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v",
-    source="[stich2018sparsified], section 2.2",
-    kind="identity",
-    proof="Each coordinate is kept with probability k/d.",
+    of=bounds.rand_k_variance,
 )
 
 compressor_law(

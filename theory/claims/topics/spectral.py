@@ -53,13 +53,7 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=SPECTRUM_MUTANTS,
-    title="Rounding the singular values is unbiased",
-    statement="Singular values rounded at random to s levels of the Frobenius norm, with their vectors as they are:"
-    " E Q(X) = X.",
-    latex=r"\mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X",
-    source="derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd]",
-    kind="identity",
-    proof="E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.",
+    of=bounds.qsgd_variance_exact,
 )
 
 
