@@ -147,7 +147,7 @@ def _origin(measure) -> str:
 
 
 def _place() -> tuple[str, int]:
-    """File and line of the statement that registers a claim, outside this file and the factories, and any of its own."""
+    """File and line of the statement that registers a claim: not in this file, nor in a factory."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
         frame = frame.f_back

@@ -189,13 +189,8 @@ def _(context):
         ("a quadratic, top-2", TopK(2), lambda x: slope * x, 40),
     ):
         method = ParallelSGD(compressor, Constant(eta), rule, server=server(beta))
-        options = {
-            "workers": 2,
-            "steps": steps,
-            "x0": np.ones(d),
-            "of": lambda now: (now.last, now.memory.mean(axis=0)),
-        }
-        seen = context.iterates(method, function(lambda x: 0.0, gradient, d=d), **options)
+        problem, options = function(lambda x: 0.0, gradient, d=d), {"workers": 2, "steps": steps, "x0": np.ones(d)}
+        seen = context.iterates(method, problem, of=lambda now: (now.last, now.memory.mean(axis=0)), **options)
         ball, u, z, largest = np.ones(d), np.zeros(d), np.zeros(d), 0.0
         for t in range(steps):
             u = beta * u + eta * gradient(seen[t][0])

@@ -50,14 +50,7 @@ def _(context):
 )
 def _(context):
     for share, T in ((1.0, 400), (0.5, 400), (0.05, 400), (0.05, 2)):
-        known: dict[str, Any] = {
-            "mu": 2.0,
-            "lipschitz": 2.0,
-            "step": share / 2.0,
-            "noise": 1.0,
-            "gap": 1.0,
-            "form": "paper",
-        }
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=share / 2.0, noise=1.0, gap=1.0, form="paper")
         law = gaps(np.full(T, context.subject * share / 2.0), [2.0], 1.0, 1.0)
         bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
         yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
@@ -101,7 +94,7 @@ def wavy(context, step, steps, replicas):
         return slope + rng.standard_normal(x.size)
 
     problem, method = function(lambda x: 0.0, gradient, d=replicas), ParallelSGD(Identity(), step=Constant(step))
-    context.run(method, problem, workers=1, steps=steps, x0=np.full(replicas, 3.0), wire_dtype=np.float64)
+    context.run64(method, problem, steps=steps, x0=np.full(replicas, 3.0))
     return np.mean(squares, axis=0)
 
 

@@ -29,11 +29,10 @@ def pure_noise(d: int = D):
     return quadratic(np.zeros(d), covariance=1.0)
 
 
-def repeat(context, feedback, step, problem, *path, steps, replicas, workers=1, k=K):
+def repeat(context, feedback, step, problem, *path, k=K, **options):
     """Random-k with a memory, many times: the result of the run at the end."""
-    options = dict(workers=workers, steps=steps, replicas=replicas, record_every=steps, wire_dtype=np.float64)
     with beyond_the_frontier():
-        return context.run(ParallelSGD(RandK(k), step=step, feedback=feedback), problem, *path, **options)
+        return context.run64(ParallelSGD(RandK(k), step=step, feedback=feedback), problem, *path, **options)
 
 
 def sizes(result) -> np.ndarray:
@@ -126,10 +125,10 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
         return g
 
     feedback = ContractiveErrorFeedback(Bernoulli(p))
-    options = {"workers": 1, "steps": steps, "x0": np.zeros(size), "record_every": steps, "wire_dtype": np.float64}
     method = ParallelSGD(Scaling(delta), step=schedule, feedback=feedback)
     with beyond_the_frontier():
-        result = context.run(method, function(lambda x: 0.0, gradient, d=size), steps, **options)
+        problem = function(lambda x: 0.0, gradient, d=size)
+        result = context.run64(method, problem, steps, steps=steps, x0=np.zeros(size))
     return result.memory[0] ** 2, seen["g"] ** 2
 
 

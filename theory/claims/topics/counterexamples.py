@@ -44,8 +44,7 @@ def _(context):
         yield (identity if delta == 1.0 else upper)(f"f(xbar), f = |x|, C(v) = (1 - q) v, {where}", found, bound)
         yield upper("the same, as quoted", found, bounds.ef_sgd_convex(steps, **known, step=gamma))
         method = ParallelSGD(c, step=unchanging(gamma), feedback=ErrorFeedback(), average="uniform")
-        options = dict(workers=1, steps=steps, x0=start, record_every=steps, wire_dtype=np.float64)
-        x = context.run(method, constant_gradient(1), **options).x  # x_t > 0, where |x| has the slope 1
+        x = context.run64(method, constant_gradient(1), steps=steps, x0=start).x  # x_t > 0, where |x| has the slope 1
         yield identity(f"f(xbar) on a line, by a loop for |x|, {where}", x[0], found, 1e-9)
         best = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
         grid = best * np.array([0.999, 1.0, 1.001])
@@ -55,11 +54,9 @@ def _(context):
     known = dict(delta=bounds.top_k_contraction(10, 1), second_moment=10.0, distance=float(start @ start))
     step = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
     mean = average(context, TopK(1), sign, start, step, steps, context.subject(1.0)[1])
-    bound, label = (
-        bounds.ef_sgd_convex(steps, **known, memory="sharp"),
-        f"f = ||x||_1, top-1 of 10, best step, T={steps}",
-    )
-    yield upper(f"f(xbar), {label}", np.abs(mean).sum(), bound, trivial=float(start.sum()))
+    bound = bounds.ef_sgd_convex(steps, **known, memory="sharp")
+    label = f"f(xbar), f = ||x||_1, top-1 of 10, best step, T={steps}"
+    yield upper(label, np.abs(mean).sum(), bound, trivial=float(start.sum()))
 
 
 # --- where signs fail -------------------------------------------------------------------------------------------------

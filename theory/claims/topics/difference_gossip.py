@@ -13,7 +13,7 @@ from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant, InverseTime
 from .. import claim, equality, identity, lower, upper
 from ..laws import crossing
-from .gossip import WIDE, flat, ring_with
+from .gossip import flat, ring_with
 
 GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
 
@@ -85,7 +85,7 @@ def _(context):
             P = covariance_round(W, P, d / k - 1.0)
         exact = float(np.trace(P) - P.sum() / 8)
         replicas, method = context.samples(4000, 1000), context.subject(RandK(k, unbiased=True))
-        result = context.run(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas, **WIDE)
+        result = context.run64(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas)
         yield equality(f"rand-{k} of {d}, ring of 8, {rounds} rounds", result.consensus[-1], exact)
 
 
@@ -148,7 +148,7 @@ class HalfTheShare(NamedTuple):
 def _estimates(context, method, d: int, update: int):
     """Xhat - x after an update: of one worker without gradients, x after the next is xhat."""
     found = [
-        context.run(method, flat(d), "estimates", workers=1, steps=steps, x0=np.zeros(d), **WIDE).models[0]
+        context.run64(method, flat(d), "estimates", workers=1, steps=steps, x0=np.zeros(d)).models[0]
         for steps in (update + 1, update)
     ]
     return found[0] - found[1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import bounds
@@ -12,7 +10,6 @@ from ...methods import DPSGD, ChocoSGD, Complete, GradientTracking, Hypercube, M
 from ...methods.schedules import Constant
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity
-from .gossip import WIDE
 
 STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7
 SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
@@ -21,8 +18,7 @@ SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 
 def _noisy(context, method, graph, name: str):
     """The run with noise in 40 coordinates, until what the start has left is rounding."""
     problem, replicas = quadratic(np.full(40, CURVATURE), covariance=VARIANCE), context.samples(2000, 250)
-    options: dict[str, Any] = {"workers": 8, "steps": 60, "replicas": replicas} | WIDE
-    return context.run(method(graph), problem, name, **options)
+    return context.run64(method(graph), problem, name, workers=8, steps=60, replicas=replicas)
 
 
 @claim(
@@ -63,7 +59,7 @@ def own_data(context, method, curvatures, minima, steps: int):
     """The last models where worker i has the loss (a_i/2)(x - b_i)^2 alone."""
     roots = np.sqrt(np.asarray(curvatures, float))
     problem, workers = ridge((roots[:, None], roots * minima), l2=0.0), roots.size
-    return context.run(method._replace(shards="contiguous"), problem, workers=workers, steps=steps, **WIDE)
+    return context.run64(method._replace(shards="contiguous"), problem, workers=workers, steps=steps)
 
 
 @claim(

@@ -127,12 +127,10 @@ def feedback_matrix(step: float, factor: float, *slopes: float):
 
 def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: float, workers: int = 1) -> float:
     """The factor of ||x||^2 a step, after 60 and 62 steps of the package's run on two coordinates."""
-    found, problem = [], quadratic(np.array([mu, lipschitz]), covariance=0.0)
+    problem, known = quadratic(np.array([mu, lipschitz]), covariance=0.0), dict(x0=np.ones(2), seed=0)
     method = ParallelSGD(Scaling(1.0 - s**2, over=True), unchanging(step), feedback)
-    options = dict(workers=workers, x0=np.ones(2), wire_dtype=np.float64, seed=0)
     with beyond_the_frontier():
-        for steps in (60, 62):
-            found.append(context.run(method, problem, steps=steps, record_every=steps, **options).last)
+        found = [context.run64(method, problem, steps=T, workers=workers, **known).last for T in (60, 62)]
     return float(np.linalg.norm(found[1]) / np.linalg.norm(found[0]))
 
 

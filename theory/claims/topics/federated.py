@@ -31,9 +31,8 @@ def _(context):
     def end(rows, targets, l2, eta, H, rounds, replicas=1):
         step, local, shards = context.subject(eta, H)
         method = LocalSGD(Identity(), step=Constant(step), local_steps=local, shards=shards)
-        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds * local, record_every=rounds * local)
-        known |= dict(replicas=replicas, wire_dtype=np.float64)
-        return context.run(method, ridge((rows, targets), l2=l2), len(rows), **known).last
+        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds * local, replicas=replicas)
+        return context.run64(method, ridge((rows, targets), l2=l2), len(rows), **known).last
 
     def fixed(rows, targets, l2, eta, H):
         own, b = np.array_split(rows, WORKERS), np.array_split(targets, WORKERS)

@@ -20,20 +20,11 @@ from ..laws import loglog_rate
 SIGMA2 = 4.0  # variance of a gradient
 
 
-def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, replicas=400, noisy=None):
+def train(context, diagonal, batch, step, *path, gap=0.0, noisy=None, **options):
     """The package's run on (1/2) sum h_j x_j^2: ``gap`` is that of the first coordinate, ``noisy`` those with noise."""
     h, noisy = np.asarray(diagonal, float), np.ones(len(diagonal)) if noisy is None else np.asarray(noisy, float)
-    return context.run(
-        ParallelSGD(Identity(), step=Constant(step), batch=batch),
-        quadratic(h, covariance=SIGMA2 * noisy / noisy.sum()),
-        *path,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        x0=np.eye(h.size)[0] * math.sqrt(2.0 * gap / h[0]),
-        record_every=steps,
-        wire_dtype=np.float64,
-    )
+    method, problem = ParallelSGD(Identity(), Constant(step), batch=batch), quadratic(h, SIGMA2 * noisy / noisy.sum())
+    return context.run64(method, problem, *path, x0=np.eye(h.size)[0] * math.sqrt(2.0 * gap / h[0]), **options)
 
 
 @claim(
@@ -113,28 +104,17 @@ def _(context):
 )
 def _(context):
     mu, L, step, replicas = 1.0, 4.0, 0.1, context.samples(2000, 1000)
-    d, rho = 11, bounds.optimal_rho(mu, L)
+    curvatures, noisy, rho = [mu] + [L] * 10, [0.0] + [1.0] * 10, bounds.optimal_rho(mu, L)
     for workers, steps, gap in ((4, 1, 0.3), (4, 2, 0.0), (4, 24, 0.5)):
-        run = train(
-            context,
-            [mu] + [L] * (d - 1),
-            context.subject(rho),
-            step,
-            *(workers, steps, f"{gap:g}"),
-            steps=steps,
-            workers=workers,
-            gap=gap,
-            replicas=replicas,
-            noisy=[0.0] + [1.0] * (d - 1),
-        )
+        known: dict[str, Any] = dict(steps=steps, workers=workers, gap=gap, replicas=replicas, noisy=noisy)
+        run = train(context, curvatures, context.subject(rho), step, workers, steps, f"{gap:g}", **known)
         sizes = bounds.growing_batches(10**5, rho)[:steps]
         bound = bounds.cr_psgd(sizes, mu=mu, lipschitz=L, step=step, variance=SIGMA2, workers=workers, gap=gap)
         yield upper(f"E f - f*, {steps} rounds, N={workers}, D_1={gap:g}", run.funs, bound)
     left, sizes = Fraction(5), bounds.growing_batches(10**3, 1.2)
     for size in sizes:  # mu = 1, L = 4, gamma = 1/10, sigma^2 = 4, N = 2
-        left = (1 - Fraction(1, 10) * (2 - Fraction(4, 10))) * left + 4 * Fraction(1, 100) * 4 / (
-            2 * 2 * Fraction(size)
-        )
+        noise = 4 * Fraction(1, 100) * 4 / (2 * 2 * Fraction(size))
+        left = (1 - Fraction(1, 10) * (2 - Fraction(4, 10))) * left + noise
     bound = bounds.cr_psgd(sizes, mu=mu, lipschitz=L, step=step, variance=SIGMA2, workers=2, gap=5.0)
     yield identity(f"{len(sizes)} rounds, one after the other, in rational arithmetic", float(left), bound)
 

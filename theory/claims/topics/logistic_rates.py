@@ -36,9 +36,8 @@ def small(l2=L2, rows=ROWS):
 def sgd(context, problem, step, average, steps, *path, x0=None):
     """SGD from 0 or x0."""
     replicas = context.samples(200, 80) if steps == STEPS else context.samples(8000, 4000)
-    known = {"replicas": replicas, "record_every": 1, "wire_dtype": np.float64, "x0": x0}
-    method = ParallelSGD(Identity(), step=step, average=average)
-    return context.run(method, problem, *path, workers=1, steps=steps, **known)
+    known = {"replicas": replicas, "record_every": 1, "x0": x0}
+    return context.run64(ParallelSGD(Identity(), step=step, average=average), problem, *path, steps=steps, **known)
 
 
 def moments(problem, x, centred=False):
@@ -200,9 +199,8 @@ def _(context):
     smooth, largest = lipschitz(problem), max_lipschitz(problem)
 
     def last(share, name, steps, replicas):
-        method, known = ParallelSGD(Identity(), step=Constant(share / largest)), {"replicas": replicas}
-        known |= {"workers": 1, "steps": steps, "record_every": steps}
-        return context.run(method, problem, name, steps, wire_dtype=np.float64, **known).funs - best.fun
+        method = ParallelSGD(Identity(), step=Constant(share / largest))
+        return context.run64(method, problem, name, steps, steps=steps, replicas=replicas).funs - best.fun
 
     for number in passes:
         descent = min(full_gradient(problem, step / smooth, number) for step in np.linspace(0.5, 2.0, 31)) - best.fun

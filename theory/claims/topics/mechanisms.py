@@ -22,8 +22,7 @@ BATCH, DROP = 6, 0.4
 def means(context, problem, x, samples, batch, *path):
     """||mean gradient of a batch||^2 for ``samples`` batches, drawn with replacement: of steps of length 1 from x."""
     method = ParallelSGD(Identity(), step=Constant(1.0), batch=batch)
-    how = {"workers": 1, "steps": 1, "replicas": samples, "x0": x, "record_every": 1, "wire_dtype": np.float64}
-    return np.sum((x - context.run(method, problem, batch, *path, **how).last) ** 2, axis=1)
+    return np.sum((x - context.run64(method, problem, batch, *path, steps=1, replicas=samples, x0=x).last) ** 2, axis=1)
 
 
 def plain(context, n=5, d=4):

@@ -91,12 +91,8 @@ def _(context):
         problem, x = ridge((rows, np.zeros(len(rows))), 0.0), np.array([0.3, -0.4, 0.5, 0.2])
         for B, N in ((2, 4), (8, 2)):
             compressor, batch, workers = context.subject(2, B, N)
-            method, known = (
-                ParallelSGD(compressor, step=Constant(eta), batch=batch),
-                {"x0": x, "wire_dtype": np.float64},
-            )
-            replicas = context.samples(20_000, 5_000)
-            last = context.run(method, problem, name, B, workers=workers, steps=1, replicas=replicas, **known).last
+            method, replicas = ParallelSGD(compressor, Constant(eta), batch=batch), context.samples(20_000, 5_000)
+            last = context.run64(method, problem, name, B, workers=workers, steps=1, replicas=replicas, x0=x).last
             constants = lipschitz(problem), max_lipschitz(problem)
             bound = 2.0 * bounds.expected_smoothness(*constants, batch=B, workers=N, omega=omega) * f(problem, x)
             check = equality if name == "orthogonal" else upper

@@ -17,8 +17,8 @@ from .polyak_lojasiewicz import searched, sine
 
 def _descent(context, problem, start, step, steps):
     """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the package's run."""
-    method, known = ParallelSGD(Identity(), step=Constant(step)), {"record_every": 1, "wire_dtype": np.float64}
-    return context.run(method, problem, workers=1, steps=steps, x0=np.array(start), **known).history["f"]
+    known = {"steps": steps, "x0": np.array(start), "record_every": 1}
+    return context.run64(ParallelSGD(Identity(), step=Constant(step)), problem, **known).history["f"]
 
 
 @claim(

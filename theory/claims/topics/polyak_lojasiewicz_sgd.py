@@ -97,12 +97,8 @@ def _(context):
             slopes.append(sine(x)[1])
             return slopes[-1] + deviation * rng.standard_normal(x.size)
 
-        f, method = (
-            function(lambda x: 0.0, gradient, d=replicas),
-            ParallelSGD(Identity(), Constant(context.subject * alpha)),
-        )
-        given = {"steps": T, "x0": np.full(replicas, start), "record_every": T, "wire_dtype": np.float64}
-        last = context.run(method, f, T, workers=1, **given).last
+        f, method = function(lambda x: 0.0, gradient, replicas), ParallelSGD(step=Constant(context.subject * alpha))
+        last = context.run64(method, f, T, steps=T, x0=np.full(replicas, start)).last
         moment = max((slope**2 for slope in slopes), key=np.mean) + deviation**2
         at_start = float(sine(start)[1] ** 2 + deviation**2)
         second = mean_interval(moment, SURE).high if T < 10 else at_start

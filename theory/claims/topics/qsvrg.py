@@ -76,8 +76,8 @@ def _(context):
         known = {"lipschitz": L, "mu": mu, "omega": omega(make(), D)}
         eta, inner = float(bounds.qsvrg_step(L, known["omega"])), bounds.qsvrg_inner(**known)
         epoch = VarianceReduced(make(), Constant(eta), anchor, share * full)
-        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16), "record_every": inner}
-        gap = context.run(epoch, problem, workers, x0=y, wire_dtype=np.float64, **options).funs - least
+        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16)}
+        gap = context.run64(epoch, problem, workers, x0=y, **options).funs - least
         start = float(context.run(epoch, problem, x0=y, workers=1, steps=1).history["f"][0] - least)
         factor = bounds.qsvrg_factor(inner, step=eta, workers=workers, **known)
         yield upper(f"gap after an epoch / gap before, ridge, N={workers}, T={inner}", gap / start, factor)

@@ -26,17 +26,9 @@ def isotropic():
 def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000):
     """T to samples of ||x_T||^2 on the isotropic quadratic, every so many steps."""
     every, steps = records
-    result = context.run(
-        ParallelSGD(Identity(), step=step),
-        isotropic(),
-        *path,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        x0=np.full(D, start / math.sqrt(D)),
-        record_every=every,
-        wire_dtype=np.float64,
-    )
+    known = dict(workers=workers, steps=steps, replicas=replicas, record_every=every)
+    method, x0 = ParallelSGD(Identity(), step=step), np.full(D, start / math.sqrt(D))
+    result = context.run64(method, isotropic(), *path, x0=x0, **known)
     return dict(zip(result.history["step"].tolist(), 2.0 / MU * result.replica_last, strict=True))
 
 
@@ -53,16 +45,8 @@ def filled(context, method, steps, *path, replicas, start=0.0, quiet=0):
         deviation = np.sqrt(np.maximum(0.0, 1.0 - x * x)) * (len(seen) > quiet)
         return x + deviation * rng.choice([-1.0, 1.0], x.size)
 
-    result = context.run(
-        method,
-        function(lambda x: 0.0, gradient, d=replicas),
-        *path,
-        workers=1,
-        steps=steps,
-        x0=np.full(replicas, float(start)),
-        record_every=steps,
-        wire_dtype=np.float64,
-    )
+    problem, x0 = function(lambda x: 0.0, gradient, d=replicas), np.full(replicas, float(start))
+    result = context.run64(method, problem, *path, steps=steps, x0=x0)
     return np.array([*seen, result.last]), result.x
 
 
@@ -155,9 +139,8 @@ def _(context):
 def _(context):
     gamma, start = 0.1, 0.8
     step, workers = context.subject(gamma)
-    path, _ = filled(
-        context, ParallelSGD(Identity(), step=step), 40, replicas=context.samples(20_000, 10_000), start=start
-    )
+    method, replicas = ParallelSGD(Identity(), step=step), context.samples(20_000, 10_000)
+    path, _ = filled(context, method, 40, replicas=replicas, start=start)
     for T in (40, 5):
         bound = bounds.sgd_constant_step(T, mu=1.0, step=gamma, second_moment=1.0, distance=start**2)
         yield equality(f"E x_T^2, noise fills E g^2, T={T}, gamma mu={gamma:g}", path[T] ** 2, bound)
@@ -201,8 +184,8 @@ def _(context):
     replicas, k, eta, slope, columns, counts = context.samples(4000, 2000), 5, 0.1, np.full(D, 0.4), [], (16, 4, 1)
     for N in counts:
         compressor, workers, step = context.subject(k, N, eta)
-        method, known = ParallelSGD(compressor, step=Constant(step)), {"x0": slope / MU, "wire_dtype": np.float64}
-        result = context.run(method, isotropic(), N, workers=workers, steps=1, replicas=replicas, **known)
+        method, known = ParallelSGD(compressor, step=Constant(step)), {"x0": slope / MU, "replicas": replicas}
+        result = context.run64(method, isotropic(), N, workers=workers, steps=1, **known)
         applied, squared = (slope / MU - result.last) / eta, float(slope @ slope)
         columns.append(np.sum((applied - slope) ** 2, axis=1))
         given: dict[str, Any] = {"workers": N, "omega": bounds.rand_k_variance(D, k)}

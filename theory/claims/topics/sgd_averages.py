@@ -143,8 +143,8 @@ def _(context):
 def on_quadratic(context, step, average, steps, replicas, workers=1):
     """The package's run on the diagonal quadratic."""
     method, problem = ParallelSGD(Identity(), step=step, average=average), quadratic(DIAGONAL, covariance=VARIANCE)
-    known = {"x0": START, "record_every": steps, "wire_dtype": np.float64}
-    return context.run(method, problem, str(average), workers=workers, steps=steps, replicas=replicas, **known)
+    known = {"x0": START, "workers": workers, "replicas": replicas}
+    return context.run64(method, problem, str(average), steps=steps, **known)
 
 
 @claim(

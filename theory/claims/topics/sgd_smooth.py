@@ -29,15 +29,9 @@ def on_huber(context, step, steps, bend, *path, deviation=0.0, workers=1, replic
     def gradient(x, rng):
         return np.clip(x, -bend, bend) + deviation * rng.standard_normal(x.size)
 
-    x = context.run(
-        ParallelSGD(Identity(), step=Constant(step), average=Suffix(1)),
-        function(lambda x: 0.0, gradient, d=replicas),
-        *path,
-        workers=workers,
-        steps=steps + 1,
-        x0=np.ones(replicas),
-        wire_dtype=np.float64,
-    ).x
+    method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1))
+    problem, x0 = function(lambda x: 0.0, gradient, d=replicas), np.ones(replicas)
+    x = context.run64(method, problem, *path, workers=workers, steps=steps + 1, x0=x0).x
     inside = np.minimum(np.abs(x), bend)
     return inside**2 / 2.0 + bend * (np.abs(x) - inside)
 
@@ -95,18 +89,10 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     """
     known: dict[str, Any] = {"lipschitz": 1.0, "variance": variance, "distance": (2.0 * RADIUS) ** 2}
     step = bounds.sgd_smooth_convex_step(steps, **known, workers=workers, form=form)
-    found = context.run(
-        ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS),
-        quadratic(np.ones(D), covariance=SIGMA2 * drawn / (D * workers)),
-        workers,
-        steps,
-        workers=drawn,
-        steps=steps + 1,
-        replicas=context.samples(400, 100),
-        x0=np.eye(1, D)[0] * RADIUS,
-        record_every=steps + 1,
-        wire_dtype=np.float64,
-    ).funs
+    method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS)
+    problem = quadratic(np.ones(D), covariance=SIGMA2 * drawn / (D * workers))
+    options: dict[str, Any] = dict(workers=drawn, replicas=context.samples(400, 100), x0=np.eye(1, D)[0] * RADIUS)
+    found = context.run64(method, problem, workers, steps, steps=steps + 1, **options).funs
     label = f"E f(mean) - f*, unit ball, d={D}, N={workers:,}, T={steps}, eta={step:.3g}"
     return label, found, bounds.sgd_smooth_convex(steps, **known, workers=workers, form="paper")
 

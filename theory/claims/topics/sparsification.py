@@ -189,13 +189,13 @@ GROUP = 10  # replicas whose mean is E||x_t||^2
 )
 def _(context):
     problem = quadratic(np.ones(SPARSE_D), covariance=1.0 / SPARSE_D)
-    options = {"workers": 1, "x0": np.full(SPARSE_D, math.sqrt(START / SPARSE_D)), "wire_dtype": np.float64}
+    x0 = np.full(SPARSE_D, math.sqrt(START / SPARSE_D))
     factors, taken, checks = [float(bounds.sparsified_iterations(p)) for p in SHARES], [], []
     for p, every in zip(SHARES, map(round, factors), strict=True):
         compressor, step = context.subject(round(p * SPARSE_D), p)
         method, replicas = ParallelSGD(compressor, step=Constant(step)), context.samples(600, 120)
         given = {"steps": 70 * every, "record_every": every, "replicas": replicas}
-        result = context.run(method, problem, str(p), **options, **given)
+        result = context.run64(method, problem, str(p), x0=x0, **given)
         times, found = result.history["step"], 2.0 * result.replica_last.T
         there = found.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
         taken.append(np.where(there.any(axis=1), times[there.argmax(axis=1)], times[-1]).astype(float))

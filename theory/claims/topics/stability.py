@@ -83,8 +83,8 @@ def one_sided(X):
 
 def parted(context, problems, method, start, rounds, replicas):
     """||w_T - w'_T|| of the package's runs on two problems with the same draws, and the last iterates of the first."""
-    how = {"workers": 1, "steps": rounds, "replicas": replicas, "x0": start, "record_every": rounds}
-    w, v = (context.run(method, p, method.batch, wire_dtype=np.float64, **how).last for p in problems)
+    how = {"steps": rounds, "replicas": replicas, "x0": start}
+    w, v = (context.run64(method, p, method.batch, **how).last for p in problems)
     return np.linalg.norm(w - v, axis=1), w
 
 

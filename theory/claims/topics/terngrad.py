@@ -142,8 +142,8 @@ def constants(noise: float) -> dict:
 def distances(context, noise: float, schedule, w, times, replicas: int):
     """||w_t||^2 at these times in independent runs: a row for each time."""
     problem, method = ridge(extremal_data(noise), 0.0), ParallelSGD(context.subject, step=schedule)
-    options = {"x0": w, "steps": max(times), "record_every": math.gcd(*times), "wire_dtype": np.float64}
-    result = context.run(method, problem, str(noise), workers=1, replicas=replicas, **options)
+    options = {"x0": w, "steps": max(times), "record_every": math.gcd(*times)}
+    result = context.run64(method, problem, str(noise), replicas=replicas, **options)
     kept = np.isin(result.history["step"], times)
     return 2.0 * result.replica_last[kept] - noise**2
 

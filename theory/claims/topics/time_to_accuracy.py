@@ -20,12 +20,10 @@ OMEGA = bounds.rand_k_variance(D, 5)
 LAW: dict[str, Any] = dict(mu=MU, variance=SIGMA2, omega=float(OMEGA))
 
 
-def distances(context, compressor, *path, workers, batch, step, steps, start, replicas):
+def distances(context, compressor, *path, batch, step, start, **options):
     """||x_T||^2 of independent runs on (mu/2)||x||^2."""
-    known: dict[str, Any] = dict(workers=workers, steps=steps, replicas=replicas, record_every=steps)
-    known |= dict(x0=np.full(D, math.sqrt(start / D)), wire_dtype=np.float64)
-    method = ParallelSGD(compressor, step=Constant(step), batch=batch)
-    return 2.0 / MU * context.run(method, quadratic(np.full(D, MU), covariance=SIGMA2 / D), *path, **known).funs
+    method, problem = ParallelSGD(compressor, Constant(step), batch=batch), quadratic(np.full(D, MU), SIGMA2 / D)
+    return 2.0 / MU * context.run64(method, problem, *path, x0=np.full(D, math.sqrt(start / D)), **options).funs
 
 
 def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
