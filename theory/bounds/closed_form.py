@@ -16,8 +16,6 @@ import numpy as np
 from .domains import domain
 from .theorems import completed, theorem
 
-__all__ = ["Value", "formula", "total"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

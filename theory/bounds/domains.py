@@ -22,8 +22,6 @@ import numpy as np
 from ..core import require
 from .symbols import SYMBOLS
 
-__all__ = ["Argument", "Condition", "Domain", "condition"]
-
 ROUNDING = 1e-12  # a limit that is computed from other arguments may be missed by rounding errors
 KNOWN: dict[str, Any] = {
     "inf": math.inf,

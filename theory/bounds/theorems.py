@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from .domains import Domain
 from .symbols import SYMBOLS
 
-__all__ = ["FIELDS", "KINDS", "Theorem", "completed", "parts", "theorem"]
-
 FIELDS = ("Title", "Setting", "Statement", "Kind", "Latex", "Attained", "Proof", "Source", "Known")
 KINDS = ("identity", "tight", "upper", "lower", "rate")
 RAISED = "Raises\n------\nValueError\n    If an argument is outside its domain."

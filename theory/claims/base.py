@@ -37,9 +37,7 @@ from ..bounds.theorems import KINDS, Theorem, parts, theorem
 from .checks import Check, Context
 from .display import claim_card
 
-__all__ = ["Claim", "claim", "find_claim", "list_claims"]
-
-TEXTS = ("in print", "quoted", "reading")
+REFUTED = ("in print", "quoted", "reading")
 CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
@@ -62,7 +60,7 @@ class Claim:
     proof: str = ""
     of: Callable | None = None
     mutants: Mapping[str, Any] = field(default_factory=dict)
-    text: str = ""
+    refuted: str = ""
     quote: str = ""
     see: tuple[str, ...] = ()
     certificate: str = ""
@@ -97,7 +95,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.text else ("holds", "holds, slack", "holds, loose", "vacuous")
+        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", "vacuous")
 
     @property
     def formula(self) -> str:
@@ -178,7 +176,7 @@ def claim(
     source_known: str = "",
     bibtex: str = "",
     mutants: Mapping[str, Any] | None = None,
-    text: str = "",
+    refuted: str = "",
     quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
@@ -211,7 +209,7 @@ def claim(
         A BibTeX entry of your own, for a source that the bibliography does not have.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
-    text : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading"}
         Not empty: the numbers refute the statement, and what holds instead is a separate claim, named in ``see``.  It
         says how the statement is known: its text was read; it is quoted by others or remembered; or it is one reading
         of a text that can be read in another way, too.
@@ -244,7 +242,7 @@ def claim(
         ("kind", facts["kind"], KINDS),
         ("certificate", certificate, ("", *CERTIFICATES)),
         ("source_known", facts["source_known"], tuple(KNOWLEDGE)),
-        ("text", text, ("", *TEXTS)),
+        ("refuted", refuted, ("", *REFUTED)),
     ):
         if value not in allowed:
             raise ValueError(f"{name}: got {value!r}, allowed: {', '.join(filter(None, allowed))}")
@@ -253,8 +251,8 @@ def claim(
             raise ValueError(f"source: got [{key}], allowed: a key of the bibliography")
     if bibtex and bibtex not in entries() and not bibtex.lstrip().startswith("@"):
         raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry; a source of the bibliography is [its key]")
-    if text == "in print" and not quote:
-        raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or text='quoted' without it")
+    if refuted == "in print" and not quote:
+        raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or refuted='quoted' without it")
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
@@ -270,7 +268,7 @@ def claim(
             subject=subject,
             of=of,
             mutants=dict(mutants or {}),
-            text=text,
+            refuted=refuted,
             quote=quote,
             see=tuple(see),
             certificate=certificate,

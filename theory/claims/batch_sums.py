@@ -8,8 +8,6 @@ from ..compressors.identity import Identity
 from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
 
-__all__ = ["YIN", "not_scaled", "one_for_all", "path", "shorter", "sums", "thrice"]
-
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 
 
@@ -39,7 +37,7 @@ def thrice(batch: int, step: float, average: str = "last") -> ParallelSGD:
 
 
 def path(context, problem, start, *, batch: int, step: float, rounds: int, replicas: int) -> np.ndarray:
-    """F(w_k) of runs of the claim's subject: a row for each round from 0, a column for each replica."""
+    """Values F(w_k) of runs of the claim's subject: a row for each round from 0, a column for each replica."""
     return context.run(
         context.subject(batch, step),
         problem,

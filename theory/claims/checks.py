@@ -16,9 +16,6 @@ from ..bounds.closed_form import Value
 from ..core.random import key
 from ..measure import LEVEL, Interval, exactly, mean_interval
 
-__all__ = ["Check", "Context", "Measurement", "assumption", "equality", "identity", "lower", "rate", "upper"]
-
-
 UNSETTLED = exactly(float("nan"))
 SURE = 1.0 - (1.0 - LEVEL) / 1000.0  # level of an estimate that a theorem then assumes
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary

@@ -18,8 +18,6 @@ from ..compressors.codec import compress
 from ..core import require
 from ..core.random import derive, generator, key
 
-__all__ = ["Case", "Pair", "diagnose", "draw", "is_biased", "pairs_of", "shares_its_coins"]
-
 DRAWS = 400  # messages that are compared in each case
 FAR = 6.0  # standard errors; at 400 draws of d = 1000 coordinates a right compressor stays below
 CLOSE = 1e-7  # relative difference of numbers that are equal but for the order of rounding

@@ -8,8 +8,6 @@ from html import escape
 from ..reporting.formulas import FormulaError, mathml
 from .judgement import judge
 
-__all__ = ["bar", "checks_table", "claim_card", "formula", "table", "verdict"]
-
 SIGNS = {"upper": "≤", "lower": "≥", "rate": "≈"}
 COLOURS = {"holds": "#009E73", "refuted": "#D55E00", "undecided": "#CC79A7"}
 MARKS = {"holds": "✓", "refuted": "✗", "undecided": "?", "vacuous": "○"}
@@ -88,7 +86,7 @@ def claim_card(claim, more=()) -> str:
     """A claim: its title, its formula and the facts about it; ``more`` are pairs of names and HTML."""
     facts = [
         ("statement", escape(claim.statement)),
-        ("kind", escape(claim.kind + (f", refuted ({claim.text})" if claim.text else ""))),
+        ("kind", escape(claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else ""))),
         ("tight", escape(claim.attained)),
         ("proof", escape(claim.proof)),
         ("mutants", escape("; ".join(claim.mutants))),

@@ -22,8 +22,6 @@ from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
 from .judgement import judge, overall
 from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
 
-__all__ = ["Grade", "grade"]
-
 EFFORTS = (1, 4, 16)  # as in `verify`
 SHARED = (
     "every coordinate has the right law, but they are not independent: draw a random number for each, "

@@ -11,8 +11,6 @@ from .claim_list import browse, topic_of
 from .display import claim_card
 from .verification import Verification
 
-__all__ = ["Explanation", "exit_code", "explain", "formula_table", "ledger", "resolution"]
-
 HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "blind to", "mutants", "seconds")
 
 
@@ -64,7 +62,7 @@ def explain(id: str) -> Explanation:
         return of_topic
     claim = find_claim(id)
     lines = [f"{claim.id}: {claim.title}", ""]
-    kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
+    kind = claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else "")
     for title, text in (
         ("statement", claim.statement),
         ("formula", claim.latex),
@@ -100,7 +98,7 @@ def row(result: Verification) -> tuple[str, ...]:
     """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
     identity = result.checks[0].rule == "identity"
-    verdict = result.verdict + (f" ({result.text})" if result.text else "")
+    verdict = result.verdict + (f" ({result.refuted})" if result.refuted else "")
     mutants = f"{len(result.mutants) - len(result.survivors)}/{len(result.mutants)}" if result.mutants else "-"
     return (
         result.id,
@@ -174,7 +172,7 @@ def resolution(results: Iterable[Verification]) -> str:
     >>> resolution([verify("randk.variance", quick=True)])
     '1 of 1 claims (100 %) would notice a formula that is wrong by 25 % or lacks a summand; 1 a factor of 1.25'
     """
-    counted = [result for result in results if not result.text]
+    counted = [result for result in results if not result.refuted]
     good = sum(result.resolved for result in counted)
     factor = sum(result.verdict == "holds" for result in counted)
     return (

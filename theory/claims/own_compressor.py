@@ -15,8 +15,6 @@ from ..core import require
 from .base import Claim
 from .diagnosis import Case, draw
 
-__all__ = ["Fault", "Handed", "handed_in", "look_at", "settings_of", "shown"]
-
 
 class Fault(Exception):
     """Something that is wrong with a compressor, whatever it should do."""

@@ -15,8 +15,6 @@ from ..methods.sgd import ParallelSGD
 from ..problems.numpy_function import function
 from .mutants.shared import LeakyFeedback
 
-__all__ = ["follow", "local_steps_path"]
-
 
 def follow(
     compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1, context=None

@@ -11,8 +11,6 @@ import numpy as np
 
 from .mutants.stability import moment_matrix
 
-__all__ = ["coin", "law", "over", "squared_gradients", "stationary", "under"]
-
 
 def law(sent, size: float) -> tuple[np.ndarray, np.ndarray]:
     """K and n: the second moments m of (x, e) become K m + n in a step of the length ``size``."""

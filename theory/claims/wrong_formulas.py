@@ -15,8 +15,6 @@ from ..measure import exactly
 from .checks import Check
 from .judgement import judge
 
-__all__ = ["Blind", "blind_spots", "formula_mutants"]
-
 SMALL, LARGE = 1e-6, 1e6  # factors beyond which nobody asks
 FACTORS = (0.8, 1.25)
 

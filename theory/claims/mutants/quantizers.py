@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["DOWN", "INVERTED", "NEAREST", "NO_ZERO", "SHIFTED", "SWAPPED", "WrongRounding"]
-
 INVERTED, NEAREST, DOWN, NO_ZERO, SHIFTED, SWAPPED = 1, 2, 3, 4, 5, 6
 
 

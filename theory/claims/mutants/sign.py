@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["COLLIDING_SIGNS", "ROWS_SUMMED", "SIGNS_FORGOTTEN", "WrongSign", "WrongSketch"]
-
 SIGNS_FORGOTTEN, COLLIDING_SIGNS, ROWS_SUMMED = 1, 2, 3
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CUT", "INSIDE", "REPLACED", "UNDIVIDED", "WrongSparsifier"]
-
 REPLACED, CUT, INSIDE, UNDIVIDED = 1, 2, 3, 4
 
 

@@ -8,8 +8,6 @@ from ...bounds import atomo_probabilities
 from ...compressors.base import quantize, restore, state_size, update_state
 from ...core import kernel
 
-__all__ = ["CLIPPED", "REDRAWN", "UNDIVIDED", "WrongAtomo", "WrongPowerSGD", "repeat"]
-
 CLIPPED, REDRAWN, UNDIVIDED = 1, 2, 3
 
 

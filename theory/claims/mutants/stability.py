@@ -13,18 +13,6 @@ import math
 
 import numpy as np
 
-__all__ = [
-    "descent",
-    "diana",
-    "ef21",
-    "error_feedback",
-    "growth",
-    "marina",
-    "moment_matrix",
-    "scaling",
-    "tosses",
-]
-
 
 def moment_matrix(steps) -> np.ndarray:
     """The matrix that moves E z z', flattened: the mean of the Kronecker squares of (probability, A)."""

@@ -61,7 +61,7 @@ def _(context):
     "adam.step.printed",
     of=bounds.adam_step_in_print,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
-    text="in print",
+    refuted="in print",
     quote=r"The effective stepsize has two upper bounds: $|\Delta_t| \leq \alpha\cdot(1-\beta_1)/\sqrt{1-\beta_2}$ in"
     r" the case $(1-\beta_1) > \sqrt{1-\beta_2}$, and $|\Delta_t| \leq \alpha$ otherwise.",
     see=("adam.step",),

@@ -48,7 +48,7 @@ def _(context):
 
 @claim(
     "choco.gossip.quoted",
-    text="quoted",
+    refuted="quoted",
     of=bounds.choco_gossip,
     subject="quoted",
     see=("choco.gossip",),

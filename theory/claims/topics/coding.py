@@ -62,7 +62,7 @@ def _(context):
     "qsgd.bits.theorem-3.4",
     of=partial(bounds.qsgd_code_length, form="theorem-3.4"),
     subject=partial(QSGD, elias=True),
-    text="in print",
+    refuted="in print",
     quote=r"Moreover, QSGD requires $(3 + (\frac32 + o(1))\log(\frac{2(s^2+n)}{s^2+\sqrt n}))(s^2+\sqrt n) + 32$ bits"
     r" of communication per round.",
     see=("qsgd.code-length",),
@@ -188,7 +188,7 @@ def _(context):
     kind="upper",
     proof="2.8 agrees with 2 + (1/2) log2 3, which takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
     subject=(elias_dense, QSGD),
-    text="reading",
+    refuted="reading",
     quote=r"There is an encoding scheme for $Q_{\sqrt n}(\hat g(x))$ which in expectation has length at most"
     r" $2.8n + 32$.",
     see=("qsgd.dense-code.exists", "qsgd.unary-length"),

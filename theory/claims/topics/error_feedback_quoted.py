@@ -33,7 +33,7 @@ def _bounded_gradient(x, rng) -> np.ndarray:
     "ef.nonconvex.quoted",
     of=bounds.ef_sgd,
     subject=Scaling,
-    text="quoted",
+    refuted="quoted",
     see=("ef.nonconvex", "ef.nonconvex.sharp"),
 )
 def _(context):

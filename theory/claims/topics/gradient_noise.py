@@ -53,7 +53,7 @@ def _(context):
     "qsgd.gradient-noise.reading",
     of=bounds.qsgd_variance,
     subject=QSGD,
-    text="reading",
+    refuted="reading",
     quote=r"If $\hat g(x)$ is a stochastic gradient for $f$ at $x$ with second moment bound $B$, then $Q_s(\hat g(x))$"
     r" is a stochastic gradient for $f$ at $x$ with variance bound $\min(\frac{n}{s^2}, \frac{\sqrt n}{s})B$.",
     see=("qsgd.gradient-noise", "qsgd.variance.paper"),

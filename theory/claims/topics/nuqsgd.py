@@ -142,7 +142,7 @@ def variance_with_threshold(context, form: str):
     "nuqsgd.variance.threshold-1",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
     subject=NUQSGD,
-    text="quoted",
+    refuted="quoted",
     see=("nuqsgd.variance.threshold-2", "nuqsgd.variance"),
 )
 def _(context):

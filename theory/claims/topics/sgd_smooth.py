@@ -101,7 +101,7 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     "qsgd.step.printed",
     of=bounds.sgd_smooth_convex_step,
     subject="printed",
-    text="in print",
+    refuted="in print",
     quote=r"Suppose we run parallel SGD on $K$ processors, each with access to independent stochastic gradients with"
     r" second moment bound $B$, with step size $\eta_t = 1/(L + \sqrt K/\gamma)$, where $\gamma$ is as in Theorem 2.1."
     r" Then if $T = O(R^2\cdot\max(\frac{2B}{K\epsilon^2}, \frac L\epsilon))$, then"

@@ -66,7 +66,7 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
     "sgd.theta.quoted",
     of=bounds.sgd_scaled_inverse_time,
     subject=_all_paths,
-    text="quoted",
+    refuted="quoted",
     see=("sgd.theta",),
 )
 def _(context):
