@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
-def _sizes(values) -> np.ndarray:
-    values = np.abs(np.asarray(values, float))
-    require(values.ndim == 1 and values.size > 0, "values", values.shape, "a vector of at least one number")
-    require(bool(np.isfinite(values).all()), "values", "NaN or Inf", "finite numbers")
-    return values
+def _sizes(values: ArrayLike) -> np.ndarray:
+    sizes = np.abs(np.asarray(values, float))
+    require(sizes.ndim == 1 and sizes.size > 0, "values", sizes.shape, "a vector of at least one number")
+    require(bool(np.isfinite(sizes).all()), "values", "NaN or Inf", "finite numbers")
+    return sizes
 
 
 @formula("budget > 0")
-def atomo_probabilities(values, budget: float) -> np.ndarray:
+def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
     Title (optimal): ATOMO's probabilities are the best.
@@ -66,7 +67,7 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
 
 
 @formula
-def atomo_variance(values, budget: float) -> float:
+def atomo_variance(values: ArrayLike, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
     Title: Variance of spectral ATOMO.
@@ -96,7 +97,7 @@ def atomo_variance(values, budget: float) -> float:
 
 
 @formula("norm >= 1")
-def ternary_budget(values, norm: float = 2.0) -> float:
+def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
     r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 
     Title: QSGD with one level and TernGrad are ATOMO.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -119,7 +120,9 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
 
 
 @formula
-def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
+def sgd_average(
+    step_sizes: ArrayLike, weights: ArrayLike, *, mu: float, second_moment: float, distance: float = math.inf
+) -> float:
     r"""Suboptimality of any weighted average of SGD with any step sizes.
 
     Title (averages): Averages on logistic regression.

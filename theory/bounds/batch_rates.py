@@ -39,7 +39,7 @@ def needed_rounds(gradients: int, batch: int) -> int:
     return int(gradients) // int(batch)
 
 
-def _summands(start: float, unit: float, batch: int, batch_bound: float):
+def _summands(start: float, unit: float, batch: int, batch_bound: float) -> float:
     """A bound: what is left of the start, the noise of single gradients, and delta times that for their batches."""
     return total(start=start, noise=unit, batch=batch_delta(batch, batch_bound) * unit)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ._domain import whole
@@ -189,7 +190,7 @@ def limit_moment(theta: float, residual: float) -> float:
 
 
 @formula
-def conef_memory_schedule(theta: float, residual: float, steps, second_moment: float) -> np.ndarray:
+def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Mean squared norm of a compressed memory with any step sizes.
 
     Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...

@@ -7,6 +7,7 @@ The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ..core import require
@@ -70,7 +71,7 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
 @formula("outer >= 1")
 def catalyst(
     outer: int,
-    batches,
+    batches: Iterable[float],
     *,
     lipschitz: float,
     theta: float | None = None,
@@ -115,11 +116,11 @@ def catalyst(
     8.0
     """
     mu, top = _curvatures(lipschitz, theta)
-    batches = tuple(batches)
-    require(len(batches) > 0, "batches", batches, "at least one round")
+    sizes = tuple(batches)
+    require(len(sizes) > 0, "batches", sizes, "at least one round")
     known: dict[str, Any] = dict(mu=mu, lipschitz=top, step=step)
-    left = pl_contraction(**known) ** len(batches)
-    noise = cr_psgd(batches, **known, variance=variance, workers=workers, gap=0.0)
+    left = pl_contraction(**known) ** len(sizes)
+    noise = cr_psgd(sizes, **known, variance=variance, workers=workers, gap=0.0)
     factor = float(catalyst_factor(lipschitz, theta, form)) / (1.0 - float(left))
     return total(start=factor * gap / outer, noise=factor * float(noise))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -12,7 +13,7 @@ from .gossip import response
 
 
 @formula
-def dcd_threshold(eigenvalues) -> float:
+def dcd_threshold(eigenvalues: ArrayLike) -> float:
     r"""Largest relative compression error that DCD-PSGD bears, without gradients.
 
     Title: The compression error that DCD-PSGD bears, exactly.
@@ -52,7 +53,7 @@ def ring_dcd_share(workers: int) -> float:
 
 
 @formula("alpha_squared >= 0")
-def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
+def dcd_energy_factor(eigenvalues: ArrayLike, alpha_squared: float) -> float:
     r"""Exact factor per round of DCD-PSGD without gradients, in the long run.
 
     Title (run): The covariance of DCD-PSGD is that of the operator.
@@ -78,7 +79,7 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
 
 
 @formula
-def dcd_condition(eigenvalues) -> float:
+def dcd_condition(eigenvalues: ArrayLike) -> float:
     r"""Largest relative compression error that the theorem of DCD-PSGD allows.
 
     Title: The condition of DCD-PSGD's theorem is sufficient.
@@ -146,7 +147,7 @@ def ecd_error_bound(update: int, variance: float) -> float:
 
 
 @formula
-def ecd_relative_error(squares, omega: float) -> float:
+def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
     r"""Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
 
     Title: The estimates of ECD-PSGD with quantizers get worse.

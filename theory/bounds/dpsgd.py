@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ._domain import positive
@@ -10,7 +11,7 @@ from .closed_form import formula
 from .gossip import spectrum
 
 
-def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
+def _modes(eigenvalues: ArrayLike, step: float, curvature: float) -> np.ndarray:
     """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
     positive(step=step, curvature=curvature)
     values = spectrum(eigenvalues) - step * curvature
@@ -19,7 +20,7 @@ def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
 
 
 @formula
-def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: float) -> float:
+def dpsgd_consensus(eigenvalues: ArrayLike, *, step: float, curvature: float, variance: float) -> float:
     r"""How far the models of D-PSGD are apart in the end, with the same quadratic at every worker.
 
     Title: How far the models of D-PSGD are apart.
@@ -63,7 +64,7 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
 
 
 @formula
-def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) -> float:
+def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: float, curvature: float) -> float:
     r"""How far different data keep the models of D-PSGD apart, without noise.
 
     Title: Different data keep the models of D-PSGD apart.
@@ -91,7 +92,7 @@ def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) 
 
 
 @formula("0 < weight < 1")
-def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
+def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: ArrayLike) -> float:
     r"""Bias of D-PSGD's mean model, for two workers with different data.
 
     Title: Different data bias the mean of D-PSGD.
@@ -111,7 +112,7 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     >>> dpsgd_bias(0.5, step=0.25, curvatures=(2.0, 1.0), minima=(12.0, 0.0))
     -0.5
     """
-    (a, other), (b, c) = map(float, curvatures), map(float, minima)
+    (a, other), (b, c) = np.asarray(curvatures, float).tolist(), np.asarray(minima, float).tolist()
     positive(first_curvature=a, second_curvature=other)
     first, second = 2.0 - weight - step * a, 2.0 - weight - step * other  # the diagonal of I + W - eta A
     require(first > 0 and first * second > weight**2, "step", step, "one for which the models stay bounded")
@@ -120,7 +121,7 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
 
 
 @formula("curvature > 0")
-def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> float:
+def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: float) -> float:
     r"""Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.

@@ -8,6 +8,7 @@ gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is the facto
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ..core import require
 from ._domain import non_negative, whole
@@ -131,7 +132,14 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
 
 @formula
 def cr_psgd(
-    batches, *, mu: float, lipschitz: float, step: float | None = None, variance: float, workers: int = 1, gap: float
+    batches: Iterable[float],
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
 ) -> float:
     r"""The gap f - f* after rounds with given batches.
 

@@ -11,8 +11,10 @@ At most: a code's length is replaced by the least concave function above it, so 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -41,7 +43,7 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
 
 
 @formula
-def expected_elias_bits(u) -> float:
+def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
     Title (code-length.exact): Exact length of QSGD's Elias code.
@@ -84,7 +86,7 @@ def expected_elias_bits(u) -> float:
     logs = np.concatenate([[0.0], np.cumsum(np.log1p(-np.where(p < 1.0, p, 0.0)))])
     j = np.arange(d)
 
-    def clear(distance):  # no non-zero among j - distance + 1, ..., j - 1
+    def clear(distance: Any) -> np.ndarray:  # no non-zero among j - distance + 1, ..., j - 1
         start = np.maximum(j - distance + 1, 0)
         return np.where(sure[j] == sure[start], np.exp(logs[j] - logs[start]), 0.0)
 

@@ -233,7 +233,9 @@ def _detour(delta: float, memory: str) -> float:
 
 
 @formula("second_moment > 0", "distance > 0")
-def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"):
+def ef_sgd_convex_step(
+    steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"
+) -> float:
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as there.

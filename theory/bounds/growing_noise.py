@@ -115,7 +115,9 @@ def shrinking_noise_recursion(
 
 
 @formula
-def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alignment=1.0, length=1.0) -> float:
+def growing_batch_limit(
+    step: float, *, curvature: float, lipschitz: float, alignment: float = 1.0, length: float = 1.0
+) -> float:
     """The largest growth tau of batches with which O(1/eps) gradients reach the accuracy eps.
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t).

@@ -18,22 +18,22 @@ MOST_BITS = 8
 STEPS = 40  # of Newton's method, which needs up to eight
 
 
-def _density(x):
+def _density(x: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
 
 
-def _beyond(ends) -> np.ndarray:
+def _beyond(ends: np.ndarray) -> np.ndarray:
     """P(x > end) of a standard normal x; of 128 numbers, which do not deserve the half second of SciPy's import."""
     return np.array([0.5 * math.erfc(end / math.sqrt(2.0)) for end in ends])
 
 
-def _cells(levels):
+def _cells(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends of the cells of the positive levels, their probabilities, and the densities at their ends."""
     ends = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [np.inf]])
     return ends, -np.diff(_beyond(ends)), _density(ends)
 
 
-def _tridiagonal_solution(lower, middle, upper, right) -> np.ndarray:
+def _tridiagonal_solution(lower: np.ndarray, middle: np.ndarray, upper: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Gaussian elimination without pivots: row sums of the matrix are positive here, by log-concavity."""
     middle, right = middle.copy(), right.copy()
     for i in range(1, right.size):

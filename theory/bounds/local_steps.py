@@ -79,7 +79,15 @@ def local_sgd(
 
 @formula("deviation >= 0", "0 < step <= 0.25 / lipschitz")
 def local_sgd_step(
-    distance: float, gap: float, deviation: float, *, mu: float, lipschitz: float, step: float, variance=0.0, workers=1
+    distance: float,
+    gap: float,
+    deviation: float,
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    variance: float = 0.0,
+    workers: int = 1,
 ) -> float:
     r"""One step of the workers' mean iterate.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -53,7 +54,7 @@ def memory_error(
 
 
 @formula
-def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarray:
+def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Mean squared norm of a memory with any step sizes.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...

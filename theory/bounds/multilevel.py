@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
 @formula
-def multilevel_variance_exact(residuals) -> float:
+def multilevel_variance_exact(residuals: ArrayLike) -> float:
     r"""Variance of multilevel compression at one vector, with the best probabilities.
 
     Title: Variance of one random level.

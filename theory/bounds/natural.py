@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -59,7 +60,7 @@ def natural_variance(d: int) -> float:
 
 
 @formula
-def natural_variance_exact(v) -> float:
+def natural_variance_exact(v: ArrayLike) -> float:
     """Variance of natural compression at one vector.
 
     Setting: as for natural_variance, without limits to the exponent.

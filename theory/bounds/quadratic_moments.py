@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
-def _checked(step_sizes, diagonal, variance, start):
+def _checked(
+    step_sizes: ArrayLike, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     eta, h = np.asarray(step_sizes, float).ravel(), np.atleast_1d(np.asarray(diagonal, float))
     require(bool(np.all(np.isfinite(eta))), "step_sizes", step_sizes, "finite numbers")
     require(h.ndim == 1 and h.size >= 1, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
@@ -20,7 +23,9 @@ def _checked(step_sizes, diagonal, variance, start):
 
 
 @formula
-def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndarray:
+def quadratic_moments_exact(
+    step_sizes: ArrayLike, *, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> np.ndarray:
     r"""Second moments of all iterates of SGD on a diagonal quadratic.
 
     Title (mean): On shared quadratics compression costs CHOCO-SGD nothing.
@@ -58,7 +63,9 @@ def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndar
 
 
 @formula
-def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -> np.ndarray:
+def quadratic_average_exact(
+    step_sizes: ArrayLike, weights: ArrayLike, *, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> np.ndarray:
     r"""Second moments of a weighted average of the iterates of SGD on a diagonal quadratic.
 
     Title (average.exact): Averages on a quadratic, exactly.

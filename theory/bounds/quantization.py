@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
-def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
+def _units(v: ArrayLike, s: int, norm: float) -> tuple[np.ndarray, float]:
     """The coordinates in units of the level spacing, and that spacing."""
     magnitude = np.abs(np.asarray(v, float).ravel())
     require(bool(np.all(np.isfinite(magnitude))), "v", v, "finite numbers")
@@ -146,7 +147,7 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
 
 
 @formula("norm in (2, inf)")
-def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
+def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
     Title (variance): Variance of rounded singular values.
@@ -209,7 +210,7 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
 
 
 @formula("norm in (2, inf)")
-def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
+def qsgd_nonzeros_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Expected number of non-zeros of QSGD at one vector.
 
     Setting: as for qsgd_variance_exact.

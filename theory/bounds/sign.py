@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
 @formula
-def sign_density(v) -> float:
+def sign_density(v: ArrayLike) -> float:
     r"""Density of a vector: how near its magnitudes are to being equal.
 
     Title (density.rcv1): Density of real gradients.
@@ -67,7 +68,7 @@ def sign_density_gaussian() -> float:
 
 
 @formula
-def scaled_sign_error(v) -> float:
+def scaled_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_1/d.
 
     Title: Error of the scaled sign.
@@ -89,7 +90,7 @@ def scaled_sign_error(v) -> float:
 
 
 @formula
-def l2_sign_error(v) -> float:
+def l2_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_2/sqrt(d).
 
     Title: Error of the sign with the l2 scale.
@@ -164,7 +165,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
 
 
 @formula
-def sign_line_floor(A, b) -> float:
+def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
     r"""Least loss that sign descent can reach on a least-squares problem with positive entries.
 
     Title: One sign pattern, one line.

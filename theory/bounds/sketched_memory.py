@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -97,7 +98,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 
 
 @formula("k >= 1", "k <= d")
-def block_kept_square(positions, d: int, k: int) -> float:
+def block_kept_square(positions: ArrayLike, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
     Title (kept): How many coordinates of a bucket are sent.

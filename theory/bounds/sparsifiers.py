@@ -6,13 +6,14 @@ Throughout, Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independen
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ._domain import positive, whole
 from .closed_form import formula, total
 
 
-def _sizes(v) -> np.ndarray:
+def _sizes(v: ArrayLike) -> np.ndarray:
     sizes = np.abs(np.asarray(v, float).ravel())
     require(bool(np.all(np.isfinite(sizes))), "v", v, "finite numbers")
     return sizes
@@ -126,7 +127,7 @@ def threshold_contraction(d: int, size: float) -> float:
 
 
 @formula("one of budget, variance")
-def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
+def optimal_probabilities(v: ArrayLike, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     r"""Probabilities of the optimal independent sparsifier.
 
     Title (closed-form): The optimal probabilities.
@@ -181,7 +182,7 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
 
 
 @formula("budget > 0", "rounds >= 1")
-def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
+def greedy_probabilities(v: ArrayLike, budget: float, rounds: int) -> np.ndarray:
     """Probabilities after some rounds of the greedy algorithm.
 
     Setting: as for the budget of optimal_probabilities, with more non-zeros than the budget s.
@@ -212,7 +213,7 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
 
 
 @formula
-def sparsifier_variance(v, p) -> float:
+def sparsifier_variance(v: ArrayLike, p: ArrayLike) -> float:
     r"""Variance of an independent sparsifier at one vector.
 
     Title: The optimal sparsifier, measured.
@@ -257,7 +258,7 @@ def optimal_variance(d: int, budget: float) -> float:
 
 
 @formula
-def product_bound(v) -> float:
+def product_bound(v: ArrayLike) -> float:
     r"""Lower bound of the second moment times the expected number of non-zeros.
 
     Title: Second moment times non-zeros.

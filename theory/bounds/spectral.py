@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ._domain import positive
 from .closed_form import formula, total
 
 
-def _spectrum(singular_values) -> np.ndarray:
+def _spectrum(singular_values: ArrayLike) -> np.ndarray:
     s = np.asarray(singular_values, float)
     require(s.ndim == 1 and s.size > 0, "singular_values", s.shape, "a vector of at least one number")
     require(bool(np.isfinite(s).all() and (s >= 0).all()), "singular_values", s.min(), "finite numbers, at least 0")
     return np.sort(s)[::-1]
 
 
-def _rank(rank, top: int, of: str) -> None:
+def _rank(rank: int, top: int, of: str) -> None:
     good = 1 <= rank <= top and float(rank).is_integer()
     require(good, "rank", rank, f"an integer from 1 to {of} = {top}")
 
@@ -75,7 +76,7 @@ def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
 
 
 @formula
-def best_rank_error(singular_values, rank: int) -> float:
+def best_rank_error(singular_values: ArrayLike, rank: int) -> float:
     """Squared error of the best approximation of a given rank.
 
     Setting: a matrix X with these singular values.
@@ -95,7 +96,7 @@ def best_rank_error(singular_values, rank: int) -> float:
 
 
 @formula
-def power_sgd_cold_error(singular_values, rank: int) -> float:
+def power_sgd_cold_error(singular_values: ArrayLike, rank: int) -> float:
     r"""Error of PowerSGD from a fresh random start.
 
     Title: PowerSGD from a fresh start contracts.
@@ -121,7 +122,7 @@ def power_sgd_cold_error(singular_values, rank: int) -> float:
 
 
 @formula("rank >= 3")
-def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
+def power_sgd_halko(singular_values: ArrayLike, rank: int, target: int | None = None) -> float:
     r"""Error of PowerSGD from a fresh random start, where the spectrum decays.
 
     Title: PowerSGD from a fresh start, where the spectrum decays.
@@ -150,7 +151,7 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
 
 
 @formula
-def power_sgd_warm_factor(singular_values, rank: int) -> float:
+def power_sgd_warm_factor(singular_values: ArrayLike, rank: int) -> float:
     r"""Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
 
     Title: A warm start finds the best rank.
@@ -175,7 +176,7 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
 
 
 @formula("rows >= 1", "columns >= 1")
-def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
+def spectral_beats_entrywise(singular_values: ArrayLike, entries: ArrayLike, rows: int, columns: int) -> float:
     r"""Whether singular triplets or entries are the better atoms, at the same number of floats.
 
     Title: When singular triplets are better than entries.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ._domain import whole
@@ -224,7 +225,7 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
 
 
 @formula
-def inclusion_probabilities(k: int, rates) -> np.ndarray:
+def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     r"""Probability of each worker to be among the k fastest.
 
     Title (inclusion): Who is among the fastest.
@@ -277,7 +278,7 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
 
 
 @formula
-def horvitz_thompson_weights(probabilities) -> np.ndarray:
+def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
     r"""Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
 
     Title (horvitz-thompson): The cure of the bias.

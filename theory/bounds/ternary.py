@@ -6,12 +6,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
-def _sizes(v, scale: float | None = None) -> np.ndarray:
+def _sizes(v: ArrayLike, scale: float | None = None) -> np.ndarray:
     size = np.abs(np.asarray(v, float).ravel())
     require(bool(np.all(np.isfinite(size))), "v", v, "finite numbers")
     if scale is not None:
@@ -21,7 +22,7 @@ def _sizes(v, scale: float | None = None) -> np.ndarray:
 
 
 @formula
-def ternary_variance_exact(v, scale: float) -> float:
+def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
     Title: Variance and non-zeros of ternary quantization.
@@ -55,7 +56,7 @@ def ternary_variance_exact(v, scale: float) -> float:
 
 
 @formula
-def ternary_nonzeros_exact(v, scale: float) -> float:
+def ternary_nonzeros_exact(v: ArrayLike, scale: float) -> float:
     """Expected number of non-zeros of ternary quantization at one vector.
 
     Setting: any scale C >= max|v_i|.
@@ -71,7 +72,7 @@ def ternary_nonzeros_exact(v, scale: float) -> float:
 
 
 @formula
-def ternary_product(v) -> float:
+def ternary_product(v: ArrayLike) -> float:
     r"""Second moment times expected non-zeros of ternary quantization: the same for every scale.
 
     Title (product): No scale is better than another.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -34,7 +35,7 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
 
 
 @formula("offset >= 0", "slope >= mu ** 2")
-def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: float) -> float:
+def terngrad_distance(steps: ArrayLike, distance: float, mu: float, offset: float, slope: float) -> float:
     r"""Expected squared distance to the minimum after many steps of TernGrad.
 
     Title: TernGrad converges.

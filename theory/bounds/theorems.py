@@ -193,6 +193,6 @@ def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]])
             text = SYMBOLS[argument.name].meaning
         said = argument.said() if group == argument.name else ""
         meaning = f"{text.rstrip('.')}, {said[:1].lower()}{said[1:]}" if text and said else text or said
-        lines.append(f"{group} : {kind or argument.kind or 'array_like'}")
+        lines.append(f"{group} : {kind or argument.kind.replace('ArrayLike', 'array_like') or 'array_like'}")
         lines += [f"    {meaning if meaning.endswith('.') else f'{meaning}.'}"] if meaning else []
     return lines

@@ -62,7 +62,7 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
     return second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
 
 
-def _law(mu, step, variance, omega, workers, batch):
+def _law(mu: float, step: float, variance: float, omega: float, workers: int, batch: int) -> tuple[float, float]:
     """(r, noise of a step) of a_{t+1} = r a_t + noise."""
     positive(mu=mu, step=step)
     noise = step**2 * averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
@@ -180,7 +180,7 @@ def fewest_iterations(
     FewestIterations(step=0.5, iterations=2.0)
     """
 
-    def taken(step):
+    def taken(step: float) -> float:
         return iterations_to_accuracy(
             accuracy, mu=mu, step=step, variance=variance, distance=distance, workers=workers, batch=batch, omega=omega
         )

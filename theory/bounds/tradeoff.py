@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -12,7 +13,7 @@ from .sparsifiers import product_bound
 
 
 @formula("nonzeros > 0")
-def least_variance(v, nonzeros: float) -> float:
+def least_variance(v: ArrayLike, nonzeros: float) -> float:
     r"""Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
     Title: Variance and non-zeros cannot both be small.
@@ -31,10 +32,10 @@ def least_variance(v, nonzeros: float) -> float:
     >>> least_variance([1.0, 1.0, 1.0, 1.0], nonzeros=2)
     1.0
     """
-    v = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.isfinite(v).all()) and bool(v.any()), "v", v, "finite numbers, not all zero")
-    v = v / v.max()  # so that no square overflows
-    return max(0.0, product_bound(v) / (nonzeros * float(v @ v)) - 1.0)
+    sizes = np.abs(np.asarray(v, float).ravel())
+    require(bool(np.isfinite(sizes).all()) and bool(sizes.any()), "v", v, "finite numbers, not all zero")
+    sizes = sizes / sizes.max()  # so that no square overflows
+    return max(0.0, product_bound(sizes) / (nonzeros * float(sizes @ sizes)) - 1.0)
 
 
 @formula("0 <= delta <= 1")

@@ -138,7 +138,7 @@ class Claim:
 REGISTRY: dict[str, Claim] = {}  # those that are loaded; `registered` has all
 
 
-def _origin(measure) -> str:
+def _origin(measure: Callable) -> str:
     """The file that defines a claim and may redefine it; the cells of a notebook, files for Python, count as one."""
     code = getattr(measure, "__code__", None)
     return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
@@ -182,7 +182,7 @@ def claim(
     certificate: str = "",
     measured_by: str = "",
     version: int = 1,
-):
+) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
     r"""Register a claim: a decorator for the function that measures it.
 
     Parameters
@@ -258,7 +258,7 @@ def claim(
 
     place = _place()
 
-    def decorate(measure):
+    def decorate(measure: Callable[[Context], Iterable[Check | str]]) -> Claim:
         known = REGISTRY.get(id) if Path(place[0]).is_relative_to(PACKAGE) else _loaded(id)
         if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..measure import loglog_slope
 from .base import Claim, claim
@@ -39,7 +40,9 @@ def spike(d: int) -> Input:
     return Input(f"one spike, d={d}", lambda context: np.eye(1, d)[0])
 
 
-def loglog_rate(label: str, x, samples, predicted: float, tolerance: float, **window) -> Check:
+def loglog_rate(
+    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float, **window: Any
+) -> Check:
     """A rate: the slope of the logarithm of E y in that of x, with a column of samples of y for each x.
 
     Parameters
@@ -129,7 +132,7 @@ def compressor_law(
     about = facts.get("of") if quantity != "bias" else None  # E Q(v) = v: there is nothing to compute
     predict = formula or (_prediction(about, quantity) if about else None)
 
-    def measure(context: Context):
+    def measure(context: Context) -> Iterator[Check]:
         for number, (vector, settings, *rule) in enumerate(at):
             v = vector.make(context)
             found = context.moments(context.subject(**settings), v, context.samples(samples, quick), number)
@@ -146,7 +149,7 @@ def _prediction(of: Callable[..., float], quantity: str) -> Callable[..., float]
     """A formula as a function of the vector and the settings; per ||v||^2 if it is that of one vector."""
     names = inspect.signature(of).parameters
 
-    def predicted(v, **settings):
+    def predicted(v: np.ndarray, **settings: Any) -> float:
         given = {name: value for name, value in ({"v": v, "d": v.size} | settings).items() if name in names}
         return of(**given) / (float(v @ v) if "v" in names and quantity in ("variance", "bias") else 1.0)
 

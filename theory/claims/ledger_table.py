@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..bounds.bibliography import KNOWLEDGE
 from .base import find_claim, list_claims
@@ -113,7 +113,7 @@ def row(result: Verification) -> tuple[str, ...]:
     )
 
 
-def _laid_out(rows, left) -> list[str]:
+def _laid_out(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
     """Rows as lines with columns, a rule below the first; the columns ``left`` are of text."""
     widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
     lines = [

@@ -59,7 +59,7 @@ def _number(value: float | None, digits: int = 5) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
-def _plain(value):
+def _plain(value: float | None) -> float | None:
     """A number in JSON form."""
     return None if value is None or not math.isfinite(value) else float(value)
 
@@ -288,7 +288,7 @@ def verify(id: str | Claim, *, seed: int = ..., quick: bool = ..., data: Any = .
 def verify(
     id: list[Any] | tuple[Any, ...], *, seed: int = ..., quick: bool = ..., data: Any = ...
 ) -> Verifications: ...
-def verify(id, *, seed=0, quick=False, data=None):
+def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> Any:
     """Measure a claim and its mutants; or several.
 
     Parameters

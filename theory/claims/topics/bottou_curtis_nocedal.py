@@ -107,8 +107,8 @@ def wavy(context, step, steps, replicas):
 def _(context):
     L, T = 2.0, 50
     for alpha in (0.4 / L, 1.0 / L):
-        h = {"diagonal": [L], "variance": 1.0, "start": 1.0}
-        moments = bounds.quadratic_moments_exact(np.full(T, context.subject * alpha), **h)
+        sizes = np.full(T, context.subject * alpha)
+        moments = bounds.quadratic_moments_exact(sizes, diagonal=[L], variance=1.0, start=1.0)
         left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
         measured = float(L**2 * moments[:T].mean())
         known: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}

@@ -225,8 +225,8 @@ def _(context):
     for form in ("sharp", "paper"):
         apart = float(bounds.local_sgd_deviation(eta, local_steps=H, second_moment=G2, form=form))
         # a step that loses all that the descent lemma allows: 2 (f - f_+)/eta + L eta sigma^2/N + L^2 apart
-        squares = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
+        allowed = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
         gap = sum(0.5 * t + 1.0 for t in range(T))
         given = dict(steps=T, step=eta, lipschitz=2.0, local_steps=H, second_moment=G2, workers=N)
         bound = bounds.local_sgd_nonconvex(**given, variance=1.5, gap=gap, form=form)
-        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(squares)), bound)
+        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(allowed)), bound)
