@@ -7,18 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
 def _sizes(values: ArrayLike) -> np.ndarray:
-    sizes = np.abs(np.asarray(values, float))
-    require(sizes.ndim == 1 and sizes.size > 0, "values", sizes.shape, "a vector of at least one number")
-    require(bool(np.isfinite(sizes).all()), "values", "NaN or Inf", "finite numbers")
-    return sizes
+    return np.abs(np.asarray(values, float))
 
 
-@formula("budget > 0")
+@formula("budget > 0", "vector(values)")
 def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
@@ -66,7 +62,7 @@ def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     return p
 
 
-@formula
+@formula("vector(values)")
 def atomo_variance(values: ArrayLike, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
@@ -96,7 +92,7 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 
-@formula("norm >= 1")
+@formula("norm >= 1", "vector(values)", "some(values)")
 def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
     r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 
@@ -117,6 +113,5 @@ def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
     """
     sizes = _sizes(values)
     top = float(sizes.max())
-    require(top > 0.0, "values", "zeros only", "at least one that is not 0")
     u = sizes / top
     return float(u.sum()) / (1.0 if math.isinf(norm) else float((u**norm).sum() ** (1.0 / norm)))

@@ -7,20 +7,17 @@ whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k
 
 from __future__ import annotations
 
-from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 
+CONSTANT = (  # what the theorems with a constant step size ask for
+    "form in ('sharp', 'paper')",
+    "first > 0",
+    "second >= first ** 2",
+    "0 < step <= first / (lipschitz * second)",
+)
 
-def _largest_step(step: float, lipschitz: float, first: float, second: float, form: str, *extra: str) -> None:
-    require(form in ("sharp", "paper", *extra), "form", form, "'sharp' or 'paper'")
-    positive(lipschitz=lipschitz, first=first)
-    require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
-    largest = first / (lipschitz * second)
-    require(0 < step <= largest * (1 + 1e-12), "step", step, f"a number in (0, first/(L second)] = (0, {largest}]")
 
-
-@formula("0 < mu <= lipschitz", "noise >= 0")
+@formula("0 < mu <= lipschitz", "noise >= 0", *CONSTANT)
 def bottou_constant_step_floor(
     *,
     mu: float,
@@ -61,7 +58,6 @@ def bottou_constant_step_floor(
     ...  for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
-    _largest_step(step, lipschitz, first, second, form)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return step * lipschitz * noise / (2.0 * mu * slope)
 
@@ -154,7 +150,16 @@ def bottou_decreasing_step_plan(
     return beta, beta * lipschitz * second / first
 
 
-@formula("steps >= 0", "noise >= 0", "0 < mu <= lipschitz", "first > 0", "shift > 1", "beta > 1 / (mu * first)")
+@formula(
+    "steps >= 0",
+    "noise >= 0",
+    "0 < mu <= lipschitz",
+    "first > 0",
+    "shift > 1",
+    "beta > 1 / (mu * first)",
+    "second >= first ** 2",
+    "beta / shift <= first / (lipschitz * second)",
+)
 def bottou_decreasing_step(
     steps: int,
     *,
@@ -185,12 +190,11 @@ def bottou_decreasing_step(
     >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
-    _largest_step(beta / shift, lipschitz, first, second, "paper")
     nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), shift * gap)
     return nu / (shift + steps)
 
 
-@formula("noise >= 0")
+@formula("noise >= 0", *CONSTANT)
 def bottou_nonconvex(
     steps: int,
     *,
@@ -224,6 +228,5 @@ def bottou_nonconvex(
     >>> [bottou_nonconvex(4, lipschitz=1.0, step=0.5, noise=1.0, gap=1.0, form=form) for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
-    _largest_step(step, lipschitz, first, second, form)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return total(noise=step * lipschitz * noise, start=2.0 * gap / (steps * step)) / slope

@@ -34,7 +34,7 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     return (rho if form == "derived" else rho**2) * delta / below
 
 
-@formula("0 < rho <= 1")
+@formula("0 < rho <= 1", "form in ('theorem', 'derived')")
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     r"""Rate of CHOCO-Gossip in its theorem.
 
@@ -64,7 +64,6 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     >>> choco_rate(1.0, 0.82), choco_rate(1.0, 0.17, form="derived")
     (0.01, 0.01)
     """
-    require(form in RATES, "form", form, " or ".join(map(repr, RATES)))
     return rho**2 * delta / RATES[form]
 
 

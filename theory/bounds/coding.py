@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula, total
 from .quantization import qsgd_nonzeros, qsgd_variance
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
-@formula
+@formula("k >= 1")
 def elias_length(k: int) -> int:
     r"""Bits of the recursive Elias (omega) code of an integer.
 
@@ -33,7 +32,6 @@ def elias_length(k: int) -> int:
     >>> [elias_length(k) for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63)]
     [1, 3, 3, 6, 6, 7, 7, 11, 11, 12, 12]
     """
-    require(k >= 1 and float(k).is_integer(), "k", k, "an integer, at least 1")
     k, length = int(k), 1
     while k > 1:
         digits = k.bit_length()

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 from .dynamic_batches import cr_psgd, growing_rounds
 from .polyak_lojasiewicz import pl_contraction
@@ -19,9 +18,7 @@ from .polyak_lojasiewicz import pl_contraction
 
 def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
     """mu_h and L_h."""
-    positive(lipschitz=lipschitz)
     theta = catalyst_theta(lipschitz) if theta is None else theta
-    require(lipschitz < theta < math.inf, "theta", theta, f"a number above L = {lipschitz:g}")
     return theta - lipschitz, theta + lipschitz
 
 
@@ -43,7 +40,7 @@ def catalyst_theta(lipschitz: float) -> float:
     return 3.0 * lipschitz
 
 
-@formula("form in ('sharp', 'distance')")
+@formula("form in ('sharp', 'distance')", "theta > lipschitz", "theta < inf")
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
@@ -68,7 +65,7 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
     return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
 
 
-@formula("outer >= 1")
+@formula("outer >= 1", "theta > lipschitz", "theta < inf")
 def catalyst(
     outer: int,
     batches: Iterable[float],

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 from .gossip import response
 
@@ -146,7 +145,7 @@ def ecd_error_bound(update: int, variance: float) -> float:
     return 2.0 * variance / update
 
 
-@formula
+@formula("squares >= 0", "count(squares) >= 2")
 def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
     r"""Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
 
@@ -166,6 +165,5 @@ def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
     (1.0, 5.0)
     """
     z = np.asarray(squares, float).ravel()
-    require(z.size >= 2 and bool(np.all(z >= 0)), "squares", squares, "at least 2 numbers, at least 0")
     t, s = z.size, np.arange(1, z.size + 1)
     return float(4.0 * omega * np.sum((s - 1.0) ** 2 * z) / (t * (t - 1.0)) ** 2)

@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula
 from .gossip import spectrum
 
 
 def _modes(eigenvalues: ArrayLike, step: float, curvature: float) -> np.ndarray:
     """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
-    positive(step=step, curvature=curvature)
     values = spectrum(eigenvalues) - step * curvature
     require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
     return np.sort(values)
@@ -63,7 +61,7 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
     return step * variance / (workers * curvature * (2.0 - step * curvature))
 
 
-@formula
+@formula("count(energies) == count(eigenvalues)")
 def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: float, curvature: float) -> float:
     r"""How far different data keep the models of D-PSGD apart, without noise.
 
@@ -85,13 +83,12 @@ def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: flo
     """
     _modes(eigenvalues, step, curvature)
     values, squares = np.asarray(eigenvalues, float).ravel(), np.asarray(energies, float).ravel()
-    require(values.shape == squares.shape, "energies", f"shape {squares.shape}", f"shape {values.shape}")
     others = np.arange(values.size) != np.argmax(values)
     share = step * curvature / (1.0 - values[others] + step * curvature)
     return float(np.sum(share**2 * squares[others]))
 
 
-@formula("0 < weight < 1")
+@formula("0 < weight < 1", "curvatures > 0", "count(curvatures) == 2", "count(minima) == 2")
 def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: ArrayLike) -> float:
     r"""Bias of D-PSGD's mean model, for two workers with different data.
 
@@ -113,7 +110,6 @@ def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: Arr
     -0.5
     """
     (a, other), (b, c) = np.asarray(curvatures, float).tolist(), np.asarray(minima, float).tolist()
-    positive(first_curvature=a, second_curvature=other)
     first, second = 2.0 - weight - step * a, 2.0 - weight - step * other  # the diagonal of I + W - eta A
     require(first > 0 and first * second > weight**2, "step", step, "one for which the models stay bounded")
     below = weight * (a + other) + step * a * other

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula, total
 from .polyak_lojasiewicz import pl_contraction
 
@@ -229,7 +228,7 @@ def cr_psgd_geometric(
     return total(start=q**rounds * gap, noise=noise)
 
 
-@formula("batches in ('whole', 'real')")
+@formula("batches in ('whole', 'real')", "first >= 1", "samples >= first")
 def cr_psgd_rate(
     samples: float,
     *,
@@ -289,9 +288,6 @@ def cr_psgd_rate(
         rho = optimal_rho(mu, lipschitz, step)
     q = _growth(rho, mu, lipschitz, step)
     require(q > 0.0, "step", step, "a step with q = 1 - nu > 0")
-    non_negative(variance=variance, gap=gap)
-    whole(1, workers=workers, first=first)
-    require(samples >= first, "samples", samples, f"at least one round: first = {first}")
     gamma = 1.0 / lipschitz if step is None else step
     alpha = math.log(1.0 / q) / math.log(rho)
     start = gap * (1.0 + (rho - 1.0) * samples / first) ** -alpha

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula, total
 from .coding import elias_length
 from .quantization import qsgd_nonzeros
@@ -42,7 +41,7 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
     return rows[0, : p.size + 1]
 
 
-@formula
+@formula("u >= 0", "ndim(u) == 1")
 def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
@@ -70,7 +69,6 @@ def expected_elias_bits(u: ArrayLike) -> float:
     3.5
     """
     u = np.asarray(u, float)
-    require(u.ndim == 1 and bool(np.all((u >= 0) & np.isfinite(u))), "u", u, "an array of finite numbers from 0 on")
     d = u.size
     floor = np.floor(u)
     up = u - floor

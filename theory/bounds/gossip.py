@@ -13,7 +13,7 @@ from .closed_form import formula
 GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 
 
-@formula
+@formula("workers >= 3")
 def ring_gossip_factor(workers: int) -> float:
     r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
@@ -39,8 +39,6 @@ def ring_gossip_factor(workers: int) -> float:
     >>> round(ring_gossip_factor(4), 4), round(ring_gossip_factor(36), 4)
     (0.3333, 0.9899)
     """
-    good = workers >= 3 and float(workers).is_integer()
-    require(good, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))
 
 

@@ -11,7 +11,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..core import require
 from .closed_form import formula
 
 MOST_BITS = 8
@@ -66,7 +65,7 @@ def _positive_levels(bits: int) -> np.ndarray:
     return levels
 
 
-@formula("bits >= 1")
+@formula(f"1 <= bits <= {MOST_BITS}")
 def lloyd_max_levels(bits: int) -> np.ndarray:
     """Positive levels of the Lloyd-Max quantizer of the standard normal law.
 
@@ -91,11 +90,10 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     >>> lloyd_max_levels(2)
     array([0.4528, 1.5104])
     """
-    require(bits <= MOST_BITS, "bits", bits, f"an integer from 1 to {MOST_BITS}")
     return _positive_levels(int(bits)).copy()
 
 
-@formula("bits >= 0")
+@formula(f"0 <= bits <= {MOST_BITS}")
 def lloyd_max_distortion(bits: int) -> float:
     r"""Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
@@ -117,7 +115,6 @@ def lloyd_max_distortion(bits: int) -> float:
     >>> lloyd_max_distortion(1), lloyd_max_distortion(2), lloyd_max_distortion(4)
     (0.3634, 0.1175, 0.0095)
     """
-    require(bits <= MOST_BITS, "bits", bits, f"an integer from 0 to {MOST_BITS}")
     if bits == 0:
         return 1.0
     levels = _positive_levels(int(bits))

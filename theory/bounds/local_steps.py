@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .memsgd import mem_sgd_weight_sum
 
@@ -113,7 +112,6 @@ def local_sgd_step(
     4.0
     """
     local_sgd_shift(mu, lipschitz)
-    whole(1, workers=workers)
     return total(
         start=(1.0 - mu * step) * distance,
         descent=-0.5 * step * gap,

@@ -53,7 +53,7 @@ def memory_error(
     return step**2 * second_moment * (q * (1.0 + q) / delta * grown) ** 2
 
 
-@formula
+@formula("steps >= 0")
 def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Mean squared norm of a memory with any step sizes.
 
@@ -72,7 +72,6 @@ def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) 
     array([0.  , 0.25 , 0.5625])
     """
     steps = np.asarray(steps, float).ravel()
-    require(bool(np.all(steps >= 0)), "steps", steps, "numbers, at least 0")
     q, root, roots = math.sqrt(1.0 - delta), 0.0, [0.0]
     for eta in steps.tolist():
         root = q * (root + eta)

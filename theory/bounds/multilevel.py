@@ -7,11 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-@formula
+@formula("ndim(residuals) == 2")
 def multilevel_variance_exact(residuals: ArrayLike) -> float:
     r"""Variance of multilevel compression at one vector, with the best probabilities.
 
@@ -42,7 +41,6 @@ def multilevel_variance_exact(residuals: ArrayLike) -> float:
     24.0
     """
     r = np.asarray(residuals, float)
-    require(r.ndim == 2 and bool(np.all(np.isfinite(r))), "residuals", r.shape, "(levels, d), finite numbers")
     v = r.sum(axis=0)
     return float(np.linalg.norm(r, axis=1).sum() ** 2 - v @ v)
 

@@ -10,19 +10,12 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .coding import elias_length
 from .elias import elias_gaps, longest_elias_code
 
 
-def _geometric(d: int, s: int, ratio: float) -> None:
-    whole(1, d=d)
-    whole(0, s=s)
-    require(0 < ratio < 1, "ratio", ratio, "a number in (0, 1)")
-
-
-@formula("s >= 0")
+@formula("s >= 0", "0 < ratio < 1")
 def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     """The levels of NUQSGD.
 
@@ -39,7 +32,6 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     >>> geometric_levels(2)
     array([0.  , 0.25, 0.5 , 1.  ])
     """
-    _geometric(1, s, ratio)
     return np.concatenate([[0.0], float(ratio) ** np.arange(s, -1.0, -1.0)])
 
 
@@ -62,7 +54,7 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     return geometric_levels(2 ** (bits - 1) - 1)[1:]
 
 
-@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')", "s >= 0")
+@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')", "s >= 0", "0 < ratio < 1")
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
@@ -123,7 +115,6 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     >>> nuqsgd_variance(d=2**14, s=3), nuqsgd_variance(d=2**14, s=3, form="2^(2s+2)")
     (15.0, 15.125)
     """
-    _geometric(d, s, ratio)
     x = ratio**s * math.sqrt(d)
     if form == "sharp":
         lam = (1.0 + ratio) ** 2 / (4.0 * ratio)
@@ -177,7 +168,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     return None
 
 
-@formula("s >= 0")
+@formula("s >= 0", "0 < ratio < 1")
 def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Worst relative variance of NUQSGD with the maximum norm.
 
@@ -196,7 +187,6 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     >>> nuqsgd_inf_variance(d=10_000, s=0), round(nuqsgd_inf_variance(d=10_000, s=10), 5)
     (49.5, 0.12496)
     """
-    _geometric(d, s, ratio)
     n = d - 1.0
     x = n * ratio ** (2 * s)
     lowest = 0.5 * x / (math.sqrt(1.0 + x) + 1.0)
@@ -227,7 +217,7 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
 
 
-@formula("form in ('sharp', 'paper')", "s >= 0")
+@formula("form in ('sharp', 'paper')", "s >= 0", "0 < ratio < 1")
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
@@ -255,7 +245,6 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
     (800.0, 864.0)
     """
-    _geometric(d, s, ratio)
     most = math.sqrt(d) / ratio**s
     return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
 

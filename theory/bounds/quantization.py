@@ -12,14 +12,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
 def _units(v: ArrayLike, s: int, norm: float) -> tuple[np.ndarray, float]:
     """The coordinates in units of the level spacing, and that spacing."""
     magnitude = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(magnitude))), "v", v, "finite numbers")
     largest = magnitude.max(initial=0.0)
     if largest == 0.0:
         return magnitude, 0.0

@@ -10,8 +10,6 @@ import math
 
 import numpy as np
 
-from ..core import require
-from ._domain import whole
 from .closed_form import formula
 from .lloyd_max import MOST_BITS, lloyd_max_distortion
 
@@ -41,7 +39,7 @@ def rotated_sign_error(d: int) -> float:
     return (1.0 - 1.0 / d) * (1.0 - 2.0 / math.pi)
 
 
-@formula
+@formula("power_of_two(d)")
 def hadamard_sign_contraction(d: int) -> float:
     r"""Contraction factor of signs with the best scale after random signs and Hadamard's matrix.
 
@@ -71,7 +69,6 @@ def hadamard_sign_contraction(d: int) -> float:
     >>> hadamard_sign_contraction(1), hadamard_sign_contraction(1024)
     (1.0, 0.5)
     """
-    _power_of_two(d)
     return 1.0 if d == 1 else 0.5
 
 
@@ -224,7 +221,7 @@ def qjl_variance(d: int) -> float:
     return math.pi / 2.0 - 1.0 / d
 
 
-@formula("bits >= 1")
+@formula(f"1 <= bits <= {MOST_BITS + 1}")
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     r"""Relative variance of TurboQuant's unbiased quantizer.
 
@@ -257,7 +254,6 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     >>> turboquant_prod_variance(2), turboquant_prod_variance(3), turboquant_prod_variance(4)
     (0.5708, 0.1845, 0.0543)
     """
-    require(bits <= MOST_BITS + 1, "bits", bits, f"an integer from 1 to {MOST_BITS + 1}")
     factor = math.pi / 2.0 if d == math.inf else qjl_variance(int(d))
     return factor * lloyd_max_distortion(bits - 1)
 
@@ -282,8 +278,3 @@ def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     (1120, 1096, 2144)
     """
     return 96 + int(bits) * (int(d) if uniform else 1 << (int(d) - 1).bit_length())
-
-
-def _power_of_two(d: int) -> None:
-    whole(1, d=d)
-    require(int(d) & (int(d) - 1) == 0, "d", d, "a power of two")

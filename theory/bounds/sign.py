@@ -7,11 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-@formula
+@formula("some(v)")
 def sign_density(v: ArrayLike) -> float:
     r"""Density of a vector: how near its magnitudes are to being equal.
 
@@ -39,7 +38,6 @@ def sign_density(v: ArrayLike) -> float:
     (1.0, 0.5)
     """
     sizes = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(sizes)) and sizes.any()), "v", v, "finite numbers, not all 0")
     sizes /= sizes.max()  # so that no square overflows or underflows
     return min(1.0, float(sizes.sum() / math.sqrt(sizes.size * (sizes @ sizes))))
 
@@ -164,7 +162,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
     return int(2 * d * workers)
 
 
-@formula
+@formula("A > 0", "ndim(A) == 2", "count(A) >= 1", "shape(b) == shape(A)[:1]")
 def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
     r"""Least loss that sign descent can reach on a least-squares problem with positive entries.
 
@@ -191,7 +189,5 @@ def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
     4.5
     """
     A, b = np.asarray(A, float), np.asarray(b, float)
-    require(A.ndim == 2 and A.size > 0 and bool(np.all(A > 0)), "A", A.shape, "(n, d), positive numbers")
-    require(b.shape == A.shape[:1], "b", b.shape, f"({A.shape[0]},)")
     ones = A.sum(axis=1)
     return float((b @ b - (b @ ones) ** 2 / (ones @ ones)) / (2 * len(b)))

@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
-from .contractive import in_residual
 
 HASHES = ("fresh", "balanced")
 
 
-@formula
+@formula(f"hash in {(*HASHES, 'linear')}")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     r"""Smallest width at which a memory that is sketched afresh in every step is bounded.
 
@@ -57,8 +56,6 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     >>> [sketch_frontier(1000, 0.9, hash) for hash in ("fresh", "balanced", "linear")]
     [8992, 945, 901]
     """
-    in_residual(residual)
-    require(hash in (*HASHES, "linear"), "hash", hash, "'fresh', 'balanced' or 'linear'")
     if residual == 0:
         return 1
     if hash == "balanced":

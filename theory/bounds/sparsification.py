@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from ..core import require
 from .closed_form import formula
 
 
-def _kept(d: int, k: int) -> None:
-    require(d >= 1 and float(d).is_integer(), "d", d, "an integer, at least 1")
-    require(1 <= k <= d and float(k).is_integer(), "k", k, f"an integer from 1 to d = {d}")
-
-
-@formula
+@formula("1 <= k <= d")
 def rand_k_variance(d: int, k: int) -> float:
     r"""Relative variance of unbiased random-k.
 
@@ -39,11 +33,10 @@ def rand_k_variance(d: int, k: int) -> float:
     >>> rand_k_variance(d=100, k=10)
     9.0
     """
-    _kept(d, k)
     return d / k - 1.0
 
 
-@formula
+@formula("1 <= k <= d")
 def rand_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of random-k without the factor d/k.
 
@@ -70,11 +63,10 @@ def rand_k_contraction(d: int, k: int) -> float:
     >>> rand_k_contraction(d=100, k=10)
     0.1
     """
-    _kept(d, k)
     return k / d
 
 
-@formula
+@formula("1 <= k <= d")
 def top_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of top-k.
 
@@ -98,5 +90,4 @@ def top_k_contraction(d: int, k: int) -> float:
     >>> top_k_contraction(d=100, k=25)
     0.25
     """
-    _kept(d, k)
     return k / d

@@ -8,20 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
 def _sizes(v: ArrayLike, scale: float | None = None) -> np.ndarray:
     size = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(size))), "v", v, "finite numbers")
-    if scale is not None:
-        fine = scale > 0 and scale >= size.max(initial=0.0)
-        require(fine, "scale", scale, "a number above 0, and at least the largest magnitude in v")
     return size
 
 
-@formula
+@formula("scale > 0", "scale >= largest(v)")
 def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
@@ -55,7 +50,7 @@ def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     return float(scale * size.sum() - size @ size)
 
 
-@formula
+@formula("scale > 0", "scale >= largest(v)")
 def ternary_nonzeros_exact(v: ArrayLike, scale: float) -> float:
     """Expected number of non-zeros of ternary quantization at one vector.
 
