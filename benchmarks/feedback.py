@@ -26,10 +26,9 @@ class Worker:
         run, g = make_run(setup, Memory()), gradient[None, None]
 
         def text(run):
-            p = rule.load(run, 0.0)
-            run.add(p, g, run.eta)
-            run.compress(compressor, p, rest=True)
-            rule.store(run, p)
+            p = rule.load(run)
+            run.add(p, g, scale=run.eta)
+            rule.store(run, p, run.compress(compressor, p))
 
         self._run, self._calls, self._steps = run, run.list(text), count()
         run.rates.stretch(0, 1)

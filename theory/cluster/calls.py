@@ -100,17 +100,12 @@ class Calls:
         finally:
             self.rates.round = None
 
-    def _column(self, rate):
-        if not isinstance(rate, Rate):
-            require(
-                isinstance(rate, (int, float, np.number)),
-                "rate",
-                type(rate).__name__,
-                "a number, or a rate such as run.eta",
-                TypeError,
-            )
-            rate = self.rates.constant(float(rate))
-        return rate.column()
+    def _column(self, scale):
+        if not isinstance(scale, Rate):
+            number = isinstance(scale, (int, float, np.number))
+            require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
+            scale = self.rates.constant(float(scale))
+        return scale.column()
 
     def _check_rows(self, operation, owners: Owners) -> None:
         """Reject arrays that are not rows of these owners: kernels check no bounds."""

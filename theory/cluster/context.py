@@ -51,55 +51,55 @@ class Run(GraphRows):
     Attributes
     ----------
     problem : problem
-    workers, here, first : int
+    workers, workers_here, first_here : int
         Number of workers, number in this process, and the index of the first of these.
     x : ndarray, shape (replicas, models, d)
         The model; or one per worker if the method has ``models = "workers"``.
-    eta, inside, outside : Rate
-        The step size, and its parts before and after compression.
-    l2, own_l2 : float
-        The weight of the regularizer in the compressed vector, and the one that every worker applies locally.
+    eta, eta_sent, eta_received : Rate
+        The step size, and its factors: of what is sent (1 without a memory), and of what was received.
+    l2, local_l2 : float
+        The weight of the regularizer in what is sent, and the one that every worker applies locally.
     """
 
     sparse = False  # whether the rows are sparse
 
     def __init__(self, setup, transport, replicas: int = 1, replica: int = 0):
         here = setup.workers // transport.ranks
-        several = getattr(setup.method, "models", "one") == "workers"
-        super().__init__(setup, replicas, here, here * transport.rank, several)
+        own_models = getattr(setup.method, "models", "one") == "workers"
+        super().__init__(setup, replicas, here, here * transport.rank, own_models)
         self.setup, self.transport, self.problem = setup, transport, setup.problem
-        self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.l2, self.local_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
         self.start = setup.start
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
         self._chooses = False  # whether some workers may be inactive
         self._counts_each = False  # whether there is an average of the iterates for each worker
-        self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
+        self._keys = np.empty((len(PURPOSES), replicas, self.workers_here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
         self.sent = self.array("sent", (replicas, COUNTERS), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
-        self.inside, self.outside = setup.method.step_factors(self)
+        self.eta_sent, self.eta_received = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
         order = new_order(setup.shards, here)
         self.order = np.zeros((replicas, *order.shape), order.dtype)
-        self._rows = np.zeros((replicas, self.here, int(setup.batches.max())), np.int64)
+        self._rows = np.zeros((replicas, self.workers_here, int(setup.batches.max())), np.int64)
         self.x = self._make_model()
         self.restart(replica)
 
     def _make_model(self):
-        x, self.mean = self.model(".x"), self.model(".mean")  # names that no round function will choose
+        x, self.mean = self.vector(".x"), self.vector(".mean")  # names that no round function will choose
         self.total = self.array("total", x.shape[:2], np.float64)
         return x
 
     def _start_model(self) -> None:
-        mine = slice(self.first, self.first + self.here) if self.start.shape[0] > 1 else slice(0, 1)
+        mine = slice(self.first_here, self.first_here + self.workers_here) if self.start.shape[0] > 1 else slice(0, 1)
         self.x[:] = self.start[mine]
 
-    def vectors(self):
-        """Vectors of the workers that are compressed and then discarded."""
+    def scratch(self):
+        """A vector for each local worker, for one round."""
         return self.rows(".p")
 
     def memory(self):
@@ -116,7 +116,7 @@ class Run(GraphRows):
 
     def last(self):
         """The model, as a plain array; the mean if there are several."""
-        return self._mean_of(self.x, 1.0) if self.several else self.x
+        return self._mean_of(self.x, 1.0) if self.own_models else self.x
 
     def restart(self, replica: int) -> None:
         """Restart, with the replicas from ``replica`` on."""
@@ -126,7 +126,7 @@ class Run(GraphRows):
         everybody = np.arange(self.workers)
         self._act(everybody, self.setup.shards.weight)
         self._listen()
-        fill_stream_keys(self.setup.purposes, replica, self.first, self._keys)
+        fill_stream_keys(self.setup.purposes, replica, self.first_here, self._keys)
         for purpose, name in self._named:
             self._fill_named(purpose, name)
         for phase in self.phases.values():
@@ -205,7 +205,7 @@ class Run(GraphRows):
         return mine
 
     def _act(self, chosen, weights) -> None:
-        here = chosen[(chosen >= self.first) & (chosen < self.first + self.here)] - self.first
+        here = chosen[(chosen >= self.first_here) & (chosen < self.first_here + self.workers_here)] - self.first_here
         for owners, index in ((self.heard, chosen), (self.active, here)):
             owners.index[: index.size], owners.count[0] = index, index.size
         self.weight[:] = 0.0
@@ -266,22 +266,32 @@ class Run(GraphRows):
             self.weight[:] = weight
 
     def _all(self) -> tuple[Owners, Owners]:
-        return Owners.first(self.here), Owners.first(self.workers)
+        return Owners.first(self.workers_here), Owners.first(self.workers)
 
     # --- gradients -------------------------------------------------------------------------------------------------
 
-    def gradient(self, X, P, rate=1.0, again: bool = False) -> None:
-        """P = P + rate (the mean of the losses' gradients over each worker's batch, at X).
+    def set_gradient(self, g, *, at, scale=1.0) -> None:
+        """Set g = scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        self.set(g, at, scale * self.l2)
+        self.add_loss_gradient(g, at=at, scale=scale)
 
-        ``again``: reuse the last batch.
+    def add_gradient(self, p, *, at, scale=1.0) -> None:
+        """Add: p = p + scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        self.add(p, at, scale * self.l2)
+        self.add_loss_gradient(p, at=at, scale=scale)
+
+    def add_loss_gradient(self, p, *, at, scale=1.0, same_batch: bool = False) -> None:
+        """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
+
+        ``same_batch``: of the batch before, not of a new one.
         """
-        check_apart(X, P, "P")
+        check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
-        if not again:
+        if not same_batch:
             shards, all_here = self.setup.shards, self.once("all", self._all)[0]
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
-            self.call(Draw(shards, self.order, self.sampling_keys, self.first, size, before, batch), owners)
-        self.call(Gradient(self.problem, X, P, self._column(rate), batch, self.noise_keys, size, before))
+            self.call(Draw(shards, self.order, self.sampling_keys, self.first_here, size, before, batch), owners)
+        self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager
     def _at(self, shift: int) -> Iterator[None]:
@@ -315,11 +325,11 @@ class Run(GraphRows):
         if not is_always(self.average_weight, 0.0):
             fitting = X.shape == self.mean.shape and id(X) not in self._copies
             require(fitting, "X", f"shape {X.shape}", f"shape {self.mean.shape}, as run.x has it")
-            self._counts_each |= self.several
+            self._counts_each |= self.own_models
             self._check_average()
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
-    def count_local(self, Y) -> None:
+    def average_local(self, Y) -> None:
         """Add every worker's Y to the average of the iterates; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             self._counts_each = True
@@ -330,7 +340,7 @@ class Run(GraphRows):
     def averaged(self):
         """The average of the iterates, or the model if there is none; the mean if there are several."""
         averaged = self.mean if self.total[0, 0] > 0.0 else self.x
-        return self._mean_of(averaged, 1.0) if self.several else averaged
+        return self._mean_of(averaged, 1.0) if self.own_models else averaged
 
     def averaged_local(self):
         """The average of all workers' iterates, or the model if there is none."""
@@ -344,7 +354,7 @@ class Run(GraphRows):
     def consensus(self) -> np.ndarray:
         """For each replica, the sum over the models of ||x_w - mean||^2."""
         mean = self._mean_of(self.x, 1.0)
-        squares = np.empty((self.replicas, self.here))
+        squares = np.empty((self.replicas, self.workers_here))
         for r, w in np.ndindex(squares.shape):
             squares[r, w] = np.square((self.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
         return self.transport.every(squares).sum(axis=1)
@@ -359,5 +369,5 @@ class Run(GraphRows):
 
     def _sums(self):
         """The weighted sum of the iterates of each worker here, and the sum of the weights."""
-        shape = (self.replicas, self.here, self.d)
+        shape = (self.replicas, self.workers_here, self.d)
         return self.array("sums", shape, np.float64), self.array("sums, weights", shape[:2], np.float64)

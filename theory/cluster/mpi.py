@@ -157,9 +157,9 @@ class Gathering(Sealed):
     """The messages of all workers, for every worker."""
 
     def __init__(self, comm, run, phase, gives_way):
-        super().__init__(comm, run, phase, gives_way, run.here, run.workers)
+        super().__init__(comm, run, phase, gives_way, run.workers_here, run.workers)
         inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
-        self.received = self.receive_in(inbox, run.first, run.here)
+        self.received = self.receive_in(inbox, run.first_here, run.workers_here)
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
         self.displacements = np.zeros_like(self.counts)
         self.message = np.empty(0, np.uint8)
@@ -172,7 +172,7 @@ class Gathering(Sealed):
 
     def exchange(self, t=0) -> None:
         """All-gather the messages."""
-        if self.run.here == 1:
+        if self.run.workers_here == 1:
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
@@ -181,7 +181,7 @@ class Gathering(Sealed):
         else:
             self.comm.Allgather(self.mine, self.sizes)
         received = self.received
-        _place(self.sizes, self.run.here, received.offset, self.counts, self.displacements)
+        _place(self.sizes, self.run.workers_here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
         if self.gives_way:
             wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
@@ -289,7 +289,8 @@ class Ranks:
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[0, 0] = mean or maximum of all workers' numbers in ``low`` <= i < ``high``."""
         reduction = run.once(
-            ("reduction", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+            ("reduction", id(numbers)),
+            lambda: Reduction(self.comm, run.workers_here, high - low, run.weight, numbers.dtype),
         )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
         run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)
@@ -297,7 +298,8 @@ class Ranks:
     def scatter(self, run, numbers, total, low, high) -> None:
         """total[0, 0] = the mean of all workers' numbers in this rank's piece of ``low`` <= i < ``high``."""
         reduction = run.once(
-            ("scattering", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+            ("scattering", id(numbers)),
+            lambda: Reduction(self.comm, run.workers_here, high - low, run.weight, numbers.dtype),
         )
         rows, (first, last) = numbers[0, :, low:high], reduction.edges[self.rank : self.rank + 2]
         out = total[0, 0, low + first : low + last]
@@ -309,7 +311,7 @@ class Ranks:
 
     def gather_slices(self, run) -> None:
         """Gather the model, each rank's slices from that rank."""
-        edges = slice_edges(run.d, run.workers)[:: run.here]
+        edges = slice_edges(run.d, run.workers)[:: run.workers_here]
         pieces, x = np.diff(edges), run.x[0, 0]
         mine = np.empty(pieces[self.rank], x.dtype)
 

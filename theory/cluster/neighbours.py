@@ -29,9 +29,9 @@ class Neighbourhood(Sealed):
     """
 
     def __init__(self, transport, run, phase, W: Mixing):
-        super().__init__(transport.comm, run, phase, transport.gives_way, run.here, run.workers)
+        super().__init__(transport.comm, run, phase, transport.gives_way, run.workers_here, run.workers)
         self.transport = transport
-        ranks, rank, here = transport.ranks, transport.rank, run.here
+        ranks, rank, here = transport.ranks, transport.rank, run.workers_here
         hosted = np.asarray(
             W.hears.reshape(ranks, here, run.workers).any(axis=1)
         )  # what each rank hears, a row for each

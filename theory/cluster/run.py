@@ -213,7 +213,7 @@ def _evaluate(problem, x):
 def _run_once(driver, callback, transport):
     comm, run, setup = transport.comm, driver.run, driver.run.setup
     history = np.zeros(setup.records.size, HISTORY)
-    consensus = np.zeros(setup.records.size if run.several else 0)
+    consensus = np.zeros(setup.records.size if run.own_models else 0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     for k, record in enumerate(setup.records):
         begin = time.perf_counter()
@@ -222,8 +222,8 @@ def _run_once(driver, callback, transport):
         done = int(record)
         with run.after(done):
             x = setup.method.result(run)[0, 0]
-            last = run.last()[0, 0] if callback is not None or run.several else None  # may need all ranks
-            if run.several:
+            last = run.last()[0, 0] if callback is not None or run.own_models else None  # may need all ranks
+            if run.own_models:
                 consensus[k] = run.consensus()[0]
         history[k] = _row(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
@@ -239,7 +239,7 @@ def _run_once(driver, callback, transport):
                     fun=history["f"][k],
                     nit=int(history["step"][k]),
                     history=history[: k + 1],
-                    **({"models": run.x[0].copy()} if run.several else {}),
+                    **({"models": run.x[0].copy()} if run.own_models else {}),
                 )
                 try:
                     callback(intermediate_result=intermediate)
@@ -255,7 +255,7 @@ def _run_once(driver, callback, transport):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
         kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
-    if run.several:
+    if run.own_models:
         more |= {"models": run.x[0].copy(), "consensus": consensus[: history.size]}
     return Result(
         x=x.copy(),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core import require
+from .exchange import Messages
 from .rows import Rows
 
 __all__ = ["Shard", "slice_edges"]
@@ -30,10 +31,10 @@ class Shard(Rows):
     """
 
     def __init__(self, run):
-        require(not run.several, "server", "Sharded", "one that acts on a single model, not on one of each worker")
-        super().__init__(run.setup, run.replicas, run.here, run.first, False)
+        require(not run.own_models, "server", "Sharded", "one that acts on a single model, not on one of each worker")
+        super().__init__(run.setup, run.replicas, run.workers_here, run.first_here, False)
         edges = slice_edges(run.d, run.workers)
-        self.low, self.high = int(edges[run.first]), int(edges[run.first + run.here])
+        self.low, self.high = int(edges[run.first_here]), int(edges[run.first_here + run.workers_here])
         self.whole, self.d = self.high - self.low == run.d, self.high - self.low
         self._run, self.rates, self.single, self.active = run, run.rates, run.single, run.active
         self.x = self._part(run.x)
@@ -59,14 +60,24 @@ class Shard(Rows):
     def _do(self, call) -> None:
         self._run._do(call)
 
-    def accumulate(self, heard, X, rate=1.0) -> None:
-        """X = X + rate (the mean of the vectors restored from the messages), in these coordinates."""
-        if self.whole:
-            self._run.accumulate(heard, X, rate)
-            return
-        full = self._run.model("gathered")  # messages are restored as a whole
-        part = self._part(full)
-        self._run.scale(full, 0.0)
-        self.set(part, X)
-        self._run.accumulate(heard, full, rate)
-        self.set(X, part)
+    def set(self, y, x, scale=1.0) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0; x may be messages."""
+        if isinstance(x, Messages):
+            super().set(y, 0.0)
+            self.add(y, x, scale)
+        else:
+            super().set(y, x, scale)
+
+    def add(self, y, x, scale=1.0, *, keep=1.0, minus=None, weights: np.ndarray | None = None) -> None:
+        """Add as `Run.add` does, in these coordinates; x may be the mean of messages that were received."""
+        if not isinstance(x, Messages):
+            super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
+        elif self.whole:
+            self._run.add(y, x, scale, keep=keep, minus=minus, weights=weights)
+        else:
+            full = self._run.vector("gathered")  # messages are restored as a whole
+            part = self._part(full)
+            self._run.set(full, 0.0)
+            self.set(part, y, keep)
+            self._run.add(full, x, scale, minus=minus, weights=weights)
+            self.set(y, part)

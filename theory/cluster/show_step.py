@@ -56,20 +56,19 @@ def show(method, problem=None, *, workers: int | None = None, comm=None) -> None
         y, g = run.local()
         run.set(y, run.x)  # y = x                                                       -> Combine
         for _ in run.local_steps():
-            run.count_local(y)  # the result counts y
-            run.set(g, y, run.l2)                                                        -> Combine
-            run.gradient(y, g)  # g = gradient at y                                      -> Draw, Gradient
-            run.add(y, g, -run.eta)  # y = y - eta g                                     -> Combine
-        p = self.feedback.load(run, 0.0)  # p = e
-            | run.set(p, run.x, l2)                                                      -> Combine
-        run.add_difference(p, run.x, y)  # p = p + (x - y)                               -> Difference
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-            | return run.compress(compressor, p, rest=rest, reduce=True)                 -> Keys, Quantize
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
-            | return run.reduce(messages)                                                -> First, Combined
+            run.average_local(y)  # the result counts y
+            run.set_gradient(g, at=y)                                                    -> Combine, Draw, Gradient
+            run.add(y, g, scale=-run.eta)  # y = y - eta g                               -> Combine
+        p = self.feedback.load(run)  # p = e
+            | run.set(p, run.x, scale=l2)                                                -> Combine
+        run.add(p, run.x, minus=y)  # p = p + x - y                                      -> Difference
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+            | return run.compress(compressor, p, reduce=True)                            -> Keys, Quantize
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
+            | return run.reduce(message)                                                 -> First, Combined
         self.server.update(run, received)  # x = x - mean Q(p)
-            | run.accumulate(received, run.x, -run.outside)                              -> Accumulate
+            | run.add(run.x, received, scale=-run.eta_received)                          -> Accumulate
     """
     if problem is None:
         shown = getattr(method, "py_func", method)

@@ -110,11 +110,11 @@ def _work(setup, jobs, result, listed) -> None:
                 for model, out in ((x, result.values), (last, result.last_values)):
                     run.call(Value(run.problem, model, values), run.single)
                     out[part, k] = values
-                if run.several:
+                if run.own_models:
                     result.consensus[part, k] = run.consensus()
             result.sent[part, k] = run.sent
         result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
-        if run.several:
+        if run.own_models:
             result.models[part] = run.x
         with run.after(done):
             result.errors[part] = setup.method.feedback.error(run)

@@ -129,18 +129,18 @@ class FastestK(NamedTuple):
     listed, one_by_one = True, True  # type: ignore[misc]
 
     def round(self, run):
-        """X = x - eta (l2 x + the weighted sum of the messages of the fastest)."""
+        """Move x to x - eta (l2 x + the weighted sum of the messages of the fastest)."""
         run.act(self.chosen, self.weights)
-        g = run.vectors()
-        run.scale(g, 0.0)
-        run.gradient(run.x, g)
-        messages = run.compress(self.compressor, g)
+        g = run.scratch()
+        run.set(g, 0.0)
+        run.add_loss_gradient(g, at=run.x)
+        message = run.compress(self.compressor, g)
         if self.delays.size:
-            here = slice(run.first, run.first + run.here)
+            here = slice(run.first_here, run.first_here + run.workers_here)
             run.python(lambda t: time.sleep(self.delays[t, here].max()), "sleep", OTHER)
-        received = run.gather(messages)
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.accumulate(received, run.x, -run.eta)
+        received = run.gather(message)
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.add(run.x, received, scale=-run.eta)
 
 
 @kernel

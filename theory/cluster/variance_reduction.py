@@ -60,14 +60,13 @@ class VarianceReduced(NamedTuple):
     def round(self, run):
         """One step; each line is for all workers at once."""
         y, h = run.once("anchor", lambda: [np.tile(v, (run.replicas, 1, 1)) for v in (self.anchor, self.full)])
-        p = run.vectors()
-        run.set(p, run.x, run.l2)  # p = l2 x
-        run.gradient(run.x, p)  # p = p + grad f_j(x), of the losses
-        run.gradient(y, p, -1.0, again=True)  # p = p - grad f_j(y), the same rows
+        p = run.scratch()
+        run.set_gradient(p, at=run.x)  # p = grad f_j(x)
+        run.add_loss_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = p - grad f_j(y)
         run.add(p, h)  # p = p + grad f(y)
-        messages = run.gather(run.compress(self.compressor, p))  # Q(p) of all
+        received = run.gather(run.compress(self.compressor, p))  # Q(p) of all
         run.average(run.x)  # the next y
-        run.accumulate(messages, run.x, -run.eta)  # x = x - eta mean Q(p)
+        run.add(run.x, received, scale=-run.eta)  # x = x - eta mean Q(p)
 
 
 def qsvrg(

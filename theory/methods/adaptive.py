@@ -31,15 +31,15 @@ def _check_rule(rule) -> None:
     require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")
 
 
-def adapted(run, received, rule):
-    """U = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean of what was received."""
-    u, m, v = run.model("update"), run.model("m"), run.model("v")
-    run.set(u, run.x, run.own_l2)
-    run.accumulate(received, u)  # u = mean Q, the gradient
-    run.moments(u, m, v, rule.beta1, rule.beta2)
-    run.adapt(u, m, v, rule.beta1, rule.beta2, rule.eps)
-    if rule.decay:
-        run.add(u, run.x, rule.decay)
+def direction(run, received, rule):
+    """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
+    g = u = run.vector("update")  # u will be where g was
+    m, v = run.vector("m"), run.vector("v")
+    run.set(g, run.x, scale=run.local_l2)  # 0, unless the l2 term is not sent
+    run.add(g, received)  # g = mean Q
+    run.moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
+    run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m / (sqrt(v) + eps)
+    run.add(u, run.x, scale=rule.decay)
     return u
 
 
@@ -97,9 +97,9 @@ class Adam(NamedTuple):
         _check_rule(self)
 
     def update(self, run, received):
-        """X = x - eta (m / (sqrt(v) + eps) + decay x)."""
-        u = adapted(run, received, self)
-        run.add(run.x, u, -self.rate * run.outside)
+        """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
+        u = direction(run, received, self)
+        run.add(run.x, u, scale=-self.rate * run.eta_received)
 
 
 @setting
@@ -168,10 +168,11 @@ class LAMB(NamedTuple):
         require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
 
     def update(self, run, received):
-        """X = x - eta phi(||x||) u / ||u|| in each layer."""
-        u = adapted(run, received, self)
-        run.trust(u, run.x, run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d)), self.low, self.high)
-        run.add(run.x, u, -self.rate * run.outside)
+        """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
+        u = direction(run, received, self)
+        edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))
+        run.trust(u, run.x, edges=edges, low=self.low, high=self.high)
+        run.add(run.x, u, scale=-self.rate * run.eta_received)
 
     def check(self, problem, d: int) -> None:
         """Reject layers that are not those of d coordinates."""

@@ -62,27 +62,26 @@ class ContractiveErrorFeedback(NamedTuple):
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         check_beta(self.beta)
 
-    def load(self, run, l2):
-        """P = l2 x + (1 - beta) e."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
-        run.add_stored(self._stored(run), p, 1.0 - self.beta)
+    def load(self, run, l2=0.0):
+        """Begin with p = l2 x + (1 - beta) e."""
+        p, e = run.scratch(), run.stored("error", self.error_compressor)
+        run.set(p, run.x, scale=l2)
+        run.add(p, e, scale=1.0 - self.beta)
         return p
 
-    def store(self, run, p):
-        """E = C(beta e + p - Q(p))."""
+    def store(self, run, p, message):
+        """Store e = C(beta e + p - Q(p))."""
+        e = run.stored("error", self.error_compressor)
+        run.add(p, message, scale=-1.0)
         if self.beta > 0.0:
-            run.add_stored(self._stored(run), p, self.beta)
-        run.store(self._stored(run), p)
+            run.add(p, e, scale=self.beta)
+        run.set(e, p)  # which compresses it
 
     def error(self, run):
         """The error memory, decoded."""
-        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
-        run.add_stored(self._stored(run), e)
-        return e
-
-    def _stored(self, run):
-        return run.stored("error", self.error_compressor)
+        decoded = np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
+        run.add(decoded, run.stored("error", self.error_compressor))
+        return decoded
 
     def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
         """The longest message of C."""

@@ -51,11 +51,10 @@ def method(cls: type[T]) -> type[T]:
     ...     step: NamedTuple
     ...     compressor: NamedTuple = th.Identity()
     ...     def round(self, run):
-    ...         p = run.vectors()
-    ...         run.set(p, run.x, run.l2)
-    ...         run.gradient(run.x, p)
-    ...         run.vote(p)
-    ...         run.accumulate(run.gather(run.compress(self.compressor, p)), run.x, -run.eta)
+    ...         p = run.scratch()
+    ...         run.set_gradient(p, at=run.x)
+    ...         run.sign(p)
+    ...         run.add(run.x, run.gather(run.compress(self.compressor, p)), scale=-run.eta)
     >>> problem = th.quadratic(np.ones(2), covariance=0.0)
     >>> th.run(SignDescent(th.Constant(0.25)), problem, workers=2, steps=3, x0=np.array([2.0, -1.0])).x
     array([ 1.25, -0.25])

@@ -1,8 +1,9 @@
 """Feedback rules: what a worker does with the error of its compressor.
 
 A *feedback rule* is a setting with two functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
-which the gradients are added, initialized with l2 x and what is fed back; ``store(run, p)`` comes after compression,
-when p contains p - Q(p).  Here are the two rules that need at most an array; each other rule has its own file.
+which the gradients are added, which begin with l2 x and what is fed back; ``store(run, p, message)`` comes after
+compression and stores p - Q(p), or what the rule makes of it.  Here are the two rules that need at most an array; each
+other rule has its own file.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ class NoFeedback(NamedTuple):
         """False: nothing is stored between steps."""
         return False
 
-    def load(self, run, l2):
-        """P = l2 x."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
+    def load(self, run, l2=0.0):
+        """Begin with p = l2 x."""
+        p = run.scratch()
+        run.set(p, run.x, scale=l2)
         return p
 
-    def store(self, run, p):
-        """Nothing is stored."""
+    def store(self, run, p, message):
+        """Store nothing."""
 
     def error(self, run):
         """The error memory, as an array: there is none."""
-        return np.zeros((run.replicas, run.here, run.d), run.dtype)
+        return np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
 
 
 @setting
@@ -77,14 +78,15 @@ class ErrorFeedback(NamedTuple):
         """True: the error is stored between steps."""
         return True
 
-    def load(self, run, l2):
-        """P = e + l2 x, in place."""
+    def load(self, run, l2=0.0):
+        """Begin with p = e + l2 x, where e is: it is made anew in every step."""
         e = run.memory()
-        run.add(e, run.x, l2)
+        run.add(e, run.x, scale=l2)
         return e
 
-    def store(self, run, p):
-        """E = p - Q(p), which p already contains."""
+    def store(self, run, p, message):
+        """Store e = p - Q(p), where p is."""
+        run.add(p, message, scale=-1.0)
 
     def error(self, run):
         """The error memory, as an array."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compressors import CountSketch
-from ..compressors.base import Symbols, accumulate, quantize
+from ..compressors.base import Symbols, accumulate, new_symbols, quantize
 from ..core import require, setting
 from ..core.bound_calls import CODING, at, operation
 from ..core.random import derive
@@ -61,21 +61,22 @@ class LinearSketchFeedback(NamedTuple):
         require(not self.sketch.median, "sketch", self.sketch, "a sketch with median=False: the median is not linear")
         check_beta(self.beta)
 
-    def load(self, run, l2):
-        """P = l2 x + (1 - beta) U S."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
+    def load(self, run, l2=0.0):
+        """Begin with p = l2 x + (1 - beta) U S."""
+        p = run.scratch()
+        run.set(p, run.x, scale=l2)
         self._estimate(run, p, 1.0 - self.beta)
         return p
 
-    def store(self, run, p):
-        """S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+    def store(self, run, p, message):
+        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+        run.add(p, message, scale=-1.0)
         self._estimate(run, p, self.beta - 1.0)
         run.call(Sketch(self._sketches(run), p))
 
     def error(self, run):
         """U S: the sketch's estimate of the error memory."""
-        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
+        e = np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
         self._estimate(run, e, 1.0)
         return e
 
@@ -83,10 +84,13 @@ class LinearSketchFeedback(NamedTuple):
         run.call(Estimate(self._sketches(run), p, weight))
 
     def _sketches(self, run) -> Sketches:
-        shape = (run.replicas, run.here, self.sketch.rows * self.sketch.width)
+        shape = (run.replicas, run.workers_here, self.sketch.rows * self.sketch.width)
         counters = run.array("sketch", shape, run.wire.dtype)
         key = np.array([derive(np.uint64(0), np.uint64(self.sketch.seed))], np.uint64)
-        return run.once("sketches", lambda: Sketches(self.sketch, counters, key, run.symbols(self.sketch), np.empty(0)))
+        return run.once(
+            "sketches",
+            lambda: Sketches(self.sketch, counters, key, new_symbols(self.sketch, run.d, run.wire), np.empty(0)),
+        )
 
     def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
         """The counters."""

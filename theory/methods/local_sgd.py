@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ..compressors.base import opening
 from ..core import require, setting
 from ..problems.base import dimension
-from .feedback import NoFeedback, has_memory
+from .feedback import NoFeedback
 from .server import Mean
 from .sgd import check_parts, choose_compressor, choose_feedback
 from .sharded import Sharded
@@ -99,15 +99,14 @@ class LocalSGD(NamedTuple):
         y, g = run.local()
         run.set(y, run.x)  # y = x
         for _ in run.local_steps():
-            run.count_local(y)  # the result counts y
-            run.set(g, y, run.l2)
-            run.gradient(y, g)  # g = gradient at y
-            run.add(y, g, -run.eta)  # y = y - eta g
-        p = self.feedback.load(run, 0.0)  # p = e
-        run.add_difference(p, run.x, y)  # p = p + (x - y)
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+            run.average_local(y)  # the result counts y
+            run.set_gradient(g, at=y)
+            run.add(y, g, scale=-run.eta)  # y = y - eta g
+        p = self.feedback.load(run)  # p = e
+        run.add(p, run.x, minus=y)  # p = p + x - y
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
         self.server.update(run, received)  # x = x - mean Q(p)
 
     def result(self, run):

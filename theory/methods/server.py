@@ -1,10 +1,11 @@
 """Server rules: how the model moves with the mean of the messages.
 
 A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
-same bits.  With a memory the step size is applied before compression, and ``run.outside`` is 1; without, it is eta.
+same bits.  With a memory the step size is applied before compression, and ``run.eta_received`` is 1; without, it is
+eta.
 
-Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.outside`` is eta
-with a memory, too.  ``state``: the names of the vectors of the model that it keeps from step to step.
+Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received`` is
+eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 
@@ -40,9 +41,9 @@ class Mean(NamedTuple):
     """
 
     def update(self, run, received):
-        """X = (1 - eta l2) x - eta mean Q."""
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.accumulate(received, run.x, -run.outside)
+        """Move x to (1 - eta l2) x - eta mean Q."""
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.add(run.x, received, scale=-run.eta_received)
 
 
 @setting
@@ -75,12 +76,8 @@ class Momentum(NamedTuple):
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run, received):
-        """V = beta v - l2 x - mean Q, x = x + eta v, where v = -u; the look-ahead comes in two parts."""
-        v, ahead = run.model("velocity"), self.beta if self.nesterov else 0.0
-        rate = (1.0 + ahead) * run.outside
-        run.slow(run.x, v, self.beta, ahead * run.outside, run.own_l2 * run.inside, rate)
-        run.accumulate(received, v, -1.0)
-        run.add(run.x, v, rate)
+        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; the look-ahead comes in two parts."""
+        _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
 @setting
@@ -126,16 +123,21 @@ class OuterStep(NamedTuple):
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
     def update(self, run, received):
-        """V = momentum v - l2 x - mean Q, x = x + rate v, where v = -u; the look-ahead comes in two parts."""
-        outside = self.rate * run.outside
-        if not self.momentum:
-            run.scale(run.x, 1.0 - self.rate * run.eta * run.own_l2)
-            run.accumulate(received, run.x, -outside)
-            return
-        v, ahead = run.model("velocity"), self.momentum if self.nesterov else 0.0
-        run.slow(run.x, v, self.momentum, ahead * outside, run.own_l2 * run.inside, (1.0 + ahead) * outside)
-        run.accumulate(received, v, -1.0)
-        run.add(run.x, v, (1.0 + ahead) * outside)
+        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; the look-ahead comes in two parts."""
+        step = self.rate * run.eta_received
+        if self.momentum:
+            _move_with_velocity(run, received, self.momentum, self.nesterov, step)
+        else:
+            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)
+            run.add(run.x, received, scale=-step)
+
+
+def _move_with_velocity(run, received, beta: float, nesterov: bool, step) -> None:
+    v, ahead = run.vector("velocity"), beta if nesterov else 0.0
+    rate = (1.0 + ahead) * step
+    run.damp(v, run.x, factor=beta, l2=run.local_l2 * run.eta_sent, undo=ahead * step, step=rate)  # v = beta v - l2 x
+    run.add(v, received, scale=-1.0)  # v = v - mean Q
+    run.add(run.x, v, scale=rate)
 
 
 @setting
@@ -149,13 +151,12 @@ class Majority(NamedTuple):
     """
 
     def update(self, run, received):
-        """X = (1 - eta l2) x - eta sign(mean Q)."""
-        v = run.model("vote")
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.set(v, v, 0.0)
-        run.accumulate(received, v, -1.0)
-        run.vote(v)
-        run.add(run.x, v, run.outside)
+        """Move x to (1 - eta l2) x - eta sign(mean Q)."""
+        v = run.vector("vote")
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.set(v, received, scale=-1.0)  # v = -mean Q
+        run.sign(v)
+        run.add(run.x, v, scale=run.eta_received)
 
 
 @setting
@@ -199,7 +200,7 @@ class Projected(NamedTuple):
     def update(self, run, received):
         """Apply the other rule, then project x onto the ball."""
         self.server.update(run, received)
-        run.project(run.x, self.radius)
+        run.project(run.x, radius=self.radius)
 
 
 def choose_server(momentum: float, nesterov: bool, aggregation: str, radius: float):
@@ -234,7 +235,7 @@ def server_state(method, run) -> dict:
     if run.sparse:
         return {}
     where = run.shard() if divides_state(method.server) else run
-    return {name: where.model(name).copy() for name in _kept(method)}
+    return {name: where.vector(name).copy() for name in _kept(method)}
 
 
 def divides_state(rule) -> bool:

@@ -105,14 +105,17 @@ class ParallelSGD(NamedTuple):
         return 1
 
     def round(self, run):
-        """One step; each line is for all workers at once."""
-        p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x; without memory l2 x
-        run.gradient(run.x, p, run.inside)  # p = p + eta g;   without memory g
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+        """One step; each line is for all workers at once.
+
+        Without a memory e = 0 and the step size is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
+        """
+        p = self.feedback.load(run, l2=run.eta_sent * run.l2)  # p = e + eta l2 x
+        run.add_loss_gradient(p, at=run.x, scale=run.eta_sent)  # p = p + eta g
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
         run.average(run.x)  # the result counts x
-        self.server.update(run, received)  # x = x - mean Q(p);   without memory x - eta mean Q(p)
+        self.server.update(run, received)  # x = x - mean Q(p)
 
     def result(self, run):
         """The average of the iterates, or the last one."""
@@ -205,7 +208,7 @@ def check_parts(method) -> None:
         "None with exchange, which is short for a topology",
     )
     require(
-        method.topology is None or _is_part(method.topology, "receive"),
+        method.topology is None or _is_part(method.topology, "exchange"),
         "topology",
         method.topology,
         "a topology, such as AllGather()",

@@ -21,13 +21,13 @@ class AllGather(NamedTuple):
     AllGather()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run, compressor, p):
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest)
+        return run.compress(compressor, p)
 
-    def receive(self, run, messages):
+    def exchange(self, run, message):
         """All messages."""
-        return run.gather(messages)
+        return run.gather(message)
 
 
 @setting
@@ -42,13 +42,13 @@ class AllReduce(NamedTuple):
     AllReduce()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run, compressor, p):
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest, reduce=True)
+        return run.compress(compressor, p, reduce=True)
 
-    def receive(self, run, messages):
+    def exchange(self, run, message):
         """The mean of all messages, as one message."""
-        return run.reduce(messages)
+        return run.reduce(message)
 
 
 @setting
@@ -61,13 +61,13 @@ class ReduceScatter(NamedTuple):
     ReduceScatter()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run, compressor, p):
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest, reduce=True)
+        return run.compress(compressor, p, reduce=True)
 
-    def receive(self, run, messages):
+    def exchange(self, run, message):
         """The mean of all messages, as one message, of which this process knows its own slices."""
-        return run.scatter(messages)
+        return run.scatter(message)
 
 
 def choose_topology(exchange: str, compressor, d: int, sharded: bool = False):

@@ -57,7 +57,7 @@ class DrawnLoop:
             and (type(method.feedback), type(server), type(method.topology)) == (NoFeedback, Mean, AllReduce)
             and run.setup.batches.max() == 1
             and run.watched.size == 0
-            and run.own_l2 == 0.0
+            and run.local_l2 == 0.0
         )
 
     def advance(self, start: int, stop: int) -> None:

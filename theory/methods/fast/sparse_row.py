@@ -73,7 +73,7 @@ class PlainLoop:
             run.x,
             eta.values,
             weight.values,
-            run.own_l2,
+            run.local_l2,
             self._frame,
             run.wire,
             run.sent,
